@@ -1,7 +1,7 @@
 import { type AgentKey, NotFoundError, type RunKey } from '@writ/kernel';
 import { pickColumns, prepareQuery, RowCache, type RowOf } from '@writ/store';
 import { type ActiveClock, activeMsAt, cut, seen } from '../../domain/clock/active-clock.ts';
-import type { agents } from '../schema/agent.ts';
+import { agents } from '../schema/agent.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
 /** The row of an agent. */
@@ -9,9 +9,13 @@ export type AgentRow = RowOf<typeof agents>;
 
 /** Inserts an agent. */
 export async function insertAgent(trx: SupervisorTransaction, agent: AgentRow): Promise<void> {
-  await trx.insertInto('agents').values(agent).execute();
+  await insertRow(trx, agent);
   cache.set(trx, nameOf(keyOf(agent)), agent);
 }
+
+const insertRow = prepareQuery((db: SupervisorReader, agent: AgentRow) =>
+  db.insertInto('agents').values(pickColumns(agent, agents.columns)),
+);
 
 /** Rows of live agents. All statements that change the table are in this file. */
 const cache = new RowCache<AgentRow>();
@@ -74,19 +78,19 @@ export async function forgetAgent(trx: SupervisorTransaction, key: AgentKey): Pr
 }
 
 /** All agents of a run, parents before children. */
-export async function agentsOf(
-  db: SupervisorReader,
-  { tenant, runId }: RunKey,
-): Promise<AgentRow[]> {
-  return await db
+export async function agentsOf(db: SupervisorReader, run: RunKey): Promise<AgentRow[]> {
+  return (await selectAgents(db, run)).rows;
+}
+
+const selectAgents = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKey) =>
+  db
     .selectFrom('agents')
     .selectAll()
     .where('tenant', '=', tenant)
     .where('run_id', '=', runId)
     .orderBy('depth')
-    .orderBy('instance')
-    .execute();
-}
+    .orderBy('instance'),
+);
 
 /** The children of an agent. */
 export async function childrenOf(db: SupervisorReader, parent: AgentKey): Promise<AgentRow[]> {

@@ -96,22 +96,26 @@ export async function hasComposed(
 }
 
 /** The decisions of a run in order (SV-7). */
-export async function decisionsOf(
-  db: SupervisorReader,
-  { tenant, runId }: RunKey,
-): Promise<DecisionRow[]> {
-  return await db
+export async function decisionsOf(db: SupervisorReader, run: RunKey): Promise<DecisionRow[]> {
+  return (await selectDecisions(db, run)).rows;
+}
+
+const selectDecisions = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKey) =>
+  db
     .selectFrom('decisions')
     .selectAll()
     .where('tenant', '=', tenant)
     .where('run_id', '=', runId)
-    .orderBy('sequence')
-    .execute();
-}
+    .orderBy('sequence'),
+);
 
 /** The approved tool calls of a run without a receipt; VoidWrit settles them before the run ends (TG-8, SV-7). */
 export async function writsWithoutReceipt(db: SupervisorReader, run: RunKey): Promise<CallKey[]> {
-  const rows = await db
+  return (await selectUnsettled(db, run)).rows.map(callKeyOf);
+}
+
+const selectUnsettled = prepareQuery((db: SupervisorReader, run: RunKey) =>
+  db
     .selectFrom('decisions')
     .leftJoin('receipts', (join) =>
       join
@@ -125,7 +129,5 @@ export async function writsWithoutReceipt(db: SupervisorReader, run: RunKey): Pr
     .where('decisions.run_id', '=', run.runId)
     .where('decisions.args_sha256', 'is not', null)
     .where('receipts.receipt_id', 'is', null)
-    .orderBy('decisions.sequence')
-    .execute();
-  return rows.map(callKeyOf);
-}
+    .orderBy('decisions.sequence'),
+);

@@ -28,7 +28,11 @@ export async function findReceipt(
   db: SupervisorReader,
   key: CallKey,
 ): Promise<ReceiptRow | undefined> {
-  return await db
+  return (await selectReceipt(db, key)).rows[0];
+}
+
+const selectReceipt = prepareQuery((db: SupervisorReader, key: CallKey) =>
+  db
     .selectFrom('receipts')
     .selectAll()
     .where('tenant', '=', key.tenant)
@@ -36,9 +40,8 @@ export async function findReceipt(
     .where('instance', '=', key.instance)
     .where('call_id', '=', key.callId)
     .orderBy('revision', 'desc')
-    .limit(1)
-    .executeTakeFirst();
-}
+    .limit(1),
+);
 
 /**
  * Stores the result of a call, once, if a receipt holds the digest of exactly these bytes (SV-7). Returns whether
@@ -71,15 +74,15 @@ const saveObservation = prepareQuery(
 );
 
 /** All receipts of a run; the highest revision of a call counts (SV-7). */
-export async function receiptsOf(
-  db: SupervisorReader,
-  { tenant, runId }: RunKey,
-): Promise<ReceiptRow[]> {
-  return await db
+export async function receiptsOf(db: SupervisorReader, run: RunKey): Promise<ReceiptRow[]> {
+  return (await selectReceipts(db, run)).rows;
+}
+
+const selectReceipts = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKey) =>
+  db
     .selectFrom('receipts')
     .selectAll()
     .where('tenant', '=', tenant)
     .where('run_id', '=', runId)
-    .orderBy('received_at')
-    .execute();
-}
+    .orderBy('received_at'),
+);

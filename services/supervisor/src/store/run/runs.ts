@@ -1,7 +1,7 @@
 import { OverloadedError, type RunKey } from '@writ/kernel';
-import { prepareQuery, RowCache, type RowOf } from '@writ/store';
+import { pickColumns, prepareQuery, RowCache, type RowOf } from '@writ/store';
 import { noteChange, runEndTopic, runTopic } from '../change/changes.ts';
-import type { runs, StoredRunState } from '../schema/run.ts';
+import { runs, type StoredRunState } from '../schema/run.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 import { closeTimeline, runNotFound, startTimeline } from './timeline.ts';
 
@@ -10,11 +10,15 @@ export type RunRow = RowOf<typeof runs>;
 
 /** Inserts a run. */
 export async function insertRun(trx: SupervisorTransaction, run: RunRow): Promise<void> {
-  await trx.insertInto('runs').values(run).execute();
+  await insertRow(trx, run);
   const key = { tenant: run.tenant, runId: run.run_id };
   cache.set(trx, nameOf(key), run);
   startTimeline(trx, key);
 }
+
+const insertRow = prepareQuery((db: SupervisorReader, run: RunRow) =>
+  db.insertInto('runs').values(pickColumns(run, runs.columns)),
+);
 
 /** Rows of live runs. All statements that change the table are in this file. */
 const cache = new RowCache<RunRow>();
@@ -221,13 +225,8 @@ export async function assertRunQuota(
   most: number | undefined,
 ): Promise<void> {
   if (most === undefined) return;
-  const counted = await trx
-    .selectFrom('runs')
-    .select((row) => row.fn.countAll().as('runs'))
-    .where('tenant', '=', tenant)
-    .where('ended_at', 'is', null)
-    .executeTakeFirstOrThrow();
-  const used = Number(counted.runs);
+  const [counted] = (await countLiveRuns(trx, { tenant })).rows;
+  const used = Number(counted?.runs ?? 0);
   if (used < most) return;
   throw new OverloadedError(
     'RUN_QUOTA_EXCEEDED',
@@ -235,3 +234,12 @@ export async function assertRunQuota(
     { setting: 'WRIT_TENANT_MAX_RUNS', used: String(used), limit: String(most) },
   );
 }
+
+const countLiveRuns = prepareQuery(
+  (db: SupervisorReader, { tenant }: { readonly tenant: string }) =>
+    db
+      .selectFrom('runs')
+      .select((row) => row.fn.countAll().as('runs'))
+      .where('tenant', '=', tenant)
+      .where('ended_at', 'is', null),
+);

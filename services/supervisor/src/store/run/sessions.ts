@@ -1,5 +1,13 @@
 import { PermissionDeniedError } from '@writ/kernel';
-import type { SupervisorTransaction } from '../supervisor-store.ts';
+import { prepareQuery } from '@writ/store';
+import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
+
+/** A session and the caller who claims it. */
+interface Session {
+  readonly tenant: string;
+  readonly sessionId: string;
+  readonly createdBy: string;
+}
 
 /**
  * Assigns a new session to its creator, and rejects the session of another creator (SUP-2).
@@ -7,25 +15,36 @@ import type { SupervisorTransaction } from '../supervisor-store.ts';
  */
 export async function claimSession(
   trx: SupervisorTransaction,
-  session: { readonly tenant: string; readonly sessionId: string; readonly createdBy: string },
+  session: Session,
   at: Date,
 ): Promise<void> {
-  const { tenant, sessionId, createdBy } = session;
-  await trx
-    .insertInto('sessions')
-    .values({ tenant, session_id: sessionId, created_by: createdBy, created_at: at })
-    .onConflict((conflict) => conflict.columns(['tenant', 'session_id']).doNothing())
-    .execute();
-  const owner = await trx
-    .selectFrom('sessions')
-    .select('created_by')
-    .where('tenant', '=', tenant)
-    .where('session_id', '=', sessionId)
-    .executeTakeFirstOrThrow();
-  if (owner.created_by === createdBy) return;
+  await insertSession(trx, { ...session, at });
+  const [owner] = (await selectOwner(trx, session)).rows;
+  if (owner?.created_by === session.createdBy) return;
   throw new PermissionDeniedError(
     'SESSION_WRONG_OWNER',
-    `session_id ${sessionId} belongs to another caller.`,
+    `session_id ${session.sessionId} belongs to another caller.`,
     { field: 'session_id' },
   );
 }
+
+const insertSession = prepareQuery(
+  (db: SupervisorReader, session: Session & { readonly at: Date }) =>
+    db
+      .insertInto('sessions')
+      .values({
+        tenant: session.tenant,
+        session_id: session.sessionId,
+        created_by: session.createdBy,
+        created_at: session.at,
+      })
+      .onConflict((conflict) => conflict.columns(['tenant', 'session_id']).doNothing()),
+);
+
+const selectOwner = prepareQuery((db: SupervisorReader, session: Session) =>
+  db
+    .selectFrom('sessions')
+    .select('created_by')
+    .where('tenant', '=', session.tenant)
+    .where('session_id', '=', session.sessionId),
+);
