@@ -1,5 +1,6 @@
 import type { FreezeSubject } from '@writ/freeze';
-import { prepareQuery } from '@writ/store';
+import { int64, prepareQuery } from '@writ/store';
+import { sql } from 'kysely';
 import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
 
 /** The highest lease epoch seen for an agent; undefined before the first (RT-2). */
@@ -20,13 +21,14 @@ const selectEpoch = prepareQuery((db: GatewayReader, agent: FreezeSubject) =>
     .where('agent_instance', '=', agent.agentInstance),
 );
 
-/** Stores the highest epoch of an agent. */
-export async function storeEpoch(
+/** Stores an epoch unless a higher one was seen, in one statement; returns the highest (RT-2). */
+export async function raiseEpoch(
   trx: GatewayTransaction,
   { tenant, runId, agentInstance }: FreezeSubject,
   epoch: bigint,
-): Promise<void> {
-  await upsertEpoch(trx, { tenant, runId, agentInstance, epoch });
+): Promise<bigint> {
+  const { rows } = await upsertEpoch(trx, { tenant, runId, agentInstance, epoch });
+  return int64(rows[0]?.epoch);
 }
 
 const upsertEpoch = prepareQuery(
@@ -40,6 +42,9 @@ const upsertEpoch = prepareQuery(
         epoch: row.epoch,
       })
       .onConflict((conflict) =>
-        conflict.columns(['tenant', 'run_id', 'agent_instance']).doUpdateSet({ epoch: row.epoch }),
-      ),
+        conflict.columns(['tenant', 'run_id', 'agent_instance']).doUpdateSet({
+          epoch: sql<bigint>`case when epochs.epoch > excluded.epoch then epochs.epoch else excluded.epoch end`,
+        }),
+      )
+      .returning('epoch'),
 );
