@@ -13,7 +13,7 @@ describe('the history of an agent in a session', () => {
   it('contains the turns of all its runs in order, however many a run had (AG-8)', async () => {
     const store = await openWorkerStore({ dialect: 'sqlite', file: ':memory:' });
     onTestFinished(() => store.close());
-    const agent = { tenant: TENANT, session_id: 'session-1', name: 'desk' };
+    const agent = { tenant: TENANT, session_id: 'session-1', name: 'writer' };
     for (const [index, count] of [3, 0, 70].entries()) {
       const run = `run-${index}`;
       const at = new Date(AT.getTime() + index);
