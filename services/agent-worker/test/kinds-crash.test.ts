@@ -38,7 +38,7 @@ const PLAYS: Readonly<Record<string, Play>> = {
     answer: 'alone is done',
     executed: 1,
     children: [],
-    commits: 8,
+    commits: 4,
     afterEach: 1,
   },
   orchestrator: {
@@ -47,7 +47,7 @@ const PLAYS: Readonly<Record<string, Play>> = {
     answer: 'Both reported: reader is done and counter is done.',
     executed: 2,
     children: ['counter-1 replied', 'reader-1 replied'],
-    commits: 24,
+    commits: 15,
     afterEach: 3,
   },
   flow: {
@@ -61,7 +61,7 @@ const PLAYS: Readonly<Record<string, Play>> = {
     answer: 'closer is done',
     executed: 3,
     children: ['closer-1 replied', 'counter-1 replied', 'reader-1 replied'],
-    commits: 34,
+    commits: 24,
     afterEach: 3,
   },
 };
