@@ -6,7 +6,7 @@ import { type RunningPlatform, WorkerClients } from './worker-clients.ts';
 
 /**
  * A worker that a test controls, with the identity and the tokens of the real one. It leases every agent at
- * its delivery, so that the real worker does not run any of them.
+ * its delivery, under a later epoch than the real worker, so that the real worker does not run any of them.
  */
 export class ScriptedWorker {
   readonly #inbox: DatabaseSync;
@@ -22,7 +22,7 @@ export class ScriptedWorker {
     const inbox = new DatabaseSync(join(platform.dataDir, 'agent-worker.db'), { timeout: 5_000 });
     inbox.exec(`
       CREATE TRIGGER IF NOT EXISTS leased_at_once AFTER INSERT ON agents BEGIN
-        UPDATE agents SET lease_owner = 'scripted', lease_expires_at = '2999-01-01T00:00:00.000Z'
+        UPDATE agents SET epoch = 2, lease_owner = 'scripted', lease_expires_at = '2999-01-01T00:00:00.000Z'
         WHERE tenant = NEW.tenant AND run_id = NEW.run_id AND instance = NEW.instance;
       END`);
     return new ScriptedWorker(inbox, await WorkerClients.open(platform));
