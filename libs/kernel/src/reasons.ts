@@ -209,7 +209,6 @@ export const REASONS = {
   TAB_NOT_FOUND: { status: 'not_found', meaning: 'The agent has no tab.', action: 'Check run and agent.' },
   TAB_EXISTS: { status: 'already_exists', meaning: 'The agent already has a tab.', action: 'Use the existing tab.' },
   TAB_CLOSED: { status: 'failed_precondition', meaning: 'The tab is closed.', action: 'Start a new run.' },
-  TAB_IN_USE: { status: 'failed_precondition', meaning: 'A reservation or a model call of the run is in flight.', action: 'Freeze the run, or close the tab later.' },
   TAB_REQUIRED: { status: 'invalid_argument', meaning: 'The request names no tab.', action: 'Set tab.' },
   TAB_WRONG_OWNER: { status: 'permission_denied', meaning: 'The tab belongs to another agent.', action: 'Read the tab of the calling agent.' },
   RUN_BUDGET_ALREADY_SET: { status: 'failed_precondition', meaning: 'The caps of the run are already set to other values.', action: 'Send the same run_budget, or none.' },

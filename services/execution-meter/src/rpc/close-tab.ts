@@ -9,6 +9,6 @@ export function closeTab(context: RpcContext): Handlers<typeof ExecutionMeterSer
   return async (request) => {
     const key = agentKey(request.tab);
     context.flushEvents();
-    return { tab: tabMessage(await close(context, key, { onlyIfIdle: request.onlyIfIdle })) };
+    return { tab: tabMessage(await close(context, key)) };
   };
 }

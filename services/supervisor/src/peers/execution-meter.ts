@@ -3,7 +3,7 @@ import type { InFlightCall } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import type { Tab } from '@writ/contracts/writ/meter/v1/tab_pb';
 import type { Totals } from '@writ/contracts/writ/meter/v1/usage_pb';
-import { type AgentKey, isWritError } from '@writ/kernel';
+import type { AgentKey } from '@writ/kernel';
 import { createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import type { Halt } from '../domain/halt/halt.ts';
 import { budgetFromJson, manifestFromJson } from '../domain/manifest/manifest-json.ts';
@@ -36,8 +36,6 @@ export interface ExecutionMeterPeer {
    * @throws NotFoundError when it has none
    */
   closeTab(requestId: string, agent: AgentKey): Promise<ClosedTab>;
-  /** Closes a tab unless a model call of its run is in flight; returns undefined then, or when there is no tab. */
-  closeIdleTab(requestId: string, agent: AgentKey): Promise<ClosedTab | undefined>;
   close(): void;
 }
 
@@ -82,20 +80,6 @@ export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMe
         tab: { tenant, runId, agentInstance: instance },
       });
       return closedTab(tab);
-    },
-    async closeIdleTab(requestId, { tenant, runId, instance }) {
-      try {
-        const { tab } = await client.closeTab({
-          requestId,
-          tab: { tenant, runId, agentInstance: instance },
-          onlyIfIdle: true,
-        });
-        return closedTab(tab);
-      } catch (error) {
-        if (isWritError(error) && ['TAB_IN_USE', 'TAB_NOT_FOUND'].includes(error.reason))
-          return undefined;
-        throw error;
-      }
     },
     close: () => client.close(),
   };

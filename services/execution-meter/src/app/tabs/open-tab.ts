@@ -2,7 +2,7 @@ import { AlreadyExistsError, PreconditionError } from '@writ/kernel';
 import type { MeterContext } from '../../context.ts';
 import type { AgentKey } from '../../domain/agent-key.ts';
 import { requestIdReused } from '../../domain/id-reused.ts';
-import { type Caps, DIMENSIONS, isNothing } from '../../domain/ledger/amount.ts';
+import { type Caps, DIMENSIONS } from '../../domain/ledger/amount.ts';
 import { type Balance, dayOf } from '../../domain/ledger/balance.ts';
 import { requireTab } from '../../store/admit.ts';
 import { forgetLevels, openLevels, readLevels } from '../../store/balances.ts';
@@ -44,32 +44,18 @@ export function openTab(context: MeterContext, opened: NewTab): Promise<TabView>
 
 /**
  * Closes a tab. Idempotent.
- * @throws NotFoundError TAB_NOT_FOUND; PreconditionError TAB_IN_USE when it must be idle and something of its run holds
- *   budget
+ * @throws NotFoundError TAB_NOT_FOUND
  */
-export function closeTab(
-  context: MeterContext,
-  key: AgentKey,
-  { onlyIfIdle }: { readonly onlyIfIdle: boolean },
-): Promise<TabView> {
+export function closeTab(context: MeterContext, key: AgentKey): Promise<TabView> {
   const { store, clock } = context;
   return store.transaction(async (trx) => {
     const tab = await requireTab(trx, key);
     const view = await viewTab(context, trx, tab);
     if (tab.state === 'closed') return view;
-    if (onlyIfIdle) assertIdle(view);
     const at = clock.now();
     forgetFailures(trx, tab);
     forgetLevels(trx, { ...tab, day: dayOf(at) });
     return { ...view, tab: await close(trx, tab, at) };
-  });
-}
-
-function assertIdle({ tab, levels }: TabView): void {
-  const [, run] = levels;
-  if (run === undefined || isNothing(run.reserved)) return;
-  throw new PreconditionError('TAB_IN_USE', `A model call of run ${tab.runId} is in flight.`, {
-    run_id: tab.runId,
   });
 }
 

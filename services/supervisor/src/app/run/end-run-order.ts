@@ -1,11 +1,4 @@
-import {
-  derivedId,
-  HistoryRetention,
-  InternalError,
-  outcomeOf,
-  sha256Hex,
-  UnavailableError,
-} from '@writ/kernel';
+import { derivedId, outcomeOf, sha256Hex, UnavailableError } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import type { EndRunPayload } from '../../domain/order/order-payloads.ts';
 import { buildResult } from '../../domain/result/build-result.ts';
@@ -14,10 +7,9 @@ import { type AgentRow, agentsOf, keyOf, loadAgent, saveAgent } from '../../stor
 import { recordEnding } from '../../store/agent/endings.ts';
 import { withdrawApprovals } from '../../store/approval/approvals.ts';
 import { appendAudit } from '../../store/audit.ts';
-import { writsWithoutReceipt } from '../../store/review/decisions.ts';
-import { loadRun, type RunRow, saveRun } from '../../store/run/runs.ts';
+import { loadRun, saveRun } from '../../store/run/runs.ts';
 import { appendTimeline } from '../../store/run/timeline.ts';
-import type { SupervisorReader, SupervisorTransaction } from '../../store/supervisor-store.ts';
+import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { rootRefOf } from '../../wire/supervision.ts';
 import { encodeResult } from '../../wire/timeline.ts';
 import type { DrivenOrder, OrderHandler } from '../order/order-handler.ts';
@@ -30,34 +22,14 @@ import { rootKeyOf } from './start-run-order.ts';
 const SETTLE_LIMIT_MS = 10_000;
 
 /**
- * Ends a run whose root has its ending (SUP-8, AG-7). An ordinary end takes one step: close the tab and the pool, then
- * the terminal state with RUN_END. Any other takes all of them: freeze at the meter and the gateway, cancel at the
- * worker, settle what was ordered, close tabs and pool, then the terminal state.
+ * Ends a run whose root has an ending (SUP-8, AG-7): freezes it at the meter and the gateway, cancels it at the
+ * worker, settles writs, closes tabs and pool, then records the terminal state with RUN_END. Steps that only call peers
+ * record no progress: a repeat after a crash makes the same calls under the same ids (CO-1).
  */
 export function endRunOrder(context: SupervisorContext): OrderHandler {
   const { peers, store, clock } = context;
   return {
     steps: {
-      async end(driven) {
-        const { order, run } = driven;
-        const key = rootKeyOf(run);
-        if (!(await isOrdinary(store.db, run))) return { unchanged: true };
-        const idOf = (step: string) => derivedId('req', order.order_id, step);
-        const tab = await peers.executionMeter.closeIdleTab(idOf('end'), key);
-        // A model call is in flight, so that its money has to be frozen first.
-        if (tab === undefined) return { unchanged: true };
-        await ignoreNotFound(peers.spawnBudget.closePool(idOf('close_pool'), key));
-        return {
-          over: true,
-          async commit(trx, at) {
-            // Nothing can be added to a run that is ending; should it ever be, the step is repeated and goes the long way.
-            if (!(await isOrdinary(trx, run))) throw changedWhileEnding(run);
-            await saveAgent(trx, key, { tab: JSON.stringify(tab) });
-            await finish(context, trx, driven, at);
-          },
-        };
-      },
-
       async freeze({ run }) {
         const { ending_stop_reason: reason } = await loadAgent(store.db, rootKeyOf(run));
         const order = {
@@ -69,7 +41,7 @@ export function endRunOrder(context: SupervisorContext): OrderHandler {
           retention: run.retention,
         };
         await Promise.all([peers.executionMeter.freeze(order), peers.toolGateway.freeze(order)]);
-        return {};
+        return { unchanged: true };
       },
 
       async cancel({ order, run }) {
@@ -80,7 +52,7 @@ export function endRunOrder(context: SupervisorContext): OrderHandler {
         await ignoreNotFound(
           peers.agentWorker.cancelRun(id, key, reason ?? 'cancelled', run.retention),
         );
-        return {};
+        return { unchanged: true };
       },
 
       async settle({ run }) {
@@ -93,7 +65,7 @@ export function endRunOrder(context: SupervisorContext): OrderHandler {
             { run_id: run.run_id },
           );
         }
-        return {};
+        return { unchanged: true };
       },
 
       async close_tabs({ order, run }) {
@@ -116,7 +88,7 @@ export function endRunOrder(context: SupervisorContext): OrderHandler {
       async close_pool({ order, run }) {
         const id = derivedId('req', order.order_id, 'close_pool');
         await ignoreNotFound(peers.spawnBudget.closePool(id, rootKeyOf(run)));
-        return {};
+        return { unchanged: true };
       },
 
       async finish(driven) {
@@ -179,24 +151,6 @@ async function finish(
     },
     at,
   );
-}
-
-/**
- * Whether a run may end in one step: it succeeded, it consists of one agent, no writ is without a receipt, and its
- * contents are kept. Then its closed tab and used writs prevent costs and actions, as a freeze would (AG-7).
- */
-async function isOrdinary(db: SupervisorReader, run: RunRow): Promise<boolean> {
-  const key = rootKeyOf(run);
-  if (run.retention !== HistoryRetention.PERMANENT) return false;
-  const [root, ...others] = await agentsOf(db, key);
-  if (root?.ending_stop_reason !== 'success' || others.length > 0) return false;
-  return (await writsWithoutReceipt(db, key)).length === 0;
-}
-
-function changedWhileEnding(run: RunRow): InternalError {
-  return new InternalError('INTERNAL', `Run ${run.run_id} changed while it was ending.`, {
-    run_id: run.run_id,
-  });
 }
 
 /** A success is final only when every writ has a receipt or is void; other endings wait for a limited time. */
