@@ -2,8 +2,10 @@
 
 import { readPlatformConfig, startPlatform } from '@writ/platform';
 import { SpanKind, type SpanProcessor } from '@writ/telemetry';
+import { countWork } from './count-work.ts';
 
 const folder = process.env.STEPS_FOLDER ?? '';
+const work = process.env.STEPS_WORK === undefined ? undefined : countWork();
 const hops = new Map<string, number>();
 /** Commits by the operation that waited for them. */
 const commits = new Map<string, number>();
@@ -58,6 +60,7 @@ process.on('message', () => {
   process.send?.({
     commits: Object.fromEntries(commits),
     hops: Object.fromEntries(hops),
+    work,
     rss: process.memoryUsage().rss,
     cpuMs: process.cpuUsage().user / 1_000 + process.cpuUsage().system / 1_000,
   });

@@ -8,6 +8,7 @@ import { createWritClient, type WritClient } from '@writ/client';
 import type { Run } from '@writ/contracts/writ/run/v1/run_pb';
 import { newId } from '@writ/kernel';
 import { COMPILE_CACHE } from '../program.ts';
+import type { Work } from './count-work.ts';
 import { type CountingModel, startCountingModel } from './counting-model.ts';
 
 /** Counters of a platform process. */
@@ -16,6 +17,8 @@ export interface Counters {
   readonly commits: Readonly<Record<string, number>>;
   /** RPCs between services by method; only with `countHops`. */
   readonly hops: Readonly<Record<string, number>>;
+  /** Statements, commits and signatures; only with `countWork`. */
+  readonly work?: Work;
   /** Resident memory, bytes. */
   readonly rss: number;
   /** CPU time so far, milliseconds. */
@@ -30,6 +33,8 @@ export interface HarnessOptions {
   readonly contextWindow?: number;
   /** Count the RPCs between services, which adds overhead. */
   readonly countHops?: boolean;
+  /** Count statements, commits and signatures. */
+  readonly countWork?: boolean;
   /** Flags of node. */
   readonly flags?: readonly string[];
 }
@@ -76,6 +81,7 @@ export class StepsHarness {
         STEPS_FOLDER: this.dataDir,
         STEPS_KEY: 'none',
         ...(this.#options.countHops === true && { STEPS_HOPS: '1' }),
+        ...(this.#options.countWork === true && { STEPS_WORK: '1' }),
       },
     });
     this.#child = child;
