@@ -1,6 +1,5 @@
 import type { FreezeSubject } from '@writ/freeze';
-import { int64, prepareQuery } from '@writ/store';
-import { sql } from 'kysely';
+import { prepareQuery } from '@writ/store';
 import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
 
 /** The highest lease epoch seen for an agent; undefined before the first (RT-2). */
@@ -21,14 +20,13 @@ const selectEpoch = prepareQuery((db: GatewayReader, agent: FreezeSubject) =>
     .where('agent_instance', '=', agent.agentInstance),
 );
 
-/** Stores an epoch unless a higher one was seen, in one statement; returns the highest (RT-2). */
-export async function raiseEpoch(
+/** Stores the highest epoch of an agent. */
+export async function storeEpoch(
   trx: GatewayTransaction,
   { tenant, runId, agentInstance }: FreezeSubject,
   epoch: bigint,
-): Promise<bigint> {
-  const { rows } = await upsertEpoch(trx, { tenant, runId, agentInstance, epoch });
-  return int64(rows[0]?.epoch);
+): Promise<void> {
+  await upsertEpoch(trx, { tenant, runId, agentInstance, epoch });
 }
 
 const upsertEpoch = prepareQuery(
@@ -42,9 +40,6 @@ const upsertEpoch = prepareQuery(
         epoch: row.epoch,
       })
       .onConflict((conflict) =>
-        conflict.columns(['tenant', 'run_id', 'agent_instance']).doUpdateSet({
-          epoch: sql<bigint>`case when epochs.epoch > excluded.epoch then epochs.epoch else excluded.epoch end`,
-        }),
-      )
-      .returning('epoch'),
+        conflict.columns(['tenant', 'run_id', 'agent_instance']).doUpdateSet({ epoch: row.epoch }),
+      ),
 );

@@ -16,7 +16,7 @@ import {
   restartCall,
 } from '../../store/calls.ts';
 import { countCall, readCounters } from '../../store/counters.ts';
-import { raiseEpoch } from '../../store/epochs.ts';
+import { seenEpoch, storeEpoch } from '../../store/epochs.ts';
 import type { GatewayTransaction } from '../../store/gateway-store.ts';
 import { insertReceipt } from '../../store/receipts.ts';
 import { recordInterrupted, signReceipt } from '../receipts/record-outcome.ts';
@@ -52,11 +52,15 @@ type Context = Pick<GatewayContext, 'store' | 'clock' | 'events' | 'signer'> & {
 export function beginCall(context: Context, presented: PresentedCall): Promise<Begun> {
   return context.store.transaction(async (trx) => {
     const { writ, epoch } = presented;
-    admitEpoch(await raiseEpoch(trx, writ, epoch), epoch);
+    const seen = await seenEpoch(trx, writ);
+    const highest = admitEpoch(seen, epoch);
     const known = await findCall(trx, writ);
-    return known === undefined
-      ? await beginNew(context, trx, presented)
-      : await resumeCall(context, trx, known, presented);
+    const begun =
+      known === undefined
+        ? await beginNew(context, trx, presented)
+        : await resumeCall(context, trx, known, presented);
+    if (highest !== seen) await storeEpoch(trx, writ, highest);
+    return begun;
   });
 }
 

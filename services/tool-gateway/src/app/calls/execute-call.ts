@@ -5,7 +5,7 @@ import type { Registry } from '../../domain/registry.ts';
 import type { ToolsInForce } from '../../sources/live-tools.ts';
 import type { OpenSource } from '../../sources/open-source.ts';
 import { type CallRow, findCall } from '../../store/calls.ts';
-import { raiseEpoch, seenEpoch } from '../../store/epochs.ts';
+import { seenEpoch, storeEpoch } from '../../store/epochs.ts';
 import { beginCall } from './begin-call.ts';
 import { waitUntilUnowned } from './call-owner.ts';
 import { endCall } from './end-call.ts';
@@ -56,7 +56,8 @@ async function checkEpoch(
   admitEpoch(seen, epoch);
   if (seen === undefined || seen === epoch) return;
   await store.transaction(async (trx) => {
-    admitEpoch(await raiseEpoch(trx, writ, epoch), epoch);
+    const highest = admitEpoch(await seenEpoch(trx, writ), epoch);
+    await storeEpoch(trx, writ, highest);
   });
 }
 
