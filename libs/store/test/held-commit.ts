@@ -42,7 +42,8 @@ export async function holdCommits(
       const waiting = async () =>
         (
           await admin.query(
-            `select 1 from pg_stat_activity where query = 'commit' and wait_event_type = 'Lock'`,
+            `select 1 from pg_stat_activity
+             where query = 'commit' and wait_event_type = 'Lock' and datname = current_database()`,
           )
         ).rowCount;
       await expect.poll(waiting).toBe(1);

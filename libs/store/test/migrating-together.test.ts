@@ -79,7 +79,8 @@ describe.runIf(PLACES.includes('PostgreSQL'))('stores of one schema that open at
       (
         await admin.query(
           `select 1 from pg_stat_activity
-           where application_name = 'writ ledger' and wait_event_type = 'Lock'`,
+           where application_name = 'writ ledger' and wait_event_type = 'Lock'
+             and datname = current_database()`,
         )
       ).rowCount;
     const cut = slowMigrations(ran, async () => {
@@ -87,7 +88,8 @@ describe.runIf(PLACES.includes('PostgreSQL'))('stores of one schema that open at
       for (let n = 1; n < REPLICAS; n += 1) others.push(open(location, migrations));
       await expect.poll(waiting).toBe(REPLICAS - 1);
       await admin.query(
-        `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'writ cut'`,
+        `select pg_terminate_backend(pid) from pg_stat_activity
+         where application_name = 'writ cut' and datname = current_database()`,
       );
     });
     await expect(openStore({ location, migrations: cut, service: 'cut' })).rejects.toMatchObject({

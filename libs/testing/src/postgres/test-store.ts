@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import pg from 'pg';
 import { postgresBinaries } from './postgres-availability.ts';
 import { startedPostgres } from './postgres-server.ts';
 
@@ -30,12 +31,32 @@ export function testStore(sqlite: SqliteLocation): SqliteLocation | PostgresLoca
   return { dialect: 'postgres', url, schema };
 }
 
-/** Returns a new, empty schema on the PostgreSQL server of this test run. */
+/**
+ * Returns a new, empty schema on the PostgreSQL server of this test run, in a database that no other
+ * process uses: tests may end all its sessions, and its advisory locks are its own.
+ */
 export async function postgresLocation(): Promise<PostgresLocation> {
+  databaseOfProcess ??= createDatabase();
+  const url = await databaseOfProcess;
+  return { dialect: 'postgres', url, schema: `test_${randomBytes(8).toString('hex')}` };
+}
+
+let databaseOfProcess: Promise<string> | undefined;
+
+async function createDatabase(): Promise<string> {
   const binaries = postgresBinaries();
   if (binaries === undefined) throw new Error('PostgreSQL is not installed');
-  const url = await startedPostgres(binaries);
-  return { dialect: 'postgres', url, schema: `test_${randomBytes(8).toString('hex')}` };
+  const url = new URL(await startedPostgres(binaries));
+  const database = `test_${randomBytes(8).toString('hex')}`;
+  const admin = new pg.Client({ connectionString: url.href });
+  await admin.connect();
+  try {
+    await admin.query(`create database ${database}`);
+  } finally {
+    await admin.end();
+  }
+  url.pathname = `/${database}`;
+  return url.href;
 }
 
 /** Returns the environment variables that make a service's process use `location`; none for SQLite. */
