@@ -64,6 +64,7 @@ async function open(location: AgentWorkerConfig['store']): Promise<WorkerStore> 
     get backgroundCommits() {
       return store.backgroundCommits;
     },
+    checkAvailable: () => store.checkAvailable(),
     transaction,
     close: () => store.close(),
   };

@@ -25,6 +25,7 @@ import { knownAddresses } from './known-addresses.ts';
 import { observeCommits, observeOutbox } from './observe-store.ts';
 import type { Service, ServiceParts } from './service.ts';
 import { variableName } from './settings/names.ts';
+import { StoreMonitor } from './store-monitor.ts';
 
 /** How long the last events may take to be delivered; the others stay in the outbox for the next start. */
 const FLUSH_MS = 2_000;
@@ -119,7 +120,8 @@ export interface ServiceDefinition<
  * Defines a service: one start order, one drain order and one health state for all of them.
  *
  * - Open: signing key, trusted keys, then what `open` opens. If it throws, everything opened so far is closed.
- * - Start: `prepare`, outbox relay, background work, then health reports SERVING.
+ * - Start: `prepare`, outbox relay, background work, then health reports SERVING, and NOT_SERVING while the database
+ *   is unavailable.
  * - Stop: health reports NOT_SERVING, listeners drain while `drain` ends in-flight work; background work stops;
  *   the outbox is flushed; resources close in reverse order. Stopping again returns the same promise.
  *
@@ -167,9 +169,14 @@ async function create<
     await opened.prepare?.();
     host.outbox?.start();
     for (const work of background) await work.start();
-    for (const listener of servers) listener.setServing(true);
+    const setServing = (isServing: boolean): void => {
+      for (const listener of servers) listener.setServing(isServing);
+    };
+    setServing(true);
+    host.monitorStore(setServing);
   };
   const stop = async (): Promise<void> => {
+    host.monitor?.stop();
     try {
       await drain(opened, servers, config.drainMs);
       const { backgroundMs, flushMs = FLUSH_MS } = opened.limits ?? {};
@@ -222,9 +229,10 @@ class Host<C extends ServiceConfig, P extends ServiceParts> implements ServiceHo
     flushSoon: () => this.outbox?.flushSoon(),
   };
   outbox: OutboxRelay | undefined;
+  monitor: StoreMonitor | undefined;
   readonly #name: ServiceName;
   readonly #resources: AsyncDisposableStack;
-  #store: { readonly commits: number } | undefined;
+  #store: Pick<Store<never>, 'dialect' | 'commits' | 'checkAvailable'> | undefined;
 
   private constructor(
     name: ServiceName,
@@ -291,6 +299,13 @@ class Host<C extends ServiceConfig, P extends ServiceParts> implements ServiceHo
     });
     this.#store = store;
     return store;
+  }
+
+  /** Calls `onChange` when the database becomes unavailable or available; a SQLite file always is. */
+  monitorStore(onChange: (isAvailable: boolean) => void): void {
+    if (this.#store?.dialect !== 'postgres') return;
+    this.monitor = new StoreMonitor({ store: this.#store, log: this.telemetry.log, onChange });
+    this.monitor.start();
   }
 
   async listen(

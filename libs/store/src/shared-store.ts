@@ -1,7 +1,9 @@
+import { UnavailableError } from '@writ/kernel';
 import type { Kysely, Transaction } from 'kysely';
 import { type OpenStoreOptions, openStore } from './open-store.ts';
 import { createReplicas } from './replicas/create-replicas.ts';
 import type { Replicas } from './replicas/replicas.ts';
+import { GRACE_MS } from './replicas/session-replicas.ts';
 import type { Store, StoreDialect, TransactionOptions } from './store.ts';
 
 /** The store of a service and the replicas that share it. */
@@ -41,6 +43,7 @@ class JoinedStore<DB> implements SharedStore<DB> {
   readonly replicas: Replicas;
   readonly #store: Store<DB>;
   readonly #onCommit: SharedStoreOptions<DB>['onCommit'];
+  #invisibleSince: number | undefined;
 
   constructor(store: Store<DB>, replicas: Replicas, onCommit: SharedStoreOptions<DB>['onCommit']) {
     this.dialect = store.dialect;
@@ -56,6 +59,20 @@ class JoinedStore<DB> implements SharedStore<DB> {
 
   get backgroundCommits(): number {
     return this.#store.backgroundCommits;
+  }
+
+  async checkAvailable(): Promise<void> {
+    await this.#store.checkAvailable();
+    if (this.replicas.isVisible()) {
+      this.#invisibleSince = undefined;
+      return;
+    }
+    this.#invisibleSince ??= performance.now();
+    if (performance.now() - this.#invisibleSince < GRACE_MS) return;
+    throw new UnavailableError(
+      'STORE_UNREACHABLE',
+      'The session that shows the other replicas that this process is alive is lost.',
+    );
   }
 
   async transaction<T>(

@@ -70,6 +70,13 @@ export interface Store<DB> {
     options?: TransactionOptions,
   ): Promise<T>;
 
+  /**
+   * Resolves when the database answers and accepts writes; takes no lock. There is no time limit: an unreachable server
+   * may never answer. A SQLite file is always available.
+   * @throws UnavailableError STORE_UNREACHABLE, STORE_CLOSED
+   */
+  checkAvailable(): Promise<void>;
+
   /** Number of durable commits with writes since opening that a request waited for. */
   readonly commits: number;
 

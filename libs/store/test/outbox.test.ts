@@ -386,6 +386,7 @@ describe('the outbox relay', () => {
       db: store.db,
       commits: 0,
       backgroundCommits: 0,
+      checkAvailable: () => Promise.resolve(),
       transaction: () => Promise.reject(new Error('killed')),
       close: () => Promise.resolve(),
     };

@@ -37,6 +37,10 @@ export class InterceptedStore implements WorkerStore {
     return this.#store.backgroundCommits;
   }
 
+  checkAvailable(): Promise<void> {
+    return this.#store.checkAvailable();
+  }
+
   async transaction<T>(
     work: (trx: Transaction<WorkerDatabase>) => Promise<T>,
     options?: TransactionOptions,

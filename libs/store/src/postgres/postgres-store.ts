@@ -115,6 +115,19 @@ class PostgresStore<DB> implements Store<DB> {
     enableLeadership(this.db, settings);
   }
 
+  async checkAvailable(): Promise<void> {
+    this.#refuseClosed();
+    const { rows } = await this.#readers.borrow((session) =>
+      session.query<{ standby: boolean }>('select pg_is_in_recovery() as standby', []),
+    );
+    if (rows[0]?.standby !== false) {
+      const message = `${this.#label} is on a standby server, which accepts no writes.`;
+      throw new UnavailableError('STORE_UNREACHABLE', message);
+    }
+    // The server may accept no further session, for example at its connection limit.
+    if (!this.#writer.reachable) (await this.#writer.enter(true)).leave();
+  }
+
   get commits(): number {
     return this.#writer.commits;
   }

@@ -18,6 +18,7 @@ export class PostgresWriter {
   readonly #waiting: PostgresTurn[] = [];
   #session: PostgresSession | undefined;
   #draining: Promise<void> | undefined;
+  #reachable = true;
   #commits = 0;
   #backgroundCommits = 0;
 
@@ -31,6 +32,11 @@ export class PostgresWriter {
     this.#connect = connect;
     this.#limits = limits;
     this.#observer = observer;
+  }
+
+  /** Whether the last attempt to open its session succeeded. */
+  get reachable(): boolean {
+    return this.#reachable;
   }
 
   get commits(): number {
@@ -85,7 +91,11 @@ export class PostgresWriter {
   }
 
   async #serveBatch(): Promise<void> {
-    if (this.#session === undefined || this.#session.broken) this.#session = await this.#connect();
+    if (this.#session === undefined || this.#session.broken) {
+      this.#reachable = false;
+      this.#session = await this.#connect();
+      this.#reachable = true;
+    }
     const startedAt = Date.now();
     const batch = await PostgresBatch.begin(this.#session, this.#connect);
     const started = performance.now();

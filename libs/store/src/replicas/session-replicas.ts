@@ -11,7 +11,7 @@ const RENEW_MS = 4_000;
 /** Interval between two checks of the session. */
 const CHECK_MS = 500;
 /** A process may reconnect within this time after a broken connection or a server restart. */
-const GRACE_MS = 3_000;
+export const GRACE_MS = 3_000;
 /** An absence that was not observed for this time may have been interrupted. */
 const FORGET_ABSENCE_MS = 10_000;
 

@@ -89,6 +89,10 @@ class SqliteStore<DB> implements Store<DB> {
     });
   }
 
+  async checkAvailable(): Promise<void> {
+    this.#refuseClosed();
+  }
+
   get commits(): number {
     return this.#group.commits;
   }
