@@ -40,6 +40,7 @@ export interface ManifestFields {
   };
   subAgents: { name: string; askTimeout?: Duration }[];
   initialToolChoice: string;
+  instructions: string;
   outputTopic: string;
   followTopics: string[];
   optionsJson: string;
@@ -48,6 +49,9 @@ export interface ManifestFields {
   model: { model: string; jsonMode: boolean; timeout?: Duration };
   tools: string[];
   unreviewedDeltas: boolean;
+  agentMiddleware: { name: string; optionsJson?: string }[];
+  chatMiddleware: { name: string; optionsJson?: string }[];
+  functionMiddleware: { name: string; optionsJson?: string }[];
 }
 
 /** Overrides of a test delivery. */

@@ -92,6 +92,7 @@ async function summarise(
     temperature: 0,
     json: false,
     requireContent: false,
+    purpose: 'summary',
   });
   const text = answer.kind === 'answer' ? answer.text.trim() : '';
   return text === '' ? undefined : text;

@@ -1,8 +1,10 @@
+import type { JsonObject } from '@writ/kernel';
 import { describe, expect, it } from 'vitest';
 import { manifestOf } from '../../../test/manifest.ts';
 import { scriptedContext } from '../../../test/scripted-context.ts';
 import type { AgentManifest, MiddlewareSetting } from '../../domain/agent/manifest.ts';
 import type { LlmOutcome, LlmRequest } from '../../domain/calls/model-call.ts';
+import { observationOf, type ToolOutcome } from '../../domain/calls/tool-call.ts';
 import type { AgentContext, ProposalOutcome } from '../../runtime/agent.ts';
 import { BUILT_IN_MIDDLEWARE, MiddlewareTermination, withMiddleware } from './index.ts';
 import type { MiddlewareRegistry } from './middleware.ts';
@@ -34,19 +36,35 @@ const decision = {
   stopReason: '',
   runEnded: false,
 } as const;
-const executed = (observation: Record<string, string>): ProposalOutcome => ({
-  kind: 'executed',
-  callId: 'op-1',
-  decision,
-  observation,
-  result: { status: 'ok', stopReason: '', message: '', contentKind: 'json', receipt: '' },
-});
+/** The outcome of a tool call as the runtime returns it. */
+const executed = (value: JsonObject): Extract<ProposalOutcome, { kind: 'executed' }> => {
+  const result: ToolOutcome = {
+    status: 'ok',
+    stopReason: '',
+    message: '',
+    content: JSON.stringify(value),
+    contentKind: 'json',
+    receipt: 'receipt-op-1',
+  };
+  return { kind: 'executed', callId: 'op-1', decision, observation: observationOf(result), result };
+};
 const toolFailed: ProposalOutcome = {
   kind: 'failed',
   callId: 'op-1',
   decision,
-  stop: { stopReason: 'tool_error:search', phase: 'execution' },
-  result: { status: 'error', stopReason: '', message: '', contentKind: 'none', receipt: '' },
+  stop: {
+    stopReason: 'tool_error:search',
+    phase: 'execution',
+    callId: 'op-1',
+    detail: 'No account of b@example.org.',
+  },
+  result: {
+    status: 'error',
+    stopReason: 'tool_error:search',
+    message: 'No account of b@example.org.',
+    contentKind: 'none',
+    receipt: 'receipt-op-1',
+  },
 };
 
 interface Scene {
@@ -237,14 +255,31 @@ describe('built-in middleware', () => {
     expect(returned).toMatchObject({ text: 'wrote to [redacted]' });
   });
 
-  it('redacts tool results (AG-9)', async () => {
+  it('redacts every part of a tool result that reaches the model (AG-9)', async () => {
+    const { returned } = await act({
+      settings: functions({ name: 'redaction', options: {} }),
+      outcomes: [
+        executed({ owner: 'a@example.org', 'b@example.org': 4_111_111_111_111_111, n: 7 }),
+      ],
+      run: (ctx) => ctx.tool('search', '{}'),
+    });
+    const shown = { owner: '[redacted]', '[redacted]': '[redacted]', n: 7 };
+    expect(returned).toMatchObject({
+      observation: shown,
+      result: { content: JSON.stringify(shown), receipt: 'receipt-op-1' },
+    });
+    expect(JSON.stringify(returned)).not.toMatch(/example|4111/);
+  });
+
+  it('redacts tool errors (AG-9)', async () => {
     const { returned } = await act({
       settings: functions({ name: 'redaction', options: { kinds: ['email'] } }),
-      outcomes: [executed({ owner: 'a@example.org', card: '4111 1111 1111 1111' })],
+      outcomes: [toolFailed],
       run: (ctx) => ctx.tool('search', '{}'),
     });
     expect(returned).toMatchObject({
-      observation: { owner: '[redacted]', card: '4111 1111 1111 1111' },
+      stop: { stopReason: 'tool_error:search', detail: 'No account of [redacted].' },
+      result: { message: 'No account of [redacted].' },
     });
   });
 
@@ -262,8 +297,9 @@ describe('built-in middleware', () => {
       text: expect.stringContaining("answer must have required property 'title'"),
       hidden: 'output_validation',
     });
-    const wrong = await act({ settings, answers: [answerOf('{}'), answerOf('no')], run });
-    expect(wrong.returned).toMatchObject({ stopReason: 'error:invalid_output' });
+    await expect(
+      act({ settings, answers: [answerOf('{}'), answerOf('no')], run }),
+    ).rejects.toMatchObject({ stop: { stopReason: 'error:invalid_output' } });
   });
 
   it('logs calls without content (AG-9)', async () => {

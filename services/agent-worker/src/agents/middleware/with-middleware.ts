@@ -1,10 +1,17 @@
-import { InvalidRequestError } from '@writ/kernel';
+import {
+  InvalidRequestError,
+  isJsonObject,
+  type JsonObject,
+  parseJsonStrict,
+  trimWhiteSpace,
+} from '@writ/kernel';
 import type { MiddlewareSetting } from '../../domain/agent/manifest.ts';
 import type { LlmRequest } from '../../domain/calls/model-call.ts';
 import type {
   AgentContext,
   AgentFactory,
   ModelAnswer,
+  Proposal,
   ProposalOutcome,
 } from '../../runtime/agent.ts';
 import {
@@ -73,27 +80,35 @@ export interface Layers {
  * @param createLayers creates the middleware of one branch
  */
 function withLayers(inner: AgentContext, createLayers: () => Layers): AgentContext {
-  const composeLayers = () => {
-    const layers = createLayers();
-    return {
-      chat: compose(layers.chat, ({ request }) => inner.llm(request)),
-      function: compose(layers.function, (context) =>
-        inner.tool(context.functionName, context.arguments, context.modelCallId),
-      ),
-    };
+  let layers = createLayers();
+  const callThrough = (call: ToolCall, core: (call: ToolCall) => Promise<ProposalOutcome>) => {
+    const around = compose<FunctionContext, ProposalOutcome>(layers.function, core);
+    return stopOnTermination(inner, () => around({ ...runContextOf(inner), ...call }));
   };
-  let layers = composeLayers();
   const overrides: Partial<AgentContext> = {
     async llm(request: LlmRequest) {
       const [first] = request.messages;
       const systemInstructions = first?.role === 'system' ? first.text : '';
       const context = { ...runContextOf(inner), systemInstructions, request };
-      return await stopOnTermination(inner, () => layers.chat(context));
+      const around = compose(layers.chat, (given: ChatContext) => inner.llm(given.request));
+      return await stopOnTermination(inner, () => around(context));
     },
     async tool(tool, argumentsJson, modelCallId) {
-      const call = { functionName: tool, arguments: argumentsJson, modelCallId };
-      const context = { ...runContextOf(inner), ...call };
-      return await stopOnTermination(inner, () => layers.function(context));
+      return await callThrough(
+        { functionName: tool, arguments: argumentsJson, modelCallId },
+        (call) => inner.tool(call.functionName, call.arguments, call.modelCallId),
+      );
+    },
+    async propose(proposal) {
+      const call = toolCallIn(proposal);
+      if (call === undefined) return await inner.propose(proposal);
+      return await callThrough(call, async (given) => {
+        // The supervisor judges the text of the model itself, unless a middleware changed the call.
+        const isSame =
+          given.functionName === call.functionName && given.arguments === call.arguments;
+        if (isSame) return await inner.propose(proposal);
+        return await inner.tool(given.functionName, given.arguments, given.modelCallId);
+      });
     },
     async all(branches) {
       // With shared layers, their state would depend on which branch is faster.
@@ -104,7 +119,7 @@ function withLayers(inner: AgentContext, createLayers: () => Layers): AgentConte
     checkpoint(checkpoint) {
       inner.checkpoint(checkpoint);
       // An agent that resumes from this checkpoint starts with fresh layers, too.
-      layers = composeLayers();
+      layers = createLayers();
     },
   };
   return new Proxy(inner, {
@@ -117,19 +132,52 @@ function withLayers(inner: AgentContext, createLayers: () => Layers): AgentConte
   });
 }
 
+type ToolCall = Pick<FunctionContext, 'functionName' | 'arguments' | 'modelCallId'>;
+
+/**
+ * Returns the tool call in a proposal; undefined for a final answer and for text that is no action,
+ * which the supervisor rejects.
+ */
+function toolCallIn({ rawText, action, modelCallId }: Proposal): ToolCall | undefined {
+  if (action !== undefined) {
+    if (action.kind !== 'tool') return undefined;
+    return { functionName: action.tool, arguments: action.argumentsJson, modelCallId };
+  }
+  const { kind, name, args } = objectIn(rawText);
+  if (kind !== 'tool' || typeof name !== 'string') return undefined;
+  return {
+    functionName: trimWhiteSpace(name),
+    arguments: JSON.stringify(args ?? {}),
+    modelCallId,
+  };
+}
+
+function objectIn(text: string): JsonObject {
+  try {
+    const value = parseJsonStrict(text);
+    return isJsonObject(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
 /** Returns the context of middleware at any level. */
 function runContextOf(ctx: AgentContext) {
   const { runId, supervision } = ctx.meta;
   return { agentName: ctx.manifest.name, runId, sessionId: supervision?.sessionId ?? runId, ctx };
 }
 
-/** Runs `work` and stops the agent when a middleware throws {@link MiddlewareTermination}. */
+/**
+ * Runs `work`; when a middleware throws {@link MiddlewareTermination}, trips the guardrail `middleware`
+ * and stops the agent (AG-6).
+ */
 async function stopOnTermination<R>(ctx: AgentContext, work: () => Promise<R>): Promise<R> {
   try {
     return await work();
   } catch (error) {
     if (!(error instanceof MiddlewareTermination)) throw error;
     const { reason, message } = error;
+    ctx.trip('middleware');
     return ctx.stop({ stopReason: `error:${reason}`, phase: 'worker', detail: message });
   }
 }

@@ -50,6 +50,8 @@ export interface LlmRequest {
   readonly requireContent: boolean;
   /** Timeout of one attempt. */
   readonly timeoutMs?: number;
+  /** `summary` for a summary of the conversation; omitted for the calls that decide and answer. */
+  readonly purpose?: 'summary';
 }
 
 /** The result of a model call. Plain JSON, because it is journaled. */

@@ -45,7 +45,7 @@ export interface ObservedCall {
 }
 
 /** Names of the guardrails, used as `dimension` of GUARDRAIL_TRIP. */
-export type Guardrail = 'max_tokens' | 'stuck' | 'near_budget';
+export type Guardrail = 'max_tokens' | 'stuck' | 'near_budget' | 'middleware';
 
 /** The result of an observation. */
 export interface GuardrailOutcome {

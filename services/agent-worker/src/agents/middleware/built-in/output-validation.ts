@@ -1,9 +1,10 @@
-import { InvalidRequestError, type JsonObject } from '@writ/kernel';
+import { InvalidRequestError, isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import type { AgentKind } from '../../../domain/agent/manifest.ts';
 import type { LlmRequest } from '../../../domain/calls/model-call.ts';
 import type { ModelAnswer } from '../../../runtime/agent.ts';
 import { optionsReader } from '../../options.ts';
-import type { ChatContext, CreateMiddleware } from '../middleware.ts';
+import { type ChatContext, type CreateMiddleware, MiddlewareTermination } from '../middleware.ts';
 
 const readOptions = optionsReader<{ schema: JsonObject; max_retries: number }>(
   'output_validation',
@@ -15,8 +16,8 @@ const readOptions = optionsReader<{ schema: JsonObject; max_retries: number }>(
 );
 
 /**
- * Validates answers without tool calls against a JSON Schema. The model gets the validation errors
- * of an invalid answer, up to `max_retries` times; then the call fails with `error:invalid_output`.
+ * Validates answers without tool calls, and the `answer` of final actions of json-action agents, against a
+ * JSON Schema. The model gets the validation errors of an invalid answer, up to `max_retries` times; then the agent stops with `error:invalid_output`.
  */
 export const validateOutput: CreateMiddleware<ChatContext, ModelAnswer> = (options) => {
   const { schema, max_retries: most } = readOptions(options);
@@ -24,20 +25,35 @@ export const validateOutput: CreateMiddleware<ChatContext, ModelAnswer> = (optio
   return {
     process: async (context, next) => {
       let { request } = context;
+      if (request.purpose === 'summary') return await next(context);
       for (let retries = 0; ; retries += 1) {
         const answer = await next({ ...context, request });
         if (answer.kind !== 'answer' || answer.toolUses !== undefined) return answer;
-        const problem = problemIn(answer.text);
+        const text = answerIn(answer.text, context.ctx.manifest.kind);
+        const problem = text === undefined ? undefined : problemIn(text);
         if (problem === undefined) return answer;
-        if (retries >= most) return invalid(answer.callId, problem);
+        if (retries >= most) throw new MiddlewareTermination('invalid_output', problem);
         request = withProblem(request, answer.text, problem);
       }
     },
   };
 };
 
-function invalid(callId: string, problem: string): ModelAnswer {
-  return { kind: 'failed', stopReason: 'error:invalid_output', detail: problem, callId };
+/** Returns the answer in a model's text; undefined for a proposed tool call. */
+function answerIn(text: string, kind: AgentKind): string | undefined {
+  if (kind !== 'json-action') return text;
+  const action = parsed(text);
+  if (!isJsonObject(action)) return text;
+  if (action.kind === 'tool') return undefined;
+  return action.kind === 'final' && typeof action.answer === 'string' ? action.answer : text;
+}
+
+function parsed(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    return undefined;
+  }
 }
 
 function withProblem(request: LlmRequest, text: string, problem: string): LlmRequest {
@@ -48,7 +64,7 @@ function withProblem(request: LlmRequest, text: string, problem: string): LlmReq
       { role: 'assistant', text },
       {
         role: 'user',
-        text: `That answer is not valid: ${problem} Answer again, with the JSON alone.`,
+        text: `That answer is not valid: ${problem} Correct it, and answer again in the same form, without any other text.`,
         hidden: 'output_validation',
       },
     ],
@@ -60,12 +76,8 @@ function problemFinder(schema: JsonObject): (text: string) => string | undefined
   const ajv = new Ajv2020({ strict: false });
   const fits = compile(ajv, schema);
   return (text) => {
-    let value: unknown;
-    try {
-      value = JSON.parse(text);
-    } catch {
-      return 'it is not JSON.';
-    }
+    const value = parsed(text);
+    if (value === undefined) return 'it is not JSON.';
     return fits(value) ? undefined : `${ajv.errorsText(fits.errors, { dataVar: 'answer' })}.`;
   };
 }

@@ -1,5 +1,6 @@
-import { InvalidRequestError } from '@writ/kernel';
+import { InvalidRequestError, isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
 import type { ChatTurn } from '../../../domain/calls/model-call.ts';
+import { observationOf, type ToolOutcome } from '../../../domain/calls/tool-call.ts';
 import type { ModelAnswer, ProposalOutcome } from '../../../runtime/agent.ts';
 import { optionsReader } from '../../options.ts';
 import type { ChatContext, CreateMiddleware, FunctionContext } from '../middleware.ts';
@@ -30,32 +31,97 @@ export const redactChat: CreateMiddleware<ChatContext, ModelAnswer> = (options) 
     process: async (context, next) => {
       const messages = context.request.messages.map((turn) => redactTurn(turn, redact));
       const answer = await next({ ...context, request: { ...context.request, messages } });
-      return answer.kind === 'answer' ? { ...answer, text: redact(answer.text) } : answer;
+      return answer.kind === 'answer'
+        ? { ...answer, text: redactText(answer.text, redact) }
+        : answer;
     },
   };
 };
 
-/** Redacts the tool results that the agent sees; the gateway's record stays complete. */
+/**
+ * Redacts the tool results and tool errors that the agent and its model see; the gateway's record
+ * stays complete.
+ */
 export const redactFunction: CreateMiddleware<FunctionContext, ProposalOutcome> = (options) => {
   const redact = redactor(options);
   return {
     process: async (context, next) => {
       const outcome = await next(context);
-      if (outcome.kind !== 'executed') return outcome;
-      const text = JSON.stringify(outcome.observation, (_, value: unknown) =>
-        typeof value === 'string' ? redact(value) : value,
-      );
-      return { ...outcome, observation: JSON.parse(text) };
+      if (outcome.kind !== 'executed' && outcome.kind !== 'failed') return outcome;
+      const result = redactResult(outcome.result, redact);
+      if (outcome.kind === 'executed') {
+        return { ...outcome, result, observation: observationOf(result) };
+      }
+      const { detail = '' } = outcome.stop;
+      return { ...outcome, result, stop: { ...outcome.stop, detail: redact(detail) } };
     },
   };
 };
 
-function redactTurn(turn: ChatTurn, redact: (text: string) => string): ChatTurn {
-  if (turn.role !== 'tool') return { ...turn, text: redact(turn.text) };
-  return { ...turn, results: turn.results.map((each) => ({ ...each, text: redact(each.text) })) };
+function redactResult(result: ToolOutcome, redact: Redact): ToolOutcome {
+  const { content, contentKind, message } = result;
+  const isText = content !== undefined && contentKind !== 'image';
+  return {
+    ...result,
+    message: redact(message),
+    ...(isText && { content: redactText(content, redact) }),
+  };
 }
 
-function redactor(options: Parameters<typeof readOptions>[0]): (text: string) => string {
+function redactTurn(turn: ChatTurn, redact: Redact): ChatTurn {
+  if (turn.role === 'tool') {
+    const results = turn.results.map((each) => ({ ...each, text: redactText(each.text, redact) }));
+    return { ...turn, results };
+  }
+  const text = redactText(turn.text, redact);
+  if (turn.role !== 'assistant' || turn.toolUses === undefined) return { ...turn, text };
+  const toolUses = turn.toolUses.map((use) => ({
+    ...use,
+    argumentsJson: redactText(use.argumentsJson, redact),
+  }));
+  return { ...turn, text, toolUses };
+}
+
+type Redact = (text: string) => string;
+
+/** Redacts inside the values and names of a JSON text, so that it stays JSON; other text as a whole. */
+function redactText(text: string, redact: Redact): string {
+  const value = structureIn(text);
+  if (value === undefined) return redact(text);
+  const redacted = JSON.stringify(redactValue(value, redact));
+  return redacted === JSON.stringify(value) ? text : redacted;
+}
+
+/** Returns the object or list that a text contains; undefined for any other text. */
+function structureIn(text: string): JsonValue | undefined {
+  try {
+    const value = JSON.parse(text) as JsonValue;
+    return typeof value === 'object' && value !== null ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function redactValue(value: JsonValue, redact: Redact): JsonValue {
+  if (typeof value === 'string') return redact(value);
+  if (typeof value === 'number') {
+    const shown = redact(String(value));
+    return shown === String(value) ? value : shown;
+  }
+  if (Array.isArray(value)) return value.map((each: JsonValue) => redactValue(each, redact));
+  if (!isJsonObject(value)) return value;
+  const entries: [string, JsonValue][] = [];
+  const names = new Set<string>();
+  for (const [name, each] of Object.entries(value)) {
+    let shown = redact(name);
+    for (let n = 2; names.has(shown); n += 1) shown = `${redact(name)} ${n}`;
+    names.add(shown);
+    entries.push([shown, redactValue(each, redact)]);
+  }
+  return Object.fromEntries(entries);
+}
+
+function redactor(options: JsonObject): Redact {
   const { kinds, patterns } = readOptions(options);
   const all = [...kinds.map((kind) => KINDS[kind]), ...patterns.map(compile)];
   return (text) => all.reduce((rest, pattern) => rest.replace(pattern, '[redacted]'), text);
