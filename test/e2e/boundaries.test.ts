@@ -7,6 +7,7 @@ import { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_servi
 import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
 import { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
+import { UsageService } from '@writ/contracts/writ/usage/v1/usage_service_pb';
 import {
   API_KEYS_FILE,
   callerRow,
@@ -25,14 +26,20 @@ import { INTERNAL_RPCS, methodsOf } from './internal-rpcs.ts';
 import { closeRawCalls, rawCall } from './raw-call.ts';
 import { requestFor } from './request-for.ts';
 
-const PUBLIC: readonly DescService[] = [RunService, ApprovalService, AuditService, ControlService];
+const PUBLIC: readonly DescService[] = [
+  RunService,
+  ApprovalService,
+  AuditService,
+  ControlService,
+  UsageService,
+];
 /** Served by tool providers, and the public keys. */
 const NOT_TESTED = /^writ\.(tool\.v1\.ToolProviderService|identity\.v1\.KeyService)\//;
 
 const PUBLIC_RPCS = PUBLIC.flatMap(methodsOf);
 
 /** RPCs that identify one resource, which does not exist for other tenants. */
-const NAMES_A_RESOURCE = /\/(Get|Cancel|Signal|Decide|Resume|Halt$|WatchRun$)/;
+const NAMES_A_RESOURCE = /\/(Get(?!Balances)|Cancel|Signal|Decide|Resume|Halt$|WatchRun$)/;
 /** How long to read from a stream that may be endless. */
 const READ_MS = 250;
 

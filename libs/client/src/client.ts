@@ -4,6 +4,7 @@ import { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_servi
 import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
 import { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
+import { UsageService } from '@writ/contracts/writ/usage/v1/usage_service_pb';
 import { translateErrors } from './translate-errors.ts';
 
 /** Options of {@link createWritClient}. */
@@ -29,6 +30,7 @@ export interface WritClient {
   readonly approvals: Client<typeof ApprovalService>;
   readonly audit: Client<typeof AuditService>;
   readonly control: Client<typeof ControlService>;
+  readonly usage: Client<typeof UsageService>;
 }
 
 const DEFAULT_TIMEOUT_MS = 60_000;
@@ -78,6 +80,7 @@ export function createWritClient(options: WritClientOptions): WritClient {
     approvals: createClient(ApprovalService, transport),
     audit: createClient(AuditService, transport),
     control: createClient(ControlService, transport),
+    usage: createClient(UsageService, transport),
   };
 }
 

@@ -37,7 +37,7 @@ const GATEWAY_MAY =
   /^writ\.(supervision\.v1\.SupervisionService\/ReportReceipts$|tool\.v1\.ToolProviderService\/)/;
 const SUPERVISOR_MAY = /^writ\.(spawn|meter|model|tool|worker)\.v1\./;
 const SUPERVISOR_MAY_NOT = /\/(Generate|CallTool)$|ToolProviderService/;
-const PUBLIC = /^writ\.(run|approval|audit|control)\.v1\./;
+const PUBLIC = /^writ\.(run|approval|audit|control|usage)\.v1\./;
 const OPEN = 'writ.identity.v1.KeyService/GetKeys';
 
 const SERVER_OF: Readonly<Record<string, ServerName>> = {
@@ -205,18 +205,19 @@ describe('caller table', () => {
 
   it('requires the role of each public service (SYS-6)', async () => {
     const allowed = {
-      caller: 'RunService',
-      approver: 'ApprovalService',
-      admin: '',
-      operator: 'ControlService',
-    } as const;
+      caller: ['RunService', 'UsageService'],
+      approver: ['ApprovalService'],
+      admin: undefined,
+      operator: ['ControlService', 'UsageService'],
+    } as const satisfies Record<string, readonly string[] | undefined>;
     for (const role of ['caller', 'approver', 'admin', 'operator'] as const) {
       const gate = publicGate({
         apiKeys: { verify: () => ({ subject: 's', tenant: 'acme', roles: [role] }) },
       });
       for (const method of methods.filter((m) => PUBLIC.test(rpcKey(m)))) {
         const outcome = gate({ method, header: () => 'Bearer key' });
-        if (method.parent.name.endsWith(allowed[role] || method.parent.name)) await outcome;
+        const services: readonly string[] = allowed[role] ?? [method.parent.name];
+        if (services.includes(method.parent.name)) await outcome;
         else
           await expect(outcome).rejects.toMatchObject({
             kind: 'permission_denied',

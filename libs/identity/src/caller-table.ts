@@ -35,6 +35,8 @@ const OPEN: OpenRow = { open: true };
 const CALLERS: PeopleRow = { people: ['caller', 'admin'] };
 const APPROVERS: PeopleRow = { people: ['approver', 'admin'] };
 const ADMINS: PeopleRow = { people: ['admin'] };
+/** Only an operator reads another tenant, which the handler checks (EM-10). */
+const USAGE_READERS: PeopleRow = { people: ['caller', 'operator', 'admin'] };
 /** The handler checks whether they may halt the scope (SV-9). */
 const HALTERS: PeopleRow = { people: ['admin', 'operator'] };
 
@@ -76,6 +78,13 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
     Resume: HALTERS,
     ListHalts: HALTERS,
   },
+  'writ.usage.v1.UsageService': {
+    GetRunUsage: USAGE_READERS,
+    GetBalances: USAGE_READERS,
+    QueryUsage: USAGE_READERS,
+    GetPool: USAGE_READERS,
+    ListModels: USAGE_READERS,
+  },
   'writ.supervision.v1.SupervisionService': {
     GetManifest: AGENT,
     SpawnChild: AGENT_WITH_SLOT,
@@ -105,6 +114,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
     Settle: SUPERVISOR,
     ReleaseReservation: SUPERVISOR,
     GetTab: SUPERVISOR_AND_AGENT,
+    GetBalances: SUPERVISOR,
     QueryUsage: SUPERVISOR,
     CloseTab: SUPERVISOR,
     Freeze: SUPERVISOR,

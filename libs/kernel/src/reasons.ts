@@ -89,7 +89,7 @@ export const REASONS = {
   USER_CREDENTIAL_REQUIRED: { status: 'unauthenticated', meaning: 'The call requires an API key or a user token.', action: 'Send an API key or an OIDC token.' },
   SERVICE_REQUIRED: { status: 'permission_denied', meaning: 'Only a service of Writ may make this call.', action: 'Call the public API.' },
   ROLE_REQUIRED: { status: 'permission_denied', meaning: 'The credential lacks the required role.', action: 'Use a credential with one of metadata.roles.' },
-  OPERATOR_REQUIRED: { status: 'permission_denied', meaning: 'The scope of the halt requires the role operator.', action: 'Use a credential with the role operator.' },
+  OPERATOR_REQUIRED: { status: 'permission_denied', meaning: 'The scope of the request requires the role operator.', action: 'Use a credential with the role operator.' },
   CALLER_NOT_ALLOWED: { status: 'permission_denied', meaning: 'The caller table does not permit this caller to call the method.', action: 'Call from a permitted service, or through the public API.' },
   CALLER_RULE_MISSING: { status: 'internal', meaning: 'A method has no row in the caller table.', action: 'Add a row in libs/identity.' },
   TENANT_NOT_SERVED: { status: 'permission_denied', meaning: 'The service does not serve this tenant.', action: 'Call a service that serves the tenant.' },

@@ -7,6 +7,7 @@ import { freezeParts } from '../app/freezes/freeze-parts.ts';
 import { closeTab } from './close-tab.ts';
 import { consume } from './consume.ts';
 import { generate } from './generate.ts';
+import { getBalances } from './get-balances.ts';
 import { getTab } from './get-tab.ts';
 import { listModels } from './list-models.ts';
 import { openTab } from './open-tab.ts';
@@ -26,6 +27,7 @@ export function meterRoutes(context: RpcContext): readonly Route[] {
       settle: settle(context),
       releaseReservation: releaseReservation(context),
       getTab: getTab(context),
+      getBalances: getBalances(context),
       queryUsage: queryUsage(context),
       closeTab: closeTab(context),
       ...createFreezeHandlers(freezeParts(context, context.calls)),

@@ -47,6 +47,35 @@ export async function readLevels(
   });
 }
 
+/** A tenant's session, or none, on a UTC day. */
+export interface ScopeKey {
+  readonly tenant: string;
+  /** Undefined for the levels of the tenant only. */
+  readonly sessionId: string | undefined;
+  readonly day: string;
+}
+
+/** Returns the accounts of a session, if one is named, then those of the tenant's day and month. */
+export async function readScopeLevels(
+  db: MeterReader,
+  { tenant, sessionId, day }: ScopeKey,
+  caps: TenantCaps,
+): Promise<Balance[]> {
+  const ids = rowIds({ tenant, runId: '', agentInstance: '', sessionId: sessionId ?? '', day });
+  const levels: Level[] = [
+    ...(sessionId === undefined ? [] : (['session'] as const)),
+    'tenant_day',
+    'tenant_month',
+  ];
+  const wanted = levels.map((level) => ids[level]);
+  const rows = await db.selectFrom('balances').selectAll().where('id', 'in', wanted).execute();
+  return levels.map((level) => {
+    const row = rows.find(({ id }) => id === ids[level]);
+    const own = capsOf(level, caps);
+    return row === undefined ? emptyBalance(level, own ?? {}) : toBalance(level, row, own);
+  });
+}
+
 function capsOf(level: Level, { day, month }: TenantCaps): Caps | undefined {
   if (level === 'tenant_day') return day;
   return level === 'tenant_month' ? month : undefined;

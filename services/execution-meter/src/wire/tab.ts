@@ -24,6 +24,8 @@ import {
   DEFAULT_NEAR_BUDGET,
   isNearBudget,
   type Level,
+  type NearBudget,
+  remainingBudget,
 } from '../domain/ledger/balance.ts';
 import type { TokenUsage } from '../domain/ledger/spending.ts';
 import type { FailureCount } from '../store/failures.ts';
@@ -111,7 +113,7 @@ export function tabMessage({
     sessionId: tab.sessionId,
     agent: { name: tab.agentName, instance: tab.agentInstance },
     state: tab.state === 'open' ? TabState.OPEN : TabState.CLOSED,
-    levels: levels.map((balance) => levelMessage(balance, tab)),
+    levels: levels.map((balance) => levelMessage(balance, tab.near)),
     ...(agent && { totals: totalsMessage(agent) }),
     ...(run && { runTotals: totalsMessage(run) }),
     failures: failures.map(({ stopReason, count, lastCallId }) => ({
@@ -173,12 +175,14 @@ function totalsMessage(balance: Balance): MessageInitShape<typeof TotalsSchema> 
   };
 }
 
-function levelMessage(
+/** Converts the balance of one level. */
+export function levelMessage(
   balance: Balance,
-  { near }: StoredTab,
+  near: NearBudget,
 ): MessageInitShape<typeof LevelBalanceSchema> {
   const { level, caps, used, reserved, debt } = balance;
   const { tokens: maxTokens, cost: maxCostNanoUsd, turns: maxTurns } = caps;
+  const remaining = remainingBudget([balance]);
   return {
     level: LEVELS[level],
     limit: omitUndefined({ maxTokens, maxCostNanoUsd, maxTurns }),
@@ -191,5 +195,10 @@ function levelMessage(
     debtTokens: debt.tokens,
     debtCostNanoUsd: debt.cost,
     nearBudget: isNearBudget(balance, near),
+    ...omitUndefined({
+      remainingTokens: remaining.tokens,
+      remainingCostNanoUsd: remaining.cost,
+      remainingTurns: remaining.turns,
+    }),
   };
 }

@@ -1,8 +1,19 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { InFlightCall } from '@writ/contracts/writ/control/v1/freeze_pb';
-import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import {
+  ExecutionMeterService,
+  type GetBalancesResponse,
+  type GetTabResponse,
+  type QueryUsageRequestSchema,
+  type QueryUsageResponse,
+} from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import type { Tab } from '@writ/contracts/writ/meter/v1/tab_pb';
 import type { Totals } from '@writ/contracts/writ/meter/v1/usage_pb';
+import {
+  type ListModelsResponse,
+  ModelService,
+} from '@writ/contracts/writ/model/v1/model_service_pb';
 import type { AgentKey } from '@writ/kernel';
 import { createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import type { Halt } from '../domain/halt/halt.ts';
@@ -36,12 +47,24 @@ export interface ExecutionMeterPeer {
    * @throws NotFoundError when it has none
    */
   closeTab(requestId: string, agent: AgentKey): Promise<ClosedTab>;
+  /**
+   * Returns an agent's tab with the balances of all levels.
+   * @throws NotFoundError TAB_NOT_FOUND
+   */
+  getTab(agent: AgentKey): Promise<GetTabResponse>;
+  /** Returns the balances of a session, if one is named, and of a tenant (EM-10). */
+  getBalances(tenant: string, sessionId: string): Promise<GetBalancesResponse>;
+  /** Sums settled usage (EM-10). */
+  queryUsage(query: MessageInitShape<typeof QueryUsageRequestSchema>): Promise<QueryUsageResponse>;
+  /** Returns the usable aliases of the catalog. */
+  listModels(): Promise<ListModelsResponse>;
   close(): void;
 }
 
 /** Creates the gRPC client of execution-meter. */
 export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMeterPeer {
   const client = createRpcClient(ExecutionMeterService, options);
+  const models = createRpcClient(ModelService, options);
   return {
     async openTab(requestId, run, agent) {
       const { reserveTokens, reserveCostFraction } = manifestFromJson(agent.manifest).guardrails;
@@ -81,7 +104,15 @@ export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMe
       });
       return closedTab(tab);
     },
-    close: () => client.close(),
+    getTab: ({ tenant, runId, instance }) =>
+      client.getTab({ tab: { tenant, runId, agentInstance: instance } }),
+    getBalances: (tenant, sessionId) => client.getBalances({ tenant, sessionId }),
+    queryUsage: (query) => client.queryUsage(query),
+    listModels: () => models.listModels({}),
+    close() {
+      client.close();
+      models.close();
+    },
   };
 }
 

@@ -1,6 +1,9 @@
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type SlotChange, SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
-import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import {
+  type GetPoolResponse,
+  SpawnBudgetService,
+} from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { type AgentKey, type AgentRef, BudgetExhaustedError, type RunKey } from '@writ/kernel';
 import { createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import type { AgentRow } from '../store/agent/agents.ts';
@@ -33,6 +36,11 @@ export interface SpawnBudgetPeer {
   release(requestId: string, agent: AgentKey): Promise<readonly AgentRef[]>;
   /** Releases every slot of an ended run. */
   closePool(requestId: string, run: RunKey): Promise<void>;
+  /**
+   * Returns the pool of a run.
+   * @throws NotFoundError POOL_NOT_FOUND
+   */
+  getPool(run: RunKey): Promise<GetPoolResponse>;
   close(): void;
 }
 
@@ -81,6 +89,7 @@ export function createSpawnBudgetPeer(options: RpcClientOptions): SpawnBudgetPee
     async closePool(requestId, { tenant, runId }) {
       await client.closePool({ requestId, tenant, runId });
     },
+    getPool: ({ tenant, runId }) => client.getPool({ tenant, runId }),
     close: () => client.close(),
   };
 }

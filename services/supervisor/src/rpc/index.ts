@@ -4,6 +4,7 @@ import { ControlService } from '@writ/contracts/writ/control/v1/control_service_
 import { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb';
 import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
+import { UsageService } from '@writ/contracts/writ/usage/v1/usage_service_pb';
 import { keyRoute } from '@writ/identity';
 import { endless, type Route, route } from '@writ/rpc';
 import type { SupervisorContext } from '../context.ts';
@@ -32,6 +33,11 @@ import { refreshTokens } from './supervision/refresh-tokens.ts';
 import { reportOutcome } from './supervision/report-outcome.ts';
 import { reportReceipts } from './supervision/report-receipts.ts';
 import { spawnChild } from './supervision/spawn-child.ts';
+import { getBalances } from './usage/get-balances.ts';
+import { getPool } from './usage/get-pool.ts';
+import { getRunUsage } from './usage/get-run-usage.ts';
+import { listModels } from './usage/list-models.ts';
+import { queryUsage } from './usage/query-usage.ts';
 
 /** The services of the public listener. */
 export function publicRoutes(context: SupervisorContext): Route[] {
@@ -60,6 +66,13 @@ export function publicRoutes(context: SupervisorContext): Route[] {
       halt: halt(context),
       resume: resume(context),
       listHalts: listHalts(context),
+    }),
+    route(UsageService, {
+      getRunUsage: getRunUsage(context),
+      getBalances: getBalances(context),
+      queryUsage: queryUsage(context),
+      getPool: getPool(context),
+      listModels: listModels(context),
     }),
   ];
 }

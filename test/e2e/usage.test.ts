@@ -1,0 +1,168 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createWritClient, type WritClient } from '@writ/client';
+import { UsageGroup } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import { BudgetLevel, TabState } from '@writ/contracts/writ/meter/v1/tab_pb';
+import type { Run } from '@writ/contracts/writ/run/v1/run_pb';
+import { API_KEYS_FILE, openApiKeys } from '@writ/identity';
+import { newId } from '@writ/kernel';
+import type { Role } from '@writ/rpc';
+import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+
+const SESSION = 'ses_usage';
+const PATIENT = { timeout: 30_000 };
+
+let dataDir: string;
+let test: TestPlatform;
+/** Ended with a refund. */
+let ended: Run;
+/** Waits for an approval during all tests. */
+let waiting: Run;
+
+beforeAll(async () => {
+  dataDir = mkdtempSync(join(tmpdir(), 'writ-usage-'));
+  test = await startTestPlatform({ dataDir });
+  ended = await start('auto-1000');
+  for await (const _ of test.client.runs.watchRun({ runId: ended.runId })) void _;
+  waiting = await start('escalate-1200');
+  await vi.waitFor(async () => {
+    const { approvals } = await test.client.approvals.listApprovals({ runId: waiting.runId });
+    expect(approvals).toHaveLength(1);
+  }, PATIENT);
+});
+afterAll(async () => {
+  await test.close();
+  rmSync(dataDir, { recursive: true, force: true });
+});
+
+async function start(script: string): Promise<Run> {
+  const { run } = await test.client.runs.startRun({
+    requestId: newId('req'),
+    agent: 'refund-worker',
+    goal: 'Refund the last charge.',
+    sessionId: SESSION,
+    model: `sim-${script}`,
+  });
+  if (run === undefined) throw new Error('StartRun answered without a run.');
+  return run;
+}
+
+async function clientOf(tenant: string, roles: readonly Role[]): Promise<WritClient> {
+  const keys = openApiKeys({ file: join(dataDir, API_KEYS_FILE) });
+  const apiKey = await keys.create({ subject: 'reader', tenant, roles: [...roles] });
+  return createWritClient({ baseUrl: test.platform.edgeUrl, apiKey });
+}
+
+const total = async (filter: { readonly runId?: string; readonly sessionId?: string }) =>
+  (await test.client.usage.queryUsage(filter)).rows[0]?.totals;
+
+describe('UsageService', () => {
+  it('reads the spent and the remaining budget of a run that is running (EM-10)', async () => {
+    const { tab } = await test.client.usage.getRunUsage({ runId: waiting.runId });
+    expect(tab).toMatchObject({ runId: waiting.runId, sessionId: SESSION, state: TabState.OPEN });
+    const run = tab?.levels.find(({ level }) => level === BudgetLevel.RUN);
+    // Two model calls of refund-worker, whose manifest caps a run at 100000 tokens, 1 USD and 40 turns.
+    expect(run?.usedTokens).toBeGreaterThan(0n);
+    expect(run).toMatchObject({
+      limit: { maxTokens: 100_000n, maxCostNanoUsd: 1_000_000_000n, maxTurns: 40n },
+      usedTurns: 2n,
+      reservedTokens: 0n,
+      remainingTokens: 100_000n - (run?.usedTokens ?? 0n),
+      remainingCostNanoUsd: 1_000_000_000n - (run?.usedCostNanoUsd ?? 0n),
+      remainingTurns: 38n,
+    });
+    // The refund desk caps neither the session nor the tenant.
+    const session = tab?.levels.find(({ level }) => level === BudgetLevel.SESSION);
+    expect(session?.remainingTokens).toBeUndefined();
+    expect(tab?.runTotals).toEqual(await total({ runId: waiting.runId }));
+  });
+
+  it('sums usage by session, run, agent, model and day (EM-10)', async () => {
+    const { usage } = test.client;
+    const { rows: runs } = await usage.queryUsage({
+      sessionId: SESSION,
+      groupBy: [UsageGroup.SESSION, UsageGroup.RUN, UsageGroup.AGENT, UsageGroup.MODEL],
+    });
+    const read = await test.client.runs.getRun({ runId: ended.runId });
+    const row = runs.find(({ runId }) => runId === ended.runId);
+    expect(row).toMatchObject({
+      sessionId: SESSION,
+      agent: { name: 'refund-worker', instance: ended.agent?.instance },
+      model: 'sim-auto-1000',
+      totals: { turns: 4n, estimatedTurns: 0n, failedCalls: 0n },
+    });
+    expect(row?.totals?.costNanoUsd).toBe(read.run?.result?.usage?.costNanoUsd);
+    const session = await total({ sessionId: SESSION });
+    const costs = runs.map(({ totals }) => totals?.costNanoUsd ?? 0n);
+    expect(session?.costNanoUsd).toBe(costs.reduce((sum, cost) => sum + cost, 0n));
+    const { rows: days } = await usage.queryUsage({ groupBy: [UsageGroup.DAY, UsageGroup.TENANT] });
+    expect(days.map(({ tenant }) => tenant)).toEqual(days.map(() => 'default'));
+    expect(days.at(-1)?.day).toMatch(/^\d{4}-\d\d-\d\d$/);
+  });
+
+  it('pages through sums without a gap or a repetition (EM-10)', async () => {
+    const { usage } = test.client;
+    const groupBy = [UsageGroup.RUN];
+    const all = await usage.queryUsage({ groupBy });
+    const paged: string[] = [];
+    let pageToken = '';
+    do {
+      const page = await usage.queryUsage({ groupBy, pageSize: 1, pageToken });
+      paged.push(...page.rows.map(({ runId }) => runId));
+      pageToken = page.nextPageToken;
+    } while (pageToken !== '');
+    expect(paged).toHaveLength(2);
+    expect(paged).toEqual(all.rows.map(({ runId }) => runId));
+    const first = await usage.queryUsage({ groupBy, pageSize: 1 });
+    const other = { groupBy: [UsageGroup.MODEL], pageToken: first.nextPageToken };
+    await expect(usage.queryUsage(other)).rejects.toMatchObject({ reason: 'INVALID_PAGE_TOKEN' });
+  });
+
+  it('reads the totals of a session without naming a run (EM-10)', async () => {
+    const { levels } = await test.client.usage.getBalances({ sessionId: SESSION });
+    expect(levels.map(({ level }) => level)).toEqual([
+      BudgetLevel.SESSION,
+      BudgetLevel.TENANT_DAY,
+      BudgetLevel.TENANT_MONTH,
+    ]);
+    const session = await total({ sessionId: SESSION });
+    expect(levels[0]).toMatchObject({
+      usedCostNanoUsd: session?.costNanoUsd,
+      usedTurns: session?.turns,
+    });
+  });
+
+  it('reads the pool of a run without its slot grants (EM-10, SB-1)', async () => {
+    const { pool } = await test.client.usage.getPool({ runId: waiting.runId });
+    expect(pool).toMatchObject({ runId: waiting.runId, held: 1, closed: false });
+    expect(pool?.holders.map(({ agent, grant }) => [agent?.name, grant])).toEqual([
+      ['refund-worker', ''],
+    ]);
+    const over = await test.client.usage.getPool({ runId: ended.runId });
+    expect(over.pool).toMatchObject({ held: 0, closed: true });
+  });
+
+  it('lists the usable models with their prices (EM-10, EM-4)', async () => {
+    const { models } = await test.client.usage.listModels({});
+    const model = models.find(({ alias }) => alias === 'sim-auto-1000');
+    expect(model).toMatchObject({ providerModel: 'sim:auto-1000', contextWindow: 1_000_000n });
+    expect(model?.inputPriceNanoUsdPerMillion).toBeGreaterThan(0n);
+  });
+
+  it('lets only an operator read another tenant (EM-10, SYS-6)', async () => {
+    const rivals = await clientOf('rivals', ['caller', 'admin']);
+    const refused = { reason: 'OPERATOR_REQUIRED', metadata: { field: 'tenant' } };
+    await expect(rivals.usage.queryUsage({ tenant: 'default' })).rejects.toMatchObject(refused);
+    await expect(rivals.usage.getBalances({ tenant: 'default' })).rejects.toMatchObject(refused);
+    expect((await rivals.usage.queryUsage({})).rows).toEqual([]);
+    const hidden = { reason: 'RUN_NOT_FOUND' };
+    const { runId } = waiting;
+    await expect(rivals.usage.getRunUsage({ runId })).rejects.toMatchObject(hidden);
+    await expect(rivals.usage.getPool({ runId })).rejects.toMatchObject(hidden);
+    const operator = await clientOf('ops', ['operator']);
+    const { rows } = await operator.usage.queryUsage({ tenant: 'default' });
+    expect(rows.map(({ totals }) => totals)).toEqual([await total({})]);
+  });
+});
