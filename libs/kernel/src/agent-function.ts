@@ -93,6 +93,11 @@ export interface AgentOperations {
    * @param waitsFor the signal that the cycle starts with, for watchers
    */
   step<T>(step: number, work: () => Promise<T>, waitsFor?: string): Promise<T>;
+  /**
+   * Sets the partial result: when the manifest says `on_preempt: partial` and the agent loses its slot, it is
+   * proposed as the final answer with stop reason `paused` (SB-4). Call it again when there is more.
+   */
+  draft(text: string): void;
   /** Ends the agent without an answer, with stop reason `error:<reason>`. */
   fail(reason: string, detail: string): never;
 }

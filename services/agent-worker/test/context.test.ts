@@ -3,6 +3,7 @@ import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_
 import { describe, expect, it } from 'vitest';
 import type { AgentContext } from '../src/runtime/agent.ts';
 import { AGENT, RUN, TENANT } from './delivery.ts';
+import { approveAll } from './team.ts';
 import { World, type WorldOptions } from './world.ts';
 
 const CUSTOM = { kind: AgentKind.CUSTOM } as const;
@@ -216,6 +217,26 @@ describe('a replayed agent', () => {
     expect({ runs, stopReason }).toEqual({ runs: 3, stopReason: 'error:agent_failed' });
     expect(world.meter.requests).toHaveLength(1);
     expect(world.supervisor.reports[0]?.detail).toBe('The agent failed: TypeError.');
+  });
+
+  it('resets the count of restarts after progress, so that failures far apart do not end it (SUP-7)', async () => {
+    let runs = 0;
+    const world = await startWith(
+      async (ctx) => {
+        runs += 1;
+        for (let call = 1; call <= 4; call += 1) {
+          await ctx.llm(llmRequest(`call ${call}`));
+          if (runs === call) throw new TypeError('Once.');
+        }
+        await ctx.propose(FINAL);
+      },
+      { model: () => 'hi' },
+    );
+    world.supervisor.rule = approveAll;
+    await world.deliver({ manifest: { ...CUSTOM, limits: { maxRetries: 1 } } });
+    await world.until('COMPLETED');
+    expect(runs).toBe(5);
+    expect(world.meter.paid).toHaveLength(4);
   });
 
   it('cannot continue by catching an unwinding (RT-2)', async () => {

@@ -3,6 +3,7 @@ import { type Duration, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   AgentKind,
   type AgentManifestSchema,
+  type PreemptionHandling,
   type RefusalHandling,
 } from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import { REFUND_TOOLS } from './refund-rules.ts';
@@ -45,6 +46,7 @@ export interface ManifestFields {
   followTopics: string[];
   optionsJson: string;
   onRefusal: RefusalHandling;
+  onPreempt: PreemptionHandling;
   context: { contextWindow?: bigint };
   model: { model: string; jsonMode: boolean; timeout?: Duration };
   tools: string[];

@@ -101,7 +101,7 @@ export class FakeSupervisor {
           this.workers.push(call.caller.service?.replica);
           this.grants.push(call.caller.slotGrant?.agentInstance);
           this.requests.push(request);
-          const line = lineOf(agent.instance, request.callId);
+          const line = lineOf(agent.instance, request.partial ? 'partial' : request.callId);
           await this.#faults.pass(`before review ${line}`);
           const decision = this.#review(agent, request);
           await this.#faults.pass(`after review ${line}`);
@@ -249,10 +249,10 @@ export class FakeSupervisor {
     if (verdict === 'escalate') decision.approvalId = 'apr-1';
     if (verdict === 'block') decision.stopReason = `supervisor_block:${reason}`;
     if (verdict === 'invalid') decision.stopReason = `invalid_action:${reason}`;
-    const line = lineOf(instance, callId);
+    const line = lineOf(instance, request.partial ? 'partial' : callId);
     this.decided.push(`${line} ${verdict} ${action?.kind === 'tool' ? action.name : 'final'}`);
     this.#decisions.set(`${runId}/${callId}`, { proposal: text, action, decision });
-    if (isFinal) this.#end(runId, 'success', action.answer);
+    if (isFinal) this.#end(runId, request.partial ? 'paused' : 'success', action.answer);
     return this.currentDecision(runId, callId);
   }
 

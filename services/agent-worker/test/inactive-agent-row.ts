@@ -35,6 +35,8 @@ export function inactiveAgentRow(
     step_started: 0,
     step_ended: 0,
     failures: 0,
+    failed_length: 0,
+    partial_final: null,
     reply_to: null,
     created_at: AT,
     ended_at: null,

@@ -108,6 +108,8 @@ class Race {
         step_started: 0,
         step_ended: 0,
         failures: 0,
+        failed_length: 0,
+        partial_final: null,
         reply_to: null,
         created_at: this.at,
         ended_at: null,

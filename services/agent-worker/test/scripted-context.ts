@@ -87,6 +87,7 @@ export function scriptedContext({ manifest, answers = [], outcomes = [], history
     restore: async () => undefined,
     checkpoint: () => undefined,
     remember: (turns) => asked.remembered.splice(0, Infinity, ...turns),
+    draft: () => undefined,
     stop: (stop) => {
       throw new ScriptedStop(stop);
     },

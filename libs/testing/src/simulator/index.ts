@@ -1,3 +1,4 @@
+export type { ChatRequest } from './chat-request.ts';
 export { loadScript, loadScripts } from './load-scripts.ts';
 export type { ModelSimulator, ModelSimulatorOptions } from './model-simulator.ts';
 export { createModelSimulator } from './model-simulator.ts';

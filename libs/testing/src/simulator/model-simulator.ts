@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { ConfigError } from '@writ/config';
 import { type Clock, systemClock } from '@writ/kernel';
 import { answerChat } from './answer-chat.ts';
-import { BadChatRequestError, readChatRequest } from './chat-request.ts';
+import { BadChatRequestError, type ChatRequest, readChatRequest } from './chat-request.ts';
 import { checkScripts, loadScripts } from './load-scripts.ts';
 import { type LoggedRequest, RequestLog } from './request-log.ts';
 import type { Script } from './script.ts';
@@ -24,6 +24,8 @@ export interface ModelSimulatorOptions {
    */
   readonly requestLog?: string;
   readonly clock?: Clock;
+  /** Called before each answer, which waits for it. */
+  readonly beforeAnswer?: (chat: ChatRequest) => Promise<void>;
 }
 
 /** A running simulator. */
@@ -90,6 +92,7 @@ export async function createModelSimulator(
         param: 'model',
       });
     }
+    await options.beforeAnswer?.(chat);
     const { 'x-request-id': requestId, 'idempotency-key': key, traceparent } = request.headers;
     const id = String(requestId ?? key ?? '');
     await answerChat({

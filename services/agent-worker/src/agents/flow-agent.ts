@@ -2,6 +2,7 @@ import { isJsonObject, type JsonValue } from '@writ/kernel';
 import type { AgentManifest } from '../domain/agent/manifest.ts';
 import type { Agent, AgentContext, HandoffOutcome } from '../runtime/agent.ts';
 import { firstMessage, textOf } from './first-message.ts';
+import { partialText } from './partial-text.ts';
 
 /** The answer of an agent of the flow. */
 interface Answer {
@@ -25,6 +26,7 @@ export function createFlowAgent(manifest: AgentManifest, instance: string): Agen
       }
       ctx.flow('started');
       const answers: Answer[] = [];
+      ctx.draft(() => partialText(answers.map(shown)));
       let latest: readonly Answer[] = [];
       for (const [index, stage] of plan.entries()) {
         const task = taskFor(goal, answers);

@@ -20,6 +20,8 @@ interface ReviewCall extends Shown {
   readonly rawText?: string;
   readonly action?: Action;
   readonly composed?: boolean;
+  /** Whether the final is the partial result of a paused agent. */
+  readonly partial?: boolean;
 }
 
 /** A delegation to be reviewed and executed. */
@@ -73,7 +75,10 @@ export function createSupervisorPeer(options: RpcClientOptions): SupervisorPeer 
   const reviews = createRpcClient(ReviewService, options);
   const supervision = createRpcClient(SupervisionService, options);
   return {
-    async reviewAction({ callId, modelCallId, rawText, action, composed, ...shown }, call) {
+    async reviewAction(
+      { callId, modelCallId, rawText, action, composed, partial, ...shown },
+      call,
+    ) {
       const { decision } = await reviews.reviewAction(
         {
           callId,
@@ -83,6 +88,7 @@ export function createSupervisorPeer(options: RpcClientOptions): SupervisorPeer 
               : { case: 'action', value: actionMessage(action) },
           ...(modelCallId !== undefined && { modelCallId }),
           ...(composed !== undefined && { composed }),
+          ...(partial !== undefined && { partial }),
           ...shownMessages(shown),
         },
         call,

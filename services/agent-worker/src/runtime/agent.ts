@@ -224,6 +224,12 @@ export interface AgentContext {
    */
   remember(turns: readonly ChatTurn[], items?: number): void;
 
+  /**
+   * Sets what the agent has so far: an agent whose manifest says `on_preempt: partial` ends with it
+   * when it loses its slot (SB-4). `compose` returns an empty text while there is nothing.
+   */
+  draft(compose: () => string): void;
+
   /** Stops the agent. */
   stop(stop: Stop): never;
 }

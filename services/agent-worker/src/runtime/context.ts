@@ -73,7 +73,7 @@ export class RuntimeContext implements AgentContext {
   check(): void {
     this.#assertNotUnwinding();
     try {
-      this.#scope.session.check();
+      this.#scope.session.check(this.#scope.journal.isReplaying);
     } catch (error) {
       // A slot may be back before the next operation, but an unwinding is permanent.
       throw error instanceof Unwinding ? this.#unwind(error) : error;
@@ -247,6 +247,10 @@ export class RuntimeContext implements AgentContext {
   checkpoint(checkpoint: Checkpoint): void {
     this.check();
     this.#scope.checkpoints.take(this.#scope.cursor, checkpoint);
+  }
+
+  draft(compose: () => string): void {
+    this.#scope.session.draft = compose;
   }
 
   stop(stop: Stop): never {

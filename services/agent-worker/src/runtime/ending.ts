@@ -8,6 +8,7 @@ import { loadItems } from '../store/snapshots.ts';
 import { pauseTimersWhileParked } from '../store/timers.ts';
 import type { WorkerTransaction } from '../store/worker-store.ts';
 import type { RuntimeContext } from './context.ts';
+import { endPartially, NO_PARTIAL, repeatPartialFinal } from './partial-final.ts';
 import type { RunScope } from './scope.ts';
 import type { Session } from './session.ts';
 import {
@@ -67,7 +68,9 @@ export async function endThrown(
   if (thrown instanceof LeaseLost) return 'lease_lost';
   if (thrown instanceof Parked) return await park(scope, settings);
   if (thrown instanceof Preempted) {
-    await commitInactive(scope, { type: 'preempted' });
+    const partial = thrown.isPaused ? await endPartially(scope) : NO_PARTIAL;
+    if (partial.ended) return await end(scope, 'paused');
+    await commitInactive(scope, { type: 'preempted', approval: partial.approval });
     return 'preempted';
   }
   if (thrown instanceof Drained) {
@@ -125,6 +128,8 @@ async function endAlreadyEnded(
     scope.progress.publishState('CANCELLED');
     return 'cancelled';
   }
+  // A crash may have followed the review of the partial final that ended the agent.
+  if ((await repeatPartialFinal(scope)).ended) return await end(scope, 'paused');
   if (stopReason !== undefined) return await end(scope, stopReason);
   return await report(scope, { stopReason: 'error:run_ended', phase: 'supervisor' });
 }
@@ -165,7 +170,10 @@ async function park(scope: RunScope, { parkMs }: EndingSettings): Promise<LeaseO
   return 'parked';
 }
 
-/** Restarts an agent after an unexpected error, a limited number of times (SUP-7). */
+/**
+ * Restarts an agent after an unexpected error, a limited number of times. An agent that progressed
+ * since its latest failure starts with a new count (SUP-7).
+ */
 async function restart(
   scope: RunScope,
   thrown: unknown,
@@ -173,15 +181,20 @@ async function restart(
 ): Promise<LeaseOutcome> {
   const { row, manifest, meta } = scope.session;
   const { instance } = scope.session.lease;
+  const length = scope.journal.length;
   const policy = new RetryPolicy(manifest.limits.maxRetries, { [instance]: row.failures });
+  if (length > row.failed_length) policy.reset(instance);
+  const failures = policy.counts()[instance] ?? 0;
   const what = isWritError(thrown) ? thrown.reason.toLowerCase() : 'agent_failed';
   if (!policy.shouldRetry(instance)) {
     const detail = isWritError(thrown) ? thrown.message : `The agent failed: ${nameOf(thrown)}.`;
     return await report(scope, { stopReason: `error:${what}`, phase: 'worker', detail });
   }
-  const wakeAt = new Date(meta.clock.now().getTime() + restartMs * 2 ** row.failures);
+  const wakeAt = new Date(meta.clock.now().getTime() + restartMs * 2 ** failures);
   const changes = rest(scope, { type: 'suspended', waitingFor: [], wakeAt });
-  await scope.commits.commit({ changes: { ...changes, failures: row.failures + 1 } });
+  await scope.commits.commit({
+    changes: { ...changes, failures: failures + 1, failed_length: length },
+  });
   return `restart:${what}`;
 }
 

@@ -74,6 +74,7 @@ export interface JournalParts {
 export class Journal {
   readonly #agent: string;
   readonly #recorded: Map<string, JournalEntry>;
+  readonly #replayed = new Set<string>();
   readonly #pending: SegmentEntry[] = [];
   readonly #cursors = new Map<string, BranchCursor>();
   readonly #foldedAt: FoldedAt | undefined;
@@ -106,7 +107,9 @@ export class Journal {
       assertSamePrologue(prologue, operation.position, this.#agent, operation);
     }
     const recorded = this.#recorded.get(key(operation));
-    if (recorded !== undefined) assertSameOperation(recorded, operation, this.#agent);
+    if (recorded === undefined) return undefined;
+    assertSameOperation(recorded, operation, this.#agent);
+    this.#replayed.add(key(operation));
     return recorded;
   }
 
@@ -126,6 +129,11 @@ export class Journal {
     const entry = this.#pending[index];
     if (entry === undefined) return;
     this.#pending[index] = { ...entry, value: withoutWrit(entry.value as Decision) };
+  }
+
+  /** Whether recorded entries are left that the agent has not requested yet. */
+  get isReplaying(): boolean {
+    return this.#replayed.size < this.#recorded.size;
   }
 
   /** Whether an uncommitted entry is volatile. */
@@ -177,6 +185,7 @@ export class Journal {
     }
     this.assertComplete();
     this.#recorded.clear();
+    this.#replayed.clear();
     for (const branch of this.#cursors.keys()) if (branch !== '') this.#cursors.delete(branch);
     this.#segment += 1;
     return { segment: this.#segment, prologue: this.#prologue, position: cursor.asked };

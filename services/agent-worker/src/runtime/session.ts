@@ -56,6 +56,8 @@ export class Session {
   traceparent: string | undefined;
   /** The approved answer that ended the agent. */
   answer: string | undefined;
+  /** Returns what the agent has so far, for a partial answer; empty when it has nothing. */
+  draft: (() => string) | undefined;
   /** The conversation to store if the agent ends with an approved answer. */
   conversation: Conversation | undefined;
   readonly #parts: SessionParts;
@@ -125,9 +127,10 @@ export class Session {
   /**
    * Must be called before every effect (SUP-5). Checks for interruption or cancellation first, then
    * the deadline, then the slot.
+   * @param isReplay whether the next effect is already recorded, so that it requires no slot
    * @throws Unwinding
    */
-  check(): void {
+  check(isReplay = false): void {
     this.checkInterruption();
     try {
       this.meta.check();
@@ -138,7 +141,7 @@ export class Session {
       }
       throw error;
     }
-    if (this.#blocked !== undefined) throw this.#blocked;
+    if (this.#blocked !== undefined && !isReplay) throw this.#blocked;
   }
 
   /**

@@ -36,7 +36,7 @@ export class Steps {
 
   /** Runs one step; `waitsFor` names the signal that it waits for first, empty for none. */
   async run<T>(step: number, waitsFor: string, work: () => Promise<T>): Promise<T> {
-    this.#session.check();
+    this.#session.check(step <= this.#started);
     this.#current = step;
     this.#status = 'ok';
     this.#progress.enterStep(step);

@@ -32,7 +32,15 @@ export class Parked extends Unwinding {}
 /**
  * The agent has no slot: it was preempted, or its slot lease expired and its run is full (SB-4).
  */
-export class Preempted extends Unwinding {}
+export class Preempted extends Unwinding {
+  /** Whether another agent has its slot; false when only the lease of the slot expired. */
+  readonly isPaused: boolean;
+
+  constructor(message: string, isPaused: boolean) {
+    super(message);
+    this.isPaused = isPaused;
+  }
+}
 
 /** Another worker has claimed the agent, or it has ended; nothing more may be written. */
 export class LeaseLost extends Unwinding {}

@@ -50,6 +50,8 @@ const COLUMNS = {
   step_started: true,
   step_ended: true,
   failures: true,
+  failed_length: true,
+  partial_final: true,
   reply_to: true,
   created_at: true,
   ended_at: true,
@@ -115,6 +117,6 @@ export function statusColumns(status: AgentStatus, at: Date): AgentChanges {
     waiting_for: JSON.stringify(status.waitingFor),
     wake_at: status.wakeAt ?? null,
     stop_reason: status.stopReason ?? null,
-    ...(isTerminal(status.state) && { ended_at: at, credentials: null }),
+    ...(isTerminal(status.state) && { ended_at: at, credentials: null, partial_final: null }),
   };
 }

@@ -321,6 +321,17 @@ const snapshots: Migration = {
   },
 };
 
+/** Failures count from the latest progress, and a partial final is repeated after a crash. */
+const partialFinals: Migration = {
+  async up(db) {
+    await db.schema
+      .alterTable('agents')
+      .addColumn('failed_length', 'integer', (column) => column.notNull().defaultTo(0))
+      .execute();
+    await db.schema.alterTable('agents').addColumn('partial_final', 'text').execute();
+  },
+};
+
 /** The migrations of the worker's store. */
 export const workerMigrations: Migrations = {
   '0001_outbox': outboxMigration,
@@ -332,4 +343,5 @@ export const workerMigrations: Migrations = {
   '0007_snapshots': snapshots,
   '0008_alive': aliveIndex,
   '0009_resting': inactiveAgentIndexes,
+  '0010_partial_finals': partialFinals,
 };

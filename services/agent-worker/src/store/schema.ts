@@ -37,6 +37,10 @@ export interface AgentsTable {
   step_ended: number;
   /** Restarts after failures (SUP-7). */
   failures: number;
+  /** Length of the journal at the latest failure. */
+  failed_length: number;
+  /** JSON of the partial final that was proposed when the agent lost its slot; null without one. */
+  partial_final: string | null;
   /** Instance that waits for a reply; null when none does. */
   reply_to: string | null;
   created_at: Date;

@@ -5,6 +5,7 @@ import {
   type AgentManifest as ManifestMessage,
   type MiddlewareSetting as MiddlewareMessage,
   type ModelSettings as ModelMessage,
+  PreemptionHandling as PreemptionMessage,
   RefusalHandling as RefusalMessage,
   type SubAgent as SubAgentMessage,
 } from '@writ/contracts/writ/supervision/v1/manifest_pb';
@@ -66,6 +67,7 @@ export function manifestFrom(message: ManifestMessage): AgentManifest {
     ...(retention !== undefined && { retention }),
     ...(message.onRefusal === RefusalMessage.STOP && { onRefusal: 'stop' }),
     ...(message.onRefusal === RefusalMessage.TELL_MODEL && { onRefusal: 'tell_model' }),
+    ...(message.onPreempt === PreemptionMessage.PARTIAL && { onPreempt: 'partial' }),
     subAgents: message.subAgents.map(subAgentFrom),
     guardrails: defined({
       maxTokensRecoveries: guardrails?.maxTokensRecoveries,

@@ -3,6 +3,7 @@ import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   type AgentManifestSchema,
   AgentKind as KindMessage,
+  PreemptionHandling as PreemptionMessage,
   RefusalHandling as RefusalMessage,
 } from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import type { JsonObject } from '@writ/kernel';
@@ -48,6 +49,8 @@ export function manifestMessage(
     priority: priorityMessage(manifest.priority),
     retention: retentionMessage(manifest.retention),
     onRefusal: manifest.onRefusal === 'stop' ? RefusalMessage.STOP : RefusalMessage.TELL_MODEL,
+    onPreempt:
+      manifest.onPreempt === 'partial' ? PreemptionMessage.PARTIAL : PreemptionMessage.PARK,
     ...(manifest.approvalRequiredRisk !== undefined && {
       approvalRequiredRisk: manifest.approvalRequiredRisk,
     }),

@@ -44,6 +44,7 @@ export class ChatLoop {
     this.#offers = await this.#toolbox.offers(this.#ctx);
     const opened = await this.#pipeline.open(this.#ctx, message);
     this.#conversation = new Conversation(opened, this.#pipeline.known);
+    this.#ctx.draft(() => this.#conversation.draft());
     const most = limits.maxIterations ?? DEFAULT_MAX_ITERATIONS;
     for (let iteration = (await this.#restore()) + 1; iteration <= most; iteration += 1) {
       if (await this.#ctx.step(iteration, () => this.#iterate(iteration))) return;

@@ -5,6 +5,7 @@ import { turnsFromSteps } from '../../domain/context/turns-from-steps.ts';
 import { exchangesOf } from '../../domain/context/views.ts';
 import type { AgentContext, Checkpoint } from '../../runtime/agent.ts';
 import { textOf } from '../first-message.ts';
+import { partialText } from '../partial-text.ts';
 
 /** Number of turns that are no longer in memory. */
 export interface ConversationState {
@@ -44,6 +45,23 @@ export class Conversation {
   /** Adds a turn. */
   add(turn: ChatTurn): void {
     this.#own.push(turn);
+  }
+
+  /** What this run has found so far: the model's texts and the tool results, latest last. */
+  draft(): string {
+    const tools = new Map<string, string>();
+    const found: string[] = [];
+    for (const turn of this.#own) {
+      if (turn.role === 'assistant') {
+        for (const { id, tool } of turn.toolUses ?? []) tools.set(id, tool);
+        if (turn.text.trim() !== '') found.push(turn.text.trim());
+      }
+      if (turn.role !== 'tool') continue;
+      for (const { id, text, isError } of turn.results) {
+        if (!isError) found.push(`${tools.get(id) ?? 'tool'}: ${text}`);
+      }
+    }
+    return partialText(found);
   }
 
   /** Sets this run's turns as those that the session keeps (AG-8). */

@@ -66,6 +66,7 @@ function operationsOf(ctx: AgentContext, refusals: Refusals): AgentOperations {
         branches.map((branch) => (inner: AgentContext) => branch(operationsOf(inner, refusals))),
       ),
     step: (step, work, waitsFor) => ctx.step(step, work, waitsFor),
+    draft: (text) => ctx.draft(() => text),
     fail: (reason, detail) => ctx.stop({ stopReason: `error:${reason}`, phase: 'worker', detail }),
   };
 }

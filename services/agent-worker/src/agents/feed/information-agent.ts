@@ -3,6 +3,7 @@ import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import { SOURCE_ITEM } from '../../domain/agent/message.ts';
 import type { Agent, AgentContext } from '../../runtime/agent.ts';
 import { firstMessage, textOf } from '../first-message.ts';
+import { partialText } from '../partial-text.ts';
 import { maxItems, summarize } from './feed-items.ts';
 
 /**
@@ -17,6 +18,7 @@ export function createInformationAgent(manifest: AgentManifest, instance: string
       const most = maxItems(manifest);
       const message = firstMessage(ctx, inbox);
       const summaries: string[] = [];
+      ctx.draft(() => partialText(summaries));
       if (most > 0) {
         await ctx.step(1, async () => void summaries.push(await tell(ctx, textOf(message))));
       }

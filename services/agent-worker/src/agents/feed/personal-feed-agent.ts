@@ -3,6 +3,7 @@ import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import { FEED_ITEM } from '../../domain/agent/message.ts';
 import type { Agent, AgentContext } from '../../runtime/agent.ts';
 import { firstMessage, textOf } from '../first-message.ts';
+import { partialText } from '../partial-text.ts';
 import { maxItems, summarize } from './feed-items.ts';
 
 /**
@@ -18,6 +19,7 @@ export function createPersonalFeedAgent(manifest: AgentManifest, instance: strin
       for (const topic of manifest.followTopics) await ctx.follow(topic);
       const most = maxItems(manifest);
       const curated: string[] = [];
+      ctx.draft(() => partialText(curated));
       while (curated.length < most) {
         const next = async () => {
           const item = await ctx.sleepUntilSignal(FEED_ITEM);

@@ -1,5 +1,6 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
 import type { Action, Decision } from '../../domain/calls/decision.ts';
+import { partialText } from '../partial-text.ts';
 
 /** One step in the prompt (SV-7). */
 export interface HistoryEntry {
@@ -39,6 +40,17 @@ export function historyEntry(
       human_approval: { approved: humanApproval.approved, comment: humanApproval.comment },
     }),
   };
+}
+
+/** What an agent has found so far: the results of its tools. */
+export function draftOf(history: readonly HistoryEntry[]): string {
+  return partialText(
+    history.flatMap(({ executed_action: executed, observation }) =>
+      typeof executed?.name === 'string'
+        ? [`${executed.name}: ${JSON.stringify(observation)}`]
+        : [],
+    ),
+  );
 }
 
 /** Formats an action as models write it (SV-2). */

@@ -3,7 +3,7 @@ import { isReportableToModel } from '../../domain/calls/decision.ts';
 import type { ToolInfo } from '../../domain/calls/tool-call.ts';
 import type { Agent, AgentContext, ModelAnswer, ProposalOutcome } from '../../runtime/agent.ts';
 import { firstMessage } from '../first-message.ts';
-import { type HistoryEntry, historyEntry } from './history.ts';
+import { draftOf, type HistoryEntry, historyEntry } from './history.ts';
 import { decideRequest, synthesisRequest, type Task, taskOf } from './prompts.ts';
 
 const DEFAULT_MAX_STEPS = 8;
@@ -48,6 +48,7 @@ class JsonActionRun {
     const tools = await this.#ctx.tools();
     const maxSteps = manifest.limits.maxSteps ?? DEFAULT_MAX_STEPS;
     await this.#restore();
+    this.#ctx.draft(() => draftOf(this.#history));
     for (let step = this.#history.length + 1; step <= maxSteps; step += 1) {
       const isOver = await this.#ctx.step(step, () => this.#step(step, tools));
       if (isOver) return;

@@ -96,6 +96,8 @@ function agentRow(delivery: Delivery, at: Date, lease: LeaseTerms | undefined): 
     step_started: 0,
     step_ended: 0,
     failures: 0,
+    failed_length: 0,
+    partial_final: null,
     reply_to: message.replyTo === '' ? null : message.replyTo,
     created_at: at,
     ended_at: null,

@@ -14,6 +14,9 @@ export type AgentKind =
 /** What the agent does after a blocked, refused or looping action (AG-10). */
 type RefusalHandling = 'stop' | 'tell_model';
 
+/** What the agent does when it loses its slot (SB-4). */
+type PreemptionHandling = 'park' | 'partial';
+
 /** The model of an agent and its parameters. */
 export interface ModelSettings {
   /** Catalog alias; empty when the agent calls no model. */
@@ -81,6 +84,8 @@ export interface AgentManifest {
   readonly retention?: HistoryRetention;
   /** Default: that of the kind. */
   readonly onRefusal?: RefusalHandling;
+  /** Default: `park`. */
+  readonly onPreempt?: PreemptionHandling;
   readonly subAgents: readonly SubAgent[];
   readonly guardrails: GuardrailSettings;
   readonly context: ContextSettings;

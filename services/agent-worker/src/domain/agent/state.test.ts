@@ -98,6 +98,9 @@ describe('the state of an agent', () => {
     expect(reduceAgent(preempted, { type: 'claimed', at: LATER }).state).toBe('PARKED');
     expect(reduceAgent(preempted, { type: 'signalled', name: 'slot' }).state).toBe('PARKED');
     expect(reduceAgent(preempted, { type: 'signalled', name: 'resumed' }).state).toBe('RUNNING');
+    const asks = reduceAgent(DELIVERED, { type: 'preempted', approval: 'approval:part_1' });
+    expect(reduceAgent(asks, { type: 'signalled', name: 'approval:part_2' }).state).toBe('PARKED');
+    expect(reduceAgent(asks, { type: 'signalled', name: 'approval:part_1' }).state).toBe('RUNNING');
   });
 
   it('waits for a tool only during the call (AG-7)', () => {

@@ -11,7 +11,10 @@ const SLOT = 'slot';
 /** Status of an agent (AG-7). */
 export interface AgentStatus {
   readonly state: RunState;
-  /** Signals that a SUSPENDED agent waits for; `slot` when a PARKED agent was preempted. */
+  /**
+   * Signals that a SUSPENDED agent waits for; `slot` when a PARKED agent was preempted, and the
+   * approval of its partial final.
+   */
   readonly waitingFor: readonly string[];
   /** When a SUSPENDED or PARKED agent wakes without a signal. */
   readonly wakeAt: Date | undefined;
@@ -34,7 +37,11 @@ export type AgentEvent =
   /** The agent is halted or frozen and retries at a time. */
   | { readonly type: 'parked'; readonly until: Date }
   /** The agent has lost its slot and waits until it has one again (SB-4). */
-  | { readonly type: 'preempted' }
+  | {
+      readonly type: 'preempted';
+      /** The approval of its partial final, which wakes it without a slot. */
+      readonly approval?: string | undefined;
+    }
   /** The agent received a signal. */
   | { readonly type: 'signalled'; readonly name: string }
   /** A worker claims the agent; a suspended agent must be due. */
@@ -74,7 +81,11 @@ export function reduceAgent(status: AgentStatus, event: AgentEvent): AgentStatus
     case 'parked':
       return { ...RUNNING, state: 'PARKED', wakeAt: event.until };
     case 'preempted':
-      return { ...RUNNING, state: 'PARKED', waitingFor: [SLOT] };
+      return {
+        ...RUNNING,
+        state: 'PARKED',
+        waitingFor: [SLOT, ...(event.approval === undefined ? [] : [event.approval])],
+      };
     case 'signalled':
       return isWokenBy(status, event.name) ? RUNNING : status;
     case 'claimed':
@@ -89,7 +100,8 @@ export function reduceAgent(status: AgentStatus, event: AgentEvent): AgentStatus
 }
 
 function isWokenBy(status: AgentStatus, name: string): boolean {
-  if (status.state === 'PARKED') return name === RESUMED;
+  if (name === SLOT) return false;
+  if (status.state === 'PARKED') return name === RESUMED || status.waitingFor.includes(name);
   return status.state === 'SUSPENDED' && status.waitingFor.includes(name);
 }
 

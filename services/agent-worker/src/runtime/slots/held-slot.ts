@@ -102,7 +102,9 @@ export class HeldSlot {
     switch (state) {
       case 'paused':
       case 'waiting':
-        session.block(new Preempted(`The slot of ${this.lease.instance} is ${state}.`));
+        session.block(
+          new Preempted(`The slot of ${this.lease.instance} is ${state}.`, state === 'paused'),
+        );
         break;
       case 'released':
         session.block(new AlreadyEnded(undefined));

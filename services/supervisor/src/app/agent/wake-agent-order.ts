@@ -7,7 +7,10 @@ import type { OrderHandler } from '../order/order-handler.ts';
 import { readCurrentDecision } from '../review/current-decision.ts';
 import { credentialsFor } from './credentials.ts';
 
-/** Sends the decision and new tokens to a suspended agent. Skips an agent that has ended. */
+/**
+ * Sends the decision and new tokens to a suspended agent. Skips an agent that has ended, except a child that this
+ * decision ended: its worker learns of the answer only in this way, and then replies to the parent (AG-3).
+ */
 export function wakeAgentOrder(context: SupervisorContext): OrderHandler {
   const { peers, store } = context;
   return {
@@ -16,7 +19,8 @@ export function wakeAgentOrder(context: SupervisorContext): OrderHandler {
         const { instance, callId } = JSON.parse(order.payload) as WakeAgentPayload;
         const key = { tenant: run.tenant, runId: run.run_id, instance };
         const agent = await loadAgent(store.db, key);
-        if (agent.ended_at !== null) return { over: true };
+        const isAnswer = agent.parent_instance !== null && agent.ending_call_id === callId;
+        if (agent.ended_at !== null && !isAnswer) return { over: true };
         await peers.agentWorker.signal({
           ...key,
           requestId: derivedId('req', order.order_id, 'signal'),

@@ -94,6 +94,7 @@ const AGENT = object(
     priority: PRIORITY,
     retention: { enum: ['none', 'run', 'permanent'] },
     on_refusal: { enum: ['stop', 'tell_model'] },
+    on_preempt: { enum: ['park', 'partial'] },
     approval_required_risk: { type: 'number', minimum: 0, maximum: 1 },
     sub_agents: {
       type: 'array',

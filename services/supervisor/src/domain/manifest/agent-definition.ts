@@ -14,6 +14,7 @@ import type {
   AgentManifest,
   MiddlewareSetting,
   ModelSettings,
+  PreemptionHandling,
   RefusalHandling,
 } from './agent-manifest.ts';
 import { withDefinitionHash } from './manifest-json.ts';
@@ -58,6 +59,7 @@ export interface AgentDefinition {
   readonly priority?: Lowercase<PriorityName>;
   readonly retention?: HistoryRetention;
   readonly on_refusal?: RefusalHandling;
+  readonly on_preempt?: PreemptionHandling;
   readonly approval_required_risk?: number;
   readonly sub_agents?: readonly {
     readonly name: string;
@@ -120,6 +122,7 @@ export function manifestOf(definition: AgentDefinition): AgentManifest {
     priority: priorityOf(definition.priority),
     retention: definition.retention ?? HistoryRetention.PERMANENT,
     onRefusal: definition.on_refusal ?? (kind === 'json-action' ? 'stop' : 'tell_model'),
+    onPreempt: definition.on_preempt ?? 'park',
     ...optional('approvalRequiredRisk', definition.approval_required_risk),
     subAgents: (definition.sub_agents ?? []).map((agent) => ({
       name: agent.name,

@@ -24,6 +24,9 @@ export type AgentKind = (typeof AGENT_KINDS)[number];
 /** The effect of a blocked, refused or looping action on the agent (AG-10). */
 export type RefusalHandling = 'stop' | 'tell_model';
 
+/** What an agent does that lost its slot: wait for one, or end with a partial result (SB-4). */
+export type PreemptionHandling = 'park' | 'partial';
+
 /** The model of an agent and its settings. */
 export interface ModelSettings {
   /** Catalog alias; empty when the agent calls no model. */
@@ -93,6 +96,7 @@ export interface AgentManifest {
   readonly priority: PriorityName;
   readonly retention: HistoryRetention;
   readonly onRefusal: RefusalHandling;
+  readonly onPreempt: PreemptionHandling;
   /** Tools at or above this risk need an approval even if no rule requires one. */
   readonly approvalRequiredRisk?: number;
   readonly subAgents: readonly SubAgent[];

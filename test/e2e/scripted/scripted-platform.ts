@@ -1,0 +1,73 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
+import {
+  type ChatRequest,
+  createModelSimulator,
+  type LoggedRequest,
+  type Script,
+} from '@writ/testing/simulator';
+
+/** A platform whose agents, policy and model are those of a test; the tools are those of an example. */
+export interface ScriptedPlatform {
+  readonly test: TestPlatform;
+  /** Requests to the model, in order. */
+  requests(): readonly LoggedRequest[];
+  close(): Promise<void>;
+}
+
+/** What {@link startScriptedPlatform} starts. */
+export interface ScriptedPlatformOptions {
+  /** Agents file in YAML; the model alias is `research`. */
+  readonly agents: string;
+  /** Policy file in YAML; default: approves everything. */
+  readonly policy?: string;
+  readonly entries: Script['entries'];
+  /** Called before each answer of the model, which waits for it. */
+  readonly beforeAnswer?: (chat: ChatRequest) => Promise<void>;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+const APPROVE_ALL = `
+policy: approve-all
+rules:
+  - { id: all, decide: approve, reason: fine }
+`;
+
+/** Starts all five services with the given agents, policy and model. */
+export async function startScriptedPlatform(
+  options: ScriptedPlatformOptions,
+): Promise<ScriptedPlatform> {
+  const dir = mkdtempSync(join(tmpdir(), 'writ-scripted-'));
+  const agents = join(dir, 'agents.yaml');
+  const policy = join(dir, 'policy.yaml');
+  writeFileSync(agents, options.agents);
+  writeFileSync(policy, options.policy ?? APPROVE_ALL);
+  const { beforeAnswer } = options;
+  const model = await createModelSimulator({
+    scripts: [{ name: 'scripted', entries: options.entries }],
+    ...(beforeAnswer && { beforeAnswer }),
+  });
+  const test = await startTestPlatform({
+    example: 'research-team',
+    env: {
+      WRIT_AGENTS_FILE: agents,
+      WRIT_POLICY_FILE: policy,
+      OPENAI_BASE_URL: model.url,
+      OPENAI_API_KEY: 'scripted',
+      WRIT_SIMULATOR_URL: model.url,
+      WRIT_SIMULATOR_KEY: 'scripted',
+      ...options.env,
+    },
+  });
+  return {
+    test,
+    requests: () => model.requests(),
+    close: async () => {
+      await test.close();
+      await model.close();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  };
+}
