@@ -36,7 +36,6 @@ export {
 export { openSharedStore, type SharedStore } from './shared-store.ts';
 export {
   type SlotLeasesDatabase,
-  slotLeasesMigration,
   slotLeasesTable,
 } from './slots/slot-leases.ts';
 export {

@@ -3,11 +3,12 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   createReplicas,
   createSlotShare,
+  initialMigration,
   openStore,
   type SlotLeasesDatabase,
   type SlotShare,
   type StoreLocation,
-  slotLeasesMigration,
+  slotLeasesTable,
 } from '../src/index.ts';
 
 /** A replica with at most one queued call and one in flight. */
@@ -20,7 +21,7 @@ interface Caller {
 async function openCaller(location: StoreLocation): Promise<Caller> {
   const store = await openStore<SlotLeasesDatabase>({
     location,
-    migrations: { '0001_slot_leases': slotLeasesMigration },
+    migrations: initialMigration([slotLeasesTable]),
     service: 'slots',
   });
   onTestFinished(() => store.close());

@@ -1,5 +1,4 @@
 import type { Kysely, Transaction } from 'kysely';
-import type { Migrations } from '../schema/migrations.ts';
 import { column, type RowOf, type TableOf, table } from '../schema/table.ts';
 
 /** How many slots of a name each replica holds, and how many calls wait for one at that replica. */
@@ -24,9 +23,6 @@ type SlotLease = RowOf<typeof slotLeasesTable>;
 export interface SlotLeasesDatabase {
   slot_leases: TableOf<typeof slotLeasesTable>;
 }
-
-/** Creates {@link slotLeasesTable}. */
-export const slotLeasesMigration: Migrations[string] = { up: slotLeasesTable.create };
 
 /** The demand of a replica for slots. */
 export interface SlotDemand {

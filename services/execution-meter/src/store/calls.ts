@@ -6,7 +6,7 @@ import type { ChatAnswer } from '../domain/chat/chat.ts';
 import type { CallFailure } from '../domain/chat/failure.ts';
 import type { TokenUsage } from '../domain/ledger/spending.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
-import type { CallTable } from './schema.ts';
+import { type CallTable, calls } from './schema.ts';
 
 /**
  * State of a call: `running` until its outcome is committed; `interrupted` when it was aborted, so
@@ -96,8 +96,6 @@ export async function saveCall(
 }
 
 const KEY = ['tenant', 'run_id', 'agent_instance', 'call_id'] as const;
-/** Immutable columns. */
-const FIXED = ['request_digest', 'model', 'step', 'started_at'] as const;
 /** Columns that attempts update. */
 const PROGRESS = [
   'state',
@@ -121,7 +119,7 @@ const PROGRESS = [
 const upsertCall = prepareQuery((db: MeterReader, row: Insertable<CallTable>) =>
   db
     .insertInto('calls')
-    .values(pickColumns(row, [...KEY, ...FIXED, ...PROGRESS]))
+    .values(pickColumns(row, calls.columns))
     .onConflict((conflict) =>
       conflict
         .columns(KEY)

@@ -3,7 +3,7 @@ import type { Selectable } from 'kysely';
 import { type AgentKey, agentText } from '../domain/agent-key.ts';
 import { type Entry, type EntryKind, type EntryState, isHolding } from '../domain/ledger/entry.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
-import type { EntryTable } from './schema.ts';
+import { type EntryTable, entries } from './schema.ts';
 
 /** Identifies one entry of a tab. */
 export interface EntryId {
@@ -142,21 +142,8 @@ const OUTCOME = [
   'ended_at',
 ] as const;
 
-const ORIGIN = [
-  'session_id',
-  'agent_name',
-  'day',
-  'held_input',
-  'held_output',
-  'held_cost',
-  'held_turns',
-  'request_digest',
-  'created_at',
-  'expires_at',
-] as const;
-
 const insertRow = prepareQuery((db: MeterReader, row: EntryTable) =>
-  db.insertInto('entries').values(pickColumns(row, [...KEY, ...ORIGIN, ...OUTCOME])),
+  db.insertInto('entries').values(pickColumns(row, entries.columns)),
 );
 
 const updateRow = prepareQuery(

@@ -1,12 +1,12 @@
 import {
   type CommitObserver,
+  initialMigration,
   openSharedStore,
   type SharedStore,
   type StoreLocation,
 } from '@writ/store';
 import type { Kysely, Transaction } from 'kysely';
-import { migrations } from './migrations.ts';
-import type { MeterDatabase } from './schema.ts';
+import { type MeterDatabase, TABLES } from './schema.ts';
 
 /** A transaction of the meter's store. */
 export type MeterTransaction = Transaction<MeterDatabase>;
@@ -33,6 +33,11 @@ export async function openMeterStore(
   onCommit: (trx: MeterTransaction) => void,
   observer?: CommitObserver,
 ): Promise<MeterStore> {
-  const service = 'execution-meter';
-  return await openSharedStore({ location, migrations, service, observer, onCommit });
+  return await openSharedStore<MeterDatabase>({
+    location,
+    migrations: initialMigration(TABLES),
+    service: 'execution-meter',
+    observer,
+    onCommit,
+  });
 }

@@ -1,140 +1,177 @@
-import type { FreezesDatabase } from '@writ/freeze';
-import type { OutboxDatabase, SlotLeasesDatabase } from '@writ/store';
-import type { Generated } from 'kysely';
+import { type FreezesDatabase, freezesTable } from '@writ/freeze';
+import {
+  column,
+  type DatabaseOf,
+  type OutboxDatabase,
+  outboxTable,
+  type SlotLeasesDatabase,
+  slotLeasesTable,
+  type TableOf,
+  table,
+} from '@writ/store';
 
-/** The tab of an agent. */
-export interface TabTable {
-  readonly tenant: string;
-  readonly run_id: string;
-  readonly agent_instance: string;
-  readonly agent_name: string;
-  readonly parent_name: string | null;
-  readonly parent_instance: string | null;
-  readonly session_id: string;
-  readonly state: string;
-  /** JSON list of catalog aliases. */
-  readonly models: string;
-  readonly priority: number;
-  readonly deadline_at: Date | null;
-  readonly reserve_tokens: bigint;
-  readonly reserve_cost_ppm: bigint;
-  readonly retention: string;
-  readonly request_id: string;
-  readonly request_digest: string;
-  /** Highest lease epoch of the worker of the agent; null before the first (RT-2). */
-  readonly epoch: bigint | null;
-  readonly opened_at: Date;
-  readonly closed_at: Date | null;
-}
+/** The tab of each agent. */
+export const tabs = table('tabs', {
+  columns: {
+    tenant: column.text(),
+    run_id: column.text(),
+    agent_instance: column.text(),
+    agent_name: column.text(),
+    parent_name: column.text().nullable(),
+    parent_instance: column.text().nullable(),
+    session_id: column.text(),
+    state: column.text(),
+    /** JSON list of catalog aliases. */
+    models: column.text(),
+    priority: column.integer(),
+    deadline_at: column.timestamp().nullable(),
+    reserve_tokens: column.bigint(),
+    reserve_cost_ppm: column.bigint(),
+    retention: column.text(),
+    request_id: column.text(),
+    request_digest: column.text(),
+    /** Highest lease epoch of the worker of the agent; null before the first (RT-2). */
+    epoch: column.bigint().nullable(),
+    opened_at: column.timestamp(),
+    closed_at: column.timestamp().nullable(),
+  },
+  primaryKey: ['tenant', 'run_id', 'agent_instance'],
+});
 
-/** Account of one level. All columns except the caps are changed by additions only. */
-export interface BalanceTable {
-  /** Level and owner, such as `run:acme/run_1`. */
-  readonly id: string;
-  readonly cap_tokens: bigint | null;
-  readonly cap_cost: bigint | null;
-  readonly cap_turns: bigint | null;
-  readonly used_tokens: Generated<bigint>;
-  readonly used_cost: Generated<bigint>;
-  readonly used_turns: Generated<bigint>;
-  readonly reserved_tokens: Generated<bigint>;
-  readonly reserved_cost: Generated<bigint>;
-  readonly reserved_turns: Generated<bigint>;
-  readonly debt_tokens: Generated<bigint>;
-  readonly debt_cost: Generated<bigint>;
-  readonly debt_turns: Generated<bigint>;
-  readonly input_tokens: Generated<bigint>;
-  readonly cached_input_tokens: Generated<bigint>;
-  readonly output_tokens: Generated<bigint>;
-  readonly reasoning_tokens: Generated<bigint>;
-  readonly estimated_turns: Generated<bigint>;
-  readonly failed_calls: Generated<bigint>;
-}
+const sum = () => column.bigint().default(0n);
 
-/** One ledger entry: an attempt of a model call, a reservation, or consumed spending. */
-export interface EntryTable {
-  readonly tenant: string;
-  readonly run_id: string;
-  readonly agent_instance: string;
-  readonly kind: string;
-  readonly call_id: string;
-  /** From 1 for model calls, else 0. */
-  readonly attempt: number;
-  readonly session_id: string;
-  readonly agent_name: string;
-  readonly model: string;
-  /** UTC day whose caps it counts against. */
-  readonly day: string;
-  readonly state: string;
-  readonly held_input: bigint;
-  readonly held_output: bigint;
-  readonly held_cost: bigint;
-  readonly held_turns: bigint;
-  readonly input_tokens: bigint;
-  readonly cached_input_tokens: bigint;
-  readonly output_tokens: bigint;
-  readonly reasoning_tokens: bigint;
-  readonly cost: bigint;
-  readonly turns: bigint;
-  readonly estimated: boolean;
-  readonly failed: boolean;
-  readonly exceeded: boolean;
-  readonly by_expiry: boolean;
-  /** Digests of the requests that created and settled it. */
-  readonly request_digest: string;
-  readonly settle_digest: string | null;
-  readonly created_at: Date;
-  readonly expires_at: Date | null;
-  readonly ended_at: Date | null;
-}
+/** Account of each level. All columns except the caps are changed by additions only. */
+export const balances = table('balances', {
+  columns: {
+    /** Level and owner, such as `run:acme/run_1`. */
+    id: column.text(),
+    cap_tokens: column.bigint().nullable(),
+    cap_cost: column.bigint().nullable(),
+    cap_turns: column.bigint().nullable(),
+    used_tokens: sum(),
+    used_cost: sum(),
+    used_turns: sum(),
+    reserved_tokens: sum(),
+    reserved_cost: sum(),
+    reserved_turns: sum(),
+    debt_tokens: sum(),
+    debt_cost: sum(),
+    debt_turns: sum(),
+    input_tokens: sum(),
+    cached_input_tokens: sum(),
+    output_tokens: sum(),
+    reasoning_tokens: sum(),
+    estimated_turns: sum(),
+    failed_calls: sum(),
+  },
+  primaryKey: ['id'],
+});
 
-/** One model call and its outcome (EM-7). */
-export interface CallTable {
-  readonly tenant: string;
-  readonly run_id: string;
-  readonly agent_instance: string;
-  readonly call_id: string;
-  readonly request_digest: string;
-  readonly model: string;
-  readonly step: number;
-  readonly state: string;
-  readonly attempts: number;
-  /** Process of the last attempt; empty without an attempt. */
-  readonly owner: string;
-  readonly input_tokens: bigint;
-  readonly cached_input_tokens: bigint;
-  readonly output_tokens: bigint;
-  readonly reasoning_tokens: bigint;
-  readonly cost: bigint;
-  readonly estimated: boolean;
-  /** JSON of the answer; null without an answer and after a purge. */
-  readonly answer: string | null;
-  readonly purged: boolean;
-  /** JSON of the failure. */
-  readonly failure: string | null;
-  /** JSON list of sentences. */
-  readonly warnings: string;
-  readonly fitted_output: bigint;
-  readonly traceparent: string;
-  readonly started_at: Date;
-  readonly ended_at: Date | null;
-}
+/** Ledger entries: attempts of model calls, reservations, and consumed spending. */
+export const entries = table('entries', {
+  columns: {
+    tenant: column.text(),
+    run_id: column.text(),
+    agent_instance: column.text(),
+    kind: column.text(),
+    call_id: column.text(),
+    /** From 1 for model calls, else 0. */
+    attempt: column.integer(),
+    session_id: column.text(),
+    agent_name: column.text(),
+    model: column.text(),
+    /** UTC day whose caps it counts against. */
+    day: column.text(),
+    state: column.text(),
+    held_input: column.bigint(),
+    held_output: column.bigint(),
+    held_cost: column.bigint(),
+    held_turns: column.bigint(),
+    input_tokens: column.bigint(),
+    cached_input_tokens: column.bigint(),
+    output_tokens: column.bigint(),
+    reasoning_tokens: column.bigint(),
+    cost: column.bigint(),
+    turns: column.bigint(),
+    estimated: column.boolean(),
+    failed: column.boolean(),
+    exceeded: column.boolean(),
+    by_expiry: column.boolean(),
+    /** Digests of the requests that created and settled it. */
+    request_digest: column.text(),
+    settle_digest: column.text().nullable(),
+    created_at: column.timestamp(),
+    expires_at: column.timestamp().nullable(),
+    ended_at: column.timestamp().nullable(),
+  },
+  primaryKey: ['tenant', 'run_id', 'agent_instance', 'kind', 'call_id', 'attempt'],
+  indexes: {
+    entries_holding: { on: ['expires_at'], where: ['state', 'in', ['reserved', 'sent']] },
+    entries_by_time: { on: ['tenant', 'ended_at'] },
+  },
+});
+
+/** Model calls and their outcomes (EM-7). */
+export const calls = table('calls', {
+  columns: {
+    tenant: column.text(),
+    run_id: column.text(),
+    agent_instance: column.text(),
+    call_id: column.text(),
+    request_digest: column.text(),
+    model: column.text(),
+    step: column.integer(),
+    state: column.text(),
+    attempts: column.integer(),
+    /** Process of the last attempt; empty without an attempt. */
+    owner: column.text(),
+    input_tokens: column.bigint(),
+    cached_input_tokens: column.bigint(),
+    output_tokens: column.bigint(),
+    reasoning_tokens: column.bigint(),
+    cost: column.bigint(),
+    estimated: column.boolean(),
+    /** JSON of the answer; null without an answer and after a purge. */
+    answer: column.text().nullable(),
+    purged: column.boolean(),
+    /** JSON of the failure. */
+    failure: column.text().nullable(),
+    /** JSON list of sentences. */
+    warnings: column.text(),
+    fitted_output: column.bigint(),
+    traceparent: column.text(),
+    started_at: column.timestamp(),
+    ended_at: column.timestamp().nullable(),
+  },
+  primaryKey: ['tenant', 'run_id', 'agent_instance', 'call_id'],
+});
 
 /** Number of calls of a tab without an answer, by stop reason. */
-interface FailureTable {
-  readonly tenant: string;
-  readonly run_id: string;
-  readonly agent_instance: string;
-  readonly stop_reason: string;
-  readonly count: number;
-  readonly last_call_id: string;
-}
+const failures = table('failures', {
+  columns: {
+    tenant: column.text(),
+    run_id: column.text(),
+    agent_instance: column.text(),
+    stop_reason: column.text(),
+    count: column.integer(),
+    last_call_id: column.text(),
+  },
+  primaryKey: ['tenant', 'run_id', 'agent_instance', 'stop_reason'],
+});
 
-/** The state of execution-meter. */
-export interface MeterDatabase extends OutboxDatabase, SlotLeasesDatabase, FreezesDatabase {
-  tabs: TabTable;
-  balances: BalanceTable;
-  entries: EntryTable;
-  calls: CallTable;
-  failures: FailureTable;
-}
+const OWN_TABLES = [tabs, balances, entries, calls, failures] as const;
+
+/** Every table of execution-meter, in the order of creation. */
+export const TABLES = [outboxTable, slotLeasesTable, freezesTable, ...OWN_TABLES] as const;
+
+export type TabTable = TableOf<typeof tabs>;
+export type BalanceTable = TableOf<typeof balances>;
+export type EntryTable = TableOf<typeof entries>;
+export type CallTable = TableOf<typeof calls>;
+
+/** The database of execution-meter. */
+export interface MeterDatabase
+  extends OutboxDatabase,
+    SlotLeasesDatabase,
+    FreezesDatabase,
+    DatabaseOf<typeof OWN_TABLES> {}

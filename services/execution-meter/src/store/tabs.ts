@@ -3,7 +3,7 @@ import type { Selectable } from 'kysely';
 import { type AgentKey, agentText } from '../domain/agent-key.ts';
 import type { NearBudget } from '../domain/ledger/balance.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
-import type { TabTable } from './schema.ts';
+import { type TabTable, tabs } from './schema.ts';
 
 /** Name and instance of an agent. */
 interface AgentName {
@@ -86,30 +86,8 @@ export async function insertTab(trx: MeterTransaction, tab: StoredTab): Promise<
   cacheTab(trx, tab);
 }
 
-const COLUMNS = [
-  'tenant',
-  'run_id',
-  'agent_instance',
-  'agent_name',
-  'parent_name',
-  'parent_instance',
-  'session_id',
-  'state',
-  'models',
-  'priority',
-  'deadline_at',
-  'reserve_tokens',
-  'reserve_cost_ppm',
-  'retention',
-  'request_id',
-  'request_digest',
-  'epoch',
-  'opened_at',
-  'closed_at',
-] as const;
-
 const insertRow = prepareQuery((db: MeterReader, row: TabTable) =>
-  db.insertInto('tabs').values(pickColumns(row, COLUMNS)),
+  db.insertInto('tabs').values(pickColumns(row, tabs.columns)),
 );
 
 /**

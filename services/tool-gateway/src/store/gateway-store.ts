@@ -1,12 +1,12 @@
 import {
   type CommitObserver,
+  initialMigration,
   openSharedStore,
   type SharedStore,
   type StoreLocation,
 } from '@writ/store';
 import type { Kysely, Transaction } from 'kysely';
-import { gatewayMigrations as migrations } from './migrations.ts';
-import type { GatewayDatabase } from './schema.ts';
+import { type GatewayDatabase, TABLES } from './schema.ts';
 
 /** The tool gateway's store, and the replicas that share it. */
 export type GatewayStore = SharedStore<GatewayDatabase>;
@@ -25,5 +25,10 @@ export async function openGatewayStore(
   location: StoreLocation,
   observer?: CommitObserver,
 ): Promise<GatewayStore> {
-  return await openSharedStore({ location, migrations, service: 'tool-gateway', observer });
+  return await openSharedStore<GatewayDatabase>({
+    location,
+    migrations: initialMigration(TABLES),
+    service: 'tool-gateway',
+    observer,
+  });
 }
