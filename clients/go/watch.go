@@ -14,10 +14,14 @@ import (
 	runv1 "writ.example/caller/gen/writ/run/v1"
 )
 
-// Pause before a broken watch is resumed.
-const pause = 500 * time.Millisecond
+const (
+	// Pause before a broken watch is resumed.
+	pause = 500 * time.Millisecond
+	// Silence after which a watch counts as broken: the supervisor sends a heartbeat after five seconds.
+	silence = 15 * time.Second
+)
 
-// watchRun follows a run to its end. A broken watch is resumed after the last event,
+// watchRun follows a run to its end. A broken or silent watch is resumed after the last event,
 // so that no event is missed or repeated.
 func watchRun(ctx context.Context, args []string, out io.Writer) error {
 	given, err := parse(newFlags(), args, "RUN")
@@ -34,7 +38,7 @@ func watchRun(ctx context.Context, args []string, out io.Writer) error {
 		switch {
 		case result != nil:
 			return ending(result, out)
-		case err == nil || errors.Is(err, io.EOF) || status.Code(err) == codes.Unavailable:
+		case err == nil || errors.Is(err, io.EOF) || errors.Is(err, errSilent) || status.Code(err) == codes.Unavailable:
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
@@ -46,26 +50,38 @@ func watchRun(ctx context.Context, args []string, out io.Writer) error {
 	}
 }
 
+// errSilent reports that neither an event nor a heartbeat came, as from a frozen supervisor.
+var errSilent = errors.New("the watch was silent")
+
 // follow prints the events after a position and advances it; it returns the result with the last event.
 func follow(
 	ctx context.Context, runs runv1.RunServiceClient, run string, after *int64, out io.Writer,
 ) (*runv1.RunResult, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	alarm := time.AfterFunc(silence, func() { cancel(errSilent) })
+	defer alarm.Stop()
 	events, err := runs.WatchRun(ctx, &runv1.WatchRunRequest{RunId: run, AfterSequence: *after})
-	if err != nil {
-		return nil, err
-	}
-	for {
-		answer, err := events.Recv()
-		if err != nil {
-			return nil, err
+	for err == nil {
+		var answer *runv1.WatchRunResponse
+		if answer, err = events.Recv(); err != nil {
+			break
 		}
+		alarm.Reset(silence)
 		event := answer.GetEvent()
+		if event.GetHeartbeat() != nil {
+			continue
+		}
 		*after = event.GetSequence()
 		if result := event.GetResult(); result != nil {
 			return result, nil
 		}
 		fmt.Fprintln(out, line(event))
 	}
+	if errors.Is(context.Cause(ctx), errSilent) {
+		return nil, errSilent
+	}
+	return nil, err
 }
 
 // line formats an event: position, type and subject.

@@ -1,13 +1,13 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
-import { createClient } from '@connectrpc/connect';
-import { createConnectTransport } from '@connectrpc/connect-node';
 import {
   Health,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from '@writ/contracts/grpc/health/v1/health_pb';
 import { SERVICE_NAMES } from '@writ/identity';
 import { newId } from '@writ/kernel';
+import { createRpcClient } from '@writ/rpc';
+import { createTelemetry } from '@writ/telemetry';
 import {
   type DistributedPlatform,
   isDistributedPlatformAvailable,
@@ -44,8 +44,14 @@ describe.skipIf(!isDistributedPlatformAvailable())('health without a database', 
   const alive = () => Promise.all(platform.replicas.map((replica) => probe(replica, 'alive')));
   const edgeHealth = async () => {
     const [baseUrl = ''] = platform.edgeUrls;
-    const transport = createConnectTransport({ baseUrl, httpVersion: '1.1' });
-    return (await createClient(Health, transport).check({})).status;
+    const telemetry = createTelemetry({ service: 'probe', logLevel: 'silent' });
+    const address = new URL(baseUrl).host;
+    const client = createRpcClient(Health, { address, telemetry, health: 'responding' });
+    try {
+      return (await client.check({})).status;
+    } finally {
+      client.close();
+    }
   };
   const becomes = (state: keyof typeof EVERY) =>
     vi.waitFor(async () => expect(await ready()).toEqual(EVERY[state]), PATIENT);
@@ -62,16 +68,16 @@ describe.skipIf(!isDistributedPlatformAvailable())('health without a database', 
     async (_, end, recover) => {
       await becomes('SERVING');
       expect(await edgeHealth()).toBe(ServingStatus.SERVING);
-      let isAway = true;
+      let isDown = true;
       onTestFinished(async () => {
-        if (isAway) await recover();
+        if (isDown) await recover();
       });
       await end();
       await becomes('NOT_SERVING');
       expect(await edgeHealth()).toBe(ServingStatus.NOT_SERVING);
       expect(await alive()).toEqual(EVERY.SERVING);
       await recover();
-      isAway = false;
+      isDown = false;
       await becomes('SERVING');
       expect(await edgeHealth()).toBe(ServingStatus.SERVING);
       expect(platform.replicas.flatMap(({ crashes }) => crashes)).toEqual([]);

@@ -2,6 +2,8 @@
 
 import time
 from argparse import Namespace
+from collections.abc import Iterator
+from threading import Timer
 
 import grpc
 from writ.hook.v1.hook_event_pb2 import HookEventType
@@ -17,6 +19,12 @@ from .problem import MisuseError, check_spent
 
 #: Pause before a broken watch is resumed, in seconds.
 PAUSE_S = 0.5
+
+#: Silence after which a watch counts as broken, in seconds: the supervisor sends a heartbeat after five.
+SILENCE_S = 15.0
+
+#: How a broken watch ends, and one that was cancelled after the silence.
+BROKEN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 
 
 def list_agents(_: Namespace) -> None:
@@ -40,23 +48,40 @@ def start(given: Namespace) -> None:
 def watch(given: Namespace) -> None:
     """Follows a run to its end.
 
-    A broken watch is resumed after the last event, so that no event is missed or repeated.
+    A broken or silent watch is resumed after the last event, so that no event is missed or repeated.
     """
     after = 0
     with public_channel() as channel:
         while True:
             request = pb.WatchRunRequest(run_id=given.run_id, after_sequence=after)
             try:
-                for answer in RunServiceStub(channel).WatchRun(request):
+                for answer in until_silent(RunServiceStub(channel).WatchRun(request)):
+                    if answer.event.HasField("heartbeat"):
+                        continue
                     after = answer.event.sequence
                     if answer.event.HasField("result"):
                         ending(answer.event.result)
                         return
                     print(line(answer.event), flush=True)
             except grpc.RpcError as error:
-                if error.code() != grpc.StatusCode.UNAVAILABLE:
+                if error.code() not in BROKEN:
                     raise
             time.sleep(PAUSE_S)
+
+
+def until_silent(call: grpc.Call) -> Iterator[pb.WatchRunResponse]:
+    """The messages of a stream, which is cancelled when none comes in time."""
+    while True:
+        alarm = Timer(SILENCE_S, call.cancel)
+        alarm.daemon = True
+        alarm.start()
+        try:
+            answer = next(call)
+        except StopIteration:
+            return
+        finally:
+            alarm.cancel()
+        yield answer
 
 
 def line(event: run_pb.RunEvent) -> str:

@@ -5,6 +5,7 @@ import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
 import { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { UsageService } from '@writ/contracts/writ/usage/v1/usage_service_pb';
+import { resumeWatches } from './resume-watches.ts';
 import { translateErrors } from './translate-errors.ts';
 
 /** Options of {@link createWritClient}. */
@@ -20,6 +21,11 @@ export interface WritClientOptions {
    * timeout.
    */
   readonly timeoutMs?: number;
+  /**
+   * Silence after which a watch continues on another stream after its last event, ms. Default 15,000; the supervisor
+   * sends a heartbeat after 5 s without an event. After four silent streams the watch fails with WATCH_SILENT.
+   */
+  readonly silenceMs?: number;
   /** Returns the W3C trace context of a call; called for every call. */
   readonly traceparent?: () => string | undefined;
 }
@@ -76,7 +82,7 @@ export function createWritClient(options: WritClientOptions): WritClient {
   });
   const transport = translateErrors(withDefaultTimeout(connect, timeoutMs));
   return {
-    runs: createClient(RunService, transport),
+    runs: resumeWatches(createClient(RunService, transport), options.silenceMs),
     approvals: createClient(ApprovalService, transport),
     audit: createClient(AuditService, transport),
     control: createClient(ControlService, transport),

@@ -79,6 +79,7 @@ export const REASONS = {
   LISTEN_FAILED: { status: 'unavailable', meaning: 'The server cannot listen on the address.', action: 'Configure an address of this machine.' },
   NOT_STARTED: { status: 'unavailable', meaning: 'A service has not started yet.', action: 'Wait until it is ready.' },
   NOT_SERVING: { status: 'unavailable', meaning: 'The server does not answer its health check.', action: 'Start the server or correct the address.' },
+  WATCH_SILENT: { status: 'unavailable', meaning: 'The client library received neither events nor heartbeats of a run for a minute.', action: 'Check the health of the supervisor and watch again.' },
 
   // Credentials and permissions
   TOKEN_MISSING: { status: 'unauthenticated', meaning: 'The call carries no token.', action: 'Send the token in the metadata that metadata.metadata_key names.' },

@@ -53,6 +53,8 @@ export interface SupervisorConfig {
   readonly drainMs: number;
   /** Poll interval for events that another process wrote. */
   readonly watchPollMs: number;
+  /** Silence of a watch after which its client gets a heartbeat; clients reconnect after three times the default. */
+  readonly watchHeartbeatMs: number;
   /** How long the content of a run that is not retained can be read after its end. */
   readonly purgeAfterMs: number;
   /** How long the audit chainer waits after a commit for further commits, to link them together. */
@@ -88,6 +90,7 @@ export const SUPERVISOR_DEFAULTS = {
   edgeTls: undefined,
   drainMs: 5_000,
   watchPollMs: 1_000,
+  watchHeartbeatMs: 5_000,
   purgeAfterMs: 30_000,
   auditBatchWindowMs: 50,
   auditPollMs: 1_000,

@@ -129,6 +129,8 @@ export class SupervisorUnderTest {
       orderRetryMs: 5,
       orderRetryMaxMs: 20,
       watchPollMs: 50,
+      // Tests that compare whole timelines may be slow.
+      watchHeartbeatMs: 600_000,
       drainMs: 50,
       ...this.#changes,
     };

@@ -1,6 +1,7 @@
-import { fromBinary, type MessageInitShape, toJson } from '@bufbuild/protobuf';
+import { create, fromBinary, type MessageInitShape, toJson } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
+  HeartbeatSchema,
   type RunEvent,
   RunEventSchema,
   type RunSchema,
@@ -70,6 +71,15 @@ export function eventMessage(row: TimelineRow): RunEvent {
   event.sequence = BigInt(row.sequence);
   event.recordTime = timestampFromDate(row.recorded_at);
   return event;
+}
+
+/** A heartbeat after the event with `sequence`. */
+export function heartbeatMessage(sequence: number): RunEvent {
+  const value = create(HeartbeatSchema);
+  return create(RunEventSchema, {
+    sequence: BigInt(sequence),
+    entry: { case: 'heartbeat', value },
+  });
 }
 
 function storedResult(json: string, brief: boolean) {

@@ -5,7 +5,7 @@ import { ChangeAlarm } from '../../store/change/change-alarm.ts';
 import { runEndTopic, runTopic } from '../../store/change/changes.ts';
 import { loadRun } from '../../store/run/runs.ts';
 import { readTimeline } from '../../store/run/timeline.ts';
-import { eventMessage } from '../../wire/run.ts';
+import { eventMessage, heartbeatMessage } from '../../wire/run.ts';
 import { RunProgress } from './run-progress.ts';
 
 const PAGE = 256;
@@ -26,7 +26,8 @@ interface FollowOptions {
 /**
  * The events of a run after a sequence: those recorded, then new ones. Reads the rows each time, so that there is
  * neither gap nor duplicate. Ends with the result, or at once when the run has ended and all events are delivered.
- * Live progress has no sequence and is lost when the watcher is slow.
+ * Live progress has no sequence and is lost when the watcher is slow. After `watchHeartbeatMs` without an event comes a
+ * heartbeat, if the rows could be read meanwhile: a frozen process or database sends none.
  * @throws NotFoundError RUN_NOT_FOUND; what `signal` was aborted with
  */
 export async function* followRun(
@@ -50,6 +51,7 @@ export async function* followRun(
   let live: RunProgress | undefined;
   try {
     let last = after;
+    let sentAt = performance.now();
     // Progress alone does not cause a read of the rows.
     const dueInMs = () =>
       readAt + (hasChanged ? BATCH_WINDOW_MS : config.watchPollMs) - performance.now();
@@ -65,6 +67,7 @@ export async function* followRun(
         for (const row of rows) {
           const event = eventMessage(row);
           yield event;
+          sentAt = performance.now();
           last = row.sequence;
           if (event.entry.case === 'result') return;
         }
@@ -76,7 +79,13 @@ export async function* followRun(
       }
       const shown = live?.take();
       if (shown !== undefined) yield shown;
-      else await changed.wait(Math.max(1, dueInMs()));
+      else if (performance.now() - sentAt >= config.watchHeartbeatMs) yield heartbeatMessage(last);
+      else {
+        const heartbeatInMs = sentAt + config.watchHeartbeatMs - performance.now();
+        await changed.wait(Math.max(1, Math.min(dueInMs(), heartbeatInMs)));
+        continue;
+      }
+      sentAt = performance.now();
     }
   } finally {
     unsubscribe();

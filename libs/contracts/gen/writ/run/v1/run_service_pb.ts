@@ -574,7 +574,7 @@ export const RunService: GenService<{
     output: typeof StartRunResponseSchema;
   },
   /**
-   * RunAgent starts a run and watches it to its end in one RPC.
+   * RunAgent starts a run and watches it to its end in one RPC, with heartbeats as in WatchRun.
    *
    * @generated from rpc writ.run.v1.RunService.RunAgent
    */
@@ -605,7 +605,8 @@ export const RunService: GenService<{
   },
   /**
    * WatchRun replays the timeline of a run from any sequence, then follows it live,
-   * without gaps or duplicates, and ends with the run.
+   * without gaps or duplicates, and ends with the run. A heartbeat comes after five seconds without
+   * another message: after 15 seconds without any, repeat the call with the sequence of the last event.
    *
    * @generated from rpc writ.run.v1.RunService.WatchRun
    */

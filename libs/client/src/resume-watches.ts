@@ -1,0 +1,143 @@
+import type { CallOptions, Client } from '@connectrpc/connect';
+import type { RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
+import type {
+  RunAgentResponse,
+  RunService,
+  WatchRunResponse,
+} from '@writ/contracts/writ/run/v1/run_service_pb';
+import { UnavailableError } from '@writ/kernel';
+
+type Runs = Client<typeof RunService>;
+
+/** The supervisor sends a heartbeat after 5 s without an event. */
+const SILENCE_MS = 15_000;
+/** Number of silent streams in succession after which a watch fails. */
+const MAX_SILENT = 4;
+
+/** One stream of a watch. */
+type Open<M> = (options: CallOptions) => AsyncIterable<M>;
+
+/**
+ * Wraps watchRun and runAgent: heartbeats are not delivered, and when neither an event nor a heartbeat comes for
+ * `silenceMs`, the watch continues after its last event on another stream. After {@link MAX_SILENT} silent streams in
+ * succession it throws UnavailableError WATCH_SILENT. Other errors pass through.
+ */
+export function resumeWatches(runs: Runs, silenceMs = SILENCE_MS): Runs {
+  const watchRun: Runs['watchRun'] = (request, options) => {
+    let after = request.afterSequence ?? 0n;
+    const open: Open<WatchRunResponse> = (to) =>
+      runs.watchRun({ ...request, afterSequence: after }, to);
+    return resumed(open, options, silenceMs, ({ event }) => {
+      after = laterOf(after, event);
+    });
+  };
+  const runAgent: Runs['runAgent'] = (request, options) => {
+    let runId = '';
+    let after = 0n;
+    const { progress = false } = request;
+    // The same request_id watches the run that it has started.
+    const open: Open<RunAgentResponse> = (to) =>
+      runId === ''
+        ? runs.runAgent(request, to)
+        : ofRun(runId, runs.watchRun({ runId, afterSequence: after, progress }, to));
+    return resumed(open, options, silenceMs, (message) => {
+      ({ runId } = message);
+      after = laterOf(after, message.event);
+    });
+  };
+  return { ...runs, watchRun, runAgent };
+}
+
+/** Live progress has the sequence zero. */
+function laterOf(after: bigint, event: RunEvent | undefined): bigint {
+  const sequence = event?.sequence ?? 0n;
+  return sequence > after ? sequence : after;
+}
+
+async function* ofRun(
+  runId: string,
+  messages: AsyncIterable<WatchRunResponse>,
+): AsyncIterable<RunAgentResponse> {
+  for await (const { event } of messages) {
+    yield { $typeName: 'writ.run.v1.RunAgentResponse', runId, ...(event && { event }) };
+  }
+}
+
+/** The first stream begins at once, as without this wrapper. */
+function resumed<M extends { readonly event?: RunEvent | undefined }>(
+  open: Open<M>,
+  options: CallOptions = {},
+  silenceMs: number,
+  onMessage: (message: M) => void,
+): AsyncIterable<M> {
+  const first = new Attempt(open, options, silenceMs);
+  return follow();
+
+  async function* follow(): AsyncIterable<M> {
+    let attempt = first;
+    for (let silent = 0; ; attempt = new Attempt(open, options, silenceMs)) {
+      for await (const message of attempt.messages()) {
+        silent = 0;
+        onMessage(message);
+        if (message.event?.entry.case !== 'heartbeat') yield message;
+      }
+      if (!attempt.wasSilent) return;
+      silent += 1;
+      if (silent >= MAX_SILENT) throw silence(silent * silenceMs);
+    }
+  }
+}
+
+/** One stream, which is cancelled when no message comes in time. */
+class Attempt<M> {
+  readonly #silenceMs: number;
+  readonly #abort = new AbortController();
+  readonly #stream: AsyncIterable<M>;
+  #wasSilent = false;
+
+  constructor(open: Open<M>, { signal, ...options }: CallOptions, silenceMs: number) {
+    this.#silenceMs = silenceMs;
+    const signals = signal === undefined ? [] : [signal];
+    this.#stream = open({ ...options, signal: AbortSignal.any([this.#abort.signal, ...signals]) });
+  }
+
+  get wasSilent(): boolean {
+    return this.#wasSilent;
+  }
+
+  /** The messages until the end or the silence of the stream. */
+  async *messages(): AsyncIterable<M> {
+    const iterator = this.#stream[Symbol.asyncIterator]();
+    try {
+      while (true) {
+        const result = await this.#next(iterator);
+        if (result.done) return;
+        yield result.value;
+      }
+    } catch (error) {
+      if (!this.#wasSilent) throw error;
+    } finally {
+      this.#abort.abort();
+    }
+  }
+
+  /** Only the wait counts: the reader may need any time for a message. */
+  async #next(iterator: AsyncIterator<M>): Promise<IteratorResult<M>> {
+    const timer = setTimeout(() => {
+      this.#wasSilent = true;
+      this.#abort.abort();
+    }, this.#silenceMs);
+    try {
+      return await iterator.next();
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+function silence(ms: number): UnavailableError {
+  return new UnavailableError(
+    'WATCH_SILENT',
+    `The supervisor sent neither an event nor a heartbeat for ${ms / 1_000} seconds; check its health and watch again.`,
+  );
+}
