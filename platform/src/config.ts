@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { readEnv, variable } from '@writ/config';
 import type { ServiceName } from '@writ/identity';
+import type { Person } from '@writ/rpc';
 import { readTelemetrySettings, type TelemetrySettings } from '@writ/service';
 import type { TelemetryOptions } from '@writ/telemetry';
 import type { Example } from './example.ts';
@@ -19,6 +20,8 @@ export interface PlatformConfig {
   readonly reroute?: Reroute;
   /** How the services call each other: `memory` skips HTTP/2 and nothing else, `grpc` uses the network (SYS-5). */
   readonly loopback: 'memory' | 'grpc';
+  /** API keys that are stored nowhere and end with the process, with their persons. */
+  readonly unsavedApiKeys?: ReadonlyMap<string, Person>;
   /** Environment of the services. */
   readonly env: Readonly<Record<string, string>>;
   /** Telemetry settings, the same for every service. */
@@ -33,6 +36,8 @@ export interface PlatformOptions {
   readonly dataDir: string;
   /** Use free ports instead of the default ones. */
   readonly freePorts?: boolean;
+  /** API keys that are stored nowhere and end with the process, with their persons. */
+  readonly unsavedApiKeys?: ReadonlyMap<string, Person>;
   /** Proxies between the services. */
   readonly reroute?: Reroute;
   /** Additional span processors. */
@@ -59,6 +64,7 @@ export function readPlatformConfig(
     model,
     dataDir,
     freePorts = false,
+    unsavedApiKeys,
     reroute,
     spanProcessors,
     logStream,
@@ -80,6 +86,7 @@ export function readPlatformConfig(
     loopback,
     ...(toolGatewayAddress === undefined ? {} : { toolGatewayAddress }),
     ...(reroute === undefined ? {} : { reroute }),
+    ...(unsavedApiKeys === undefined ? {} : { unsavedApiKeys }),
     env: {
       WRIT_AGENTS_FILE: join(example.folder, 'agents.yaml'),
       WRIT_POLICY_FILE: join(example.folder, 'policy.yaml'),

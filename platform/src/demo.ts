@@ -9,11 +9,20 @@ import { explain } from './console/explain.ts';
 import { readOptions } from './console/options.ts';
 import { resultJson } from './console/result-json.ts';
 import { createRunShow } from './console/show-run.ts';
+import { SIMULATED_SUBJECT } from './demo-people.ts';
 import { loadExample } from './example.ts';
 import { openSession } from './session.ts';
 
 async function demo(): Promise<number> {
-  const options = readOptions(process.argv.slice(2), ['json', 'example', 'script', 'human']);
+  const options = readOptions(process.argv.slice(2), {
+    command: 'npm run demo',
+    about: 'Runs an example once, on free ports; exit status 0 only for status ok.',
+    options: ['json', 'example', 'script', 'human'],
+  });
+  if (typeof options === 'string') {
+    console.log(options);
+    return 0;
+  }
   const example = loadExample(options.example);
   const human = chooseHuman(options.human);
   const kept = dataDirOf(process.env);
@@ -29,6 +38,11 @@ async function demo(): Promise<number> {
       const show = createRunShow((line) => {
         if (!options.json) console.log(line);
       });
+      if (!human.isPerson) {
+        console.error(
+          `The person of the demo is simulated (${human.description}) and recorded as ${SIMULATED_SUBJECT}.`,
+        );
+      }
       const others: Run[] = [];
       const run = await session.runJob(human, {
         onStart: show.start,
@@ -37,7 +51,9 @@ async function demo(): Promise<number> {
           show.other(other);
         },
         onEvent: show.event,
-        onQuestion: () => console.error(`    (${human.description})`),
+        onQuestion: () => undefined,
+        onProposal: show.proposal,
+        onUnanswered: show.unanswered,
         onRefusedAnswer: (sentence) => console.error(`    ${sentence}`),
       });
       show.end(run);
@@ -46,6 +62,7 @@ async function demo(): Promise<number> {
       const isOk = [run, ...others].every(({ result }) => result?.status === RunStatus.OK);
       return isOk ? 0 : 1;
     } finally {
+      human.close?.();
       await session.close();
     }
   } finally {

@@ -1,94 +1,153 @@
-/** `npm start`: the whole platform in one process, with live output of the refund run; keeps running afterwards. */
-import { resolve } from 'node:path';
-import { type Run, RunState, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
+/** `npm start`: the whole platform in one process, with live output of the demo; keeps running afterwards. */
+import { once } from 'node:events';
+import { join, resolve } from 'node:path';
+import { type Run, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
+import { DEV_API_KEY_FILE } from '@writ/identity';
 import { dataDirOf } from './config.ts';
 import { chooseHuman } from './console/choose-human.ts';
 import { explain } from './console/explain.ts';
-import { followRun, type RunFollower } from './console/follow-run.ts';
+import type { RunFollower } from './console/follow-run.ts';
 import type { Human } from './console/human.ts';
-import { readOptions } from './console/options.ts';
-import { showAddresses } from './console/show-addresses.ts';
+import { type ConsoleOptions, readOptions } from './console/options.ts';
+import { showAddresses, showHints } from './console/show-addresses.ts';
 import { createRunShow } from './console/show-run.ts';
 import { createStopwatch } from './console/stopwatch.ts';
-import { loadExample } from './example.ts';
+import { SIMULATED_SUBJECT } from './demo-people.ts';
+import { type Example, loadExample } from './example.ts';
 import { openSession, type Session } from './session.ts';
 
-const UNFINISHED = [
-  RunState.PENDING,
-  RunState.RUNNING,
-  RunState.SUSPENDED,
-  RunState.PARKED,
-  RunState.ENDING,
-];
+/** Outcome of the displayed runs. */
+type Shown = 'well' | 'badly' | 'failed' | 'stopped';
+
+const EXIT_STATUS: Readonly<Record<Shown, number>> = { well: 0, badly: 1, failed: 2, stopped: 0 };
 
 async function start(): Promise<number> {
   const stopwatch = createStopwatch();
-  const options = readOptions(process.argv.slice(2), [
-    'no-demo',
-    'exit',
-    'example',
-    'script',
-    'human',
-  ]);
+  const options = readOptions(process.argv.slice(2), {
+    command: 'npm start',
+    about: 'Starts the platform in one process, runs an example, and serves until Ctrl-C.',
+    options: ['no-demo', 'exit', 'example', 'script', 'human'],
+  });
+  if (typeof options === 'string') {
+    console.log(options);
+    return 0;
+  }
   const example = loadExample(options.example);
   const human = chooseHuman(options.human);
   const dataDir = dataDirOf(process.env) ?? resolve('.writ');
+  const stop = stopSignal();
+  const stopped = aborted(stop);
   const session = await openSession(process.env, { example, script: options.script, dataDir });
-  const stopped = stopSignal();
   try {
     stopwatch.lap('start-up');
-    console.log(`Writ is up: data in ${dataDir}, model ${session.model.description}.\n`);
-    const shown = options.noDemo ? 'well' : await showRuns(session, human, stopwatch, stopped);
-    if (shown === 'stopped') return 0;
-    showAddresses(session.platform, console.log);
-    if (!options.exit) await stopped;
-    return shown === 'badly' && options.exit ? 1 : 0;
+    console.log(`Writ is up: data in ${dataDir}, model ${session.model.description}.`);
+    const { platform } = session;
+    showAddresses(platform, console.log);
+    if (!options.exit) {
+      const file = join(dataDir, DEV_API_KEY_FILE);
+      console.log(`API key   ${platform.apiKey}   for development only, also in ${file}`);
+    }
+    const shown = await Promise.race([
+      show(session, { options, example, human, stopwatch, stop }),
+      stopped,
+    ]);
+    if (!options.exit && shown !== 'stopped') {
+      await hint(session, example);
+      await stopped;
+    }
+    return options.exit ? EXIT_STATUS[shown] : 0;
   } finally {
+    human.close?.();
     await session.close();
   }
 }
 
-/** Outcome of the displayed runs. */
-type Shown = 'well' | 'badly' | 'stopped';
+interface Demo {
+  readonly options: ConsoleOptions;
+  readonly example: Example;
+  readonly human: Human;
+  readonly stopwatch: ReturnType<typeof createStopwatch>;
+  /** Aborted by the first SIGINT or SIGTERM. */
+  readonly stop: AbortSignal;
+}
 
-/** Resumes the unfinished runs of an earlier start, else runs the example. */
-async function showRuns(
-  session: Session,
-  human: Human,
-  stopwatch: ReturnType<typeof createStopwatch>,
-  stopped: Promise<undefined>,
-): Promise<Shown> {
-  const { runs } = await session.client.runs.listRuns({ states: UNFINISHED, oldestFirst: true });
-  const work = async (): Promise<Run[]> => {
-    if (runs.length === 0) {
-      const { follower, onStart, end } = show(human, stopwatch);
-      return [end(await session.runJob(human, { ...follower, onStart }))];
-    }
-    // In parallel, since one may wait for another.
-    return await Promise.all(
-      runs.map(async (run) => {
-        console.log('Resuming a run that an earlier start left unfinished.');
-        const { follower, onStart, end } = show(human, stopwatch);
-        onStart(run);
-        const { client, answer } = session;
-        return end(await followRun(client, run.runId, human, { ...follower, answer }));
-      }),
+/** Shows the runs of the demo; an error of one of them does not end the platform. */
+async function show(session: Session, demo: Demo): Promise<Shown> {
+  try {
+    return demo.options.noDemo ? 'well' : await showRuns(session, demo);
+  } catch (error) {
+    // The streams of a stopped platform end with an error.
+    if (demo.stop.aborted) return 'stopped';
+    console.error(explain(error));
+    return 'failed';
+  }
+}
+
+/** Resumes the unfinished runs of an earlier demo, else runs the example. Runs of other callers are left alone. */
+async function showRuns(session: Session, { example, human, stopwatch }: Demo): Promise<Shown> {
+  const { demo, others } = await session.unfinished();
+  if (others.length > 0) {
+    console.log(`Unfinished runs of other callers continue: ${others.length}.`);
+  }
+  const agents = await agentNames(session);
+  if (demo.length === 0 && !agents.includes(example.agent)) {
+    console.log(
+      `The demo was not started: the agents file does not define its agent ${example.agent}.\n`,
     );
-  };
-  const finished = await Promise.race([work(), stopped]);
-  if (finished === undefined) return 'stopped';
+    return 'well';
+  }
+  if (!human.isPerson) {
+    console.log(
+      `The person of the demo is simulated (${human.description}) and recorded as ${SIMULATED_SUBJECT}.`,
+    );
+  }
+  console.log('');
+  const finished = await (demo.length === 0
+    ? runExample(session, human, stopwatch)
+    : resumeAll(session, demo, human, stopwatch));
   stopwatch.lap('run');
   console.log(`time: ${stopwatch.report()}\n`);
   return finished.every((run) => run.result?.status === RunStatus.OK) ? 'well' : 'badly';
 }
 
-function show(human: Human, stopwatch: ReturnType<typeof createStopwatch>) {
+async function runExample(
+  session: Session,
+  human: Human,
+  stopwatch: Demo['stopwatch'],
+): Promise<Run[]> {
+  const { follower, onStart, end } = followerOf(human, stopwatch);
+  return [end(await session.runJob(human, { ...follower, onStart }))];
+}
+
+/** In parallel, since one may wait for another. */
+async function resumeAll(
+  session: Session,
+  runs: readonly Run[],
+  human: Human,
+  stopwatch: Demo['stopwatch'],
+): Promise<Run[]> {
+  return await Promise.all(
+    runs.map(async (run) => {
+      console.log('Resuming a run that an earlier start left unfinished.');
+      const { follower, onStart, end } = followerOf(human, stopwatch);
+      onStart(run);
+      return end(await session.resume(run, human, follower));
+    }),
+  );
+}
+
+function followerOf(human: Human, stopwatch: Demo['stopwatch']) {
   const runShow = createRunShow((line) => console.log(line));
   const follower: RunFollower = {
     onEvent: runShow.event,
-    onQuestion: () => console.log(`    (${human.description})`),
+    onQuestion: () => undefined,
+    onProposal: runShow.proposal,
     onRefusedAnswer: (sentence) => console.log(`    ${sentence}`),
-    onAnswered: (milliseconds) => stopwatch.exclude('the person', milliseconds),
+    onUnanswered: runShow.unanswered,
+    // Only the time of a person is set apart from the time of the run.
+    ...(human.isPerson && {
+      onAnswered: (milliseconds) => stopwatch.exclude('the person', milliseconds),
+    }),
   };
   const end = (run: Run): Run => {
     runShow.end(run);
@@ -97,12 +156,31 @@ function show(human: Human, stopwatch: ReturnType<typeof createStopwatch>) {
   return { follower: { ...follower, onOther: runShow.other }, onStart: runShow.start, end };
 }
 
-/** Resolves on the first SIGINT or SIGTERM; a second one ends the process immediately. */
-function stopSignal(): Promise<undefined> {
-  return new Promise((resolveStop) => {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const)
-      process.once(signal, () => resolveStop(undefined));
-  });
+async function agentNames({ client }: Session): Promise<string[]> {
+  const { agents } = await client.runs.listAgents({ pageSize: 500 });
+  return agents.map(({ name }) => name);
+}
+
+/** Suggests the job of the example, or one of the agents that are defined instead. */
+async function hint(session: Session, example: Example): Promise<void> {
+  const agents = await agentNames(session);
+  const [first = ''] = agents;
+  const suggested = agents.includes(example.agent)
+    ? example
+    : { agent: first, goal: 'What the agent should do.' };
+  showHints(session.platform, { suggested, agents }, console.log);
+}
+
+/** Aborts on the first SIGINT or SIGTERM; a second one ends the process immediately. */
+function stopSignal(): AbortSignal {
+  const stop = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
+  return stop.signal;
+}
+
+async function aborted(signal: AbortSignal): Promise<'stopped'> {
+  if (!signal.aborted) await once(signal, 'abort');
+  return 'stopped';
 }
 
 process.exitCode = await start().catch((error: unknown) => {

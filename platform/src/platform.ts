@@ -123,7 +123,10 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
   // The last created service stops first, so that the supervisor receives the last events of the others.
   return {
     supervisor: await add('supervisor', (parts) =>
-      createSupervisor(readSupervisorConfig(env), parts),
+      createSupervisor(
+        { ...readSupervisorConfig(env), unsavedApiKeys: config.unsavedApiKeys },
+        parts,
+      ),
     ),
     'spawn-budget': await add('spawn-budget', (parts) =>
       createSpawnBudget(readSpawnBudgetConfig(env), parts),

@@ -1,55 +1,5 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
-
-const SOURCE = resolve(import.meta.dirname, '../src');
-const FREE_PORTS = Object.fromEntries(
-  ['EDGE', 'SUPERVISOR', 'SPAWN_BUDGET', 'EXECUTION_METER', 'TOOL_GATEWAY', 'AGENT_WORKER'].map(
-    (name) => [`WRIT_${name}_PORT`, '0'],
-  ),
-);
-
-interface Ended {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** Runs one of the two programs to its end, without a terminal. */
-async function run(
-  program: 'demo.ts' | 'main.ts',
-  args: readonly string[],
-  env: Readonly<Record<string, string>> = {},
-): Promise<Ended> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'writ-demo-test-'));
-  const child: ChildProcess = spawn(process.execPath, [join(SOURCE, program), ...args], {
-    env: {
-      PATH: process.env.PATH,
-      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
-      WRIT_DATA: dataDir,
-      ...FREE_PORTS,
-      ...env,
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  onTestFinished(() => {
-    child.kill('SIGKILL');
-    rmSync(dataDir, { recursive: true, force: true });
-  });
-  let stdout = '';
-  let stderr = '';
-  child.stdout?.on('data', (chunk) => {
-    stdout += chunk;
-  });
-  child.stderr?.on('data', (chunk) => {
-    stderr += chunk;
-  });
-  const [code] = await once(child, 'close');
-  return { code: code as number | null, stdout, stderr };
-}
+import { describe, expect, it } from 'vitest';
+import { run } from './program.ts';
 
 describe('npm run demo', () => {
   it('prints one JSON object and exits with 0 when the run succeeded (SYS-5, SV-7)', async () => {
@@ -72,11 +22,29 @@ describe('npm run demo', () => {
     expect(code).toBe(1);
   });
 
-  it('caps refunds at 800 without a terminal, and prints it (SV-5)', async () => {
-    const { code, stdout, stderr } = await run('demo.ts', []);
-    expect(stderr).toContain('capped at 800 USD');
-    expect(stdout).toContain('approved_with_cap:800');
+  it('simulates the person without a terminal, and records it as demo:simulated (SV-5)', async () => {
+    const { code, stdout, stderr } = await run('demo.ts', ['--json']);
+    expect(stderr).toContain(
+      'The person of the demo is simulated (capped at 800 USD) and recorded as demo:simulated.',
+    );
+    const { history } = JSON.parse(stdout) as {
+      history: { human_approval?: { approved: boolean; decided_by: string } }[];
+    };
+    const decided = history.flatMap(({ human_approval: human }) => human ?? []);
+    expect(decided).toMatchObject([{ approved: true, decided_by: 'demo:simulated' }]);
     expect(code).toBe(0);
+  });
+
+  it('prints help and version instead of starting (SYS-3)', async () => {
+    const help = await run('demo.ts', ['--help']);
+    expect(help).toMatchObject({ code: 0, stderr: '' });
+    expect(help.stdout).toContain('Usage: npm run demo -- [options]');
+    expect(help.stdout).toContain('--human WHO');
+    expect(await run('main.ts', ['--version'])).toEqual({
+      code: 0,
+      stdout: 'writ 0.1.0\n',
+      stderr: '',
+    });
   });
 
   it('prints why an answer was rejected, and exits with 2 (SV-5, SYS-3)', async () => {
@@ -99,17 +67,32 @@ describe('npm run demo', () => {
 
   it('calls the provider of the environment instead of the simulator (EM-6)', async () => {
     const unreachable = { OPENAI_BASE_URL: 'http://127.0.0.1:1/v1', OPENAI_TIMEOUT_SECONDS: '1' };
-    const { code, stdout } = await run('demo.ts', ['--json'], unreachable);
+    const { code, stdout } = await run('demo.ts', ['--json'], { env: unreachable });
     expect(JSON.parse(stdout)).toMatchObject({ stop_reason: 'llm_timeout' });
     expect(code).toBe(1);
   });
 });
 
 describe('npm start', () => {
-  it('starts no run with --no-demo (SYS-5)', async () => {
+  it('starts no run with --no-demo, and prints no hints with --exit (SYS-5)', async () => {
     const { code, stdout } = await run('main.ts', ['--no-demo', '--exit']);
     expect(stdout).toContain('public    http://127.0.0.1:');
-    expect(stdout).not.toContain('proposes');
+    expect(stdout).not.toMatch(/proposes|API key|Start a run|Ctrl-C/);
+    expect(code).toBe(0);
+  });
+
+  it('explains each wrong answer, and asks again (SV-5, PE-2)', async () => {
+    const answers = ['yes', '', '$700', '700,50', '700.555', 'a', '900', '700'];
+    const { code, stdout, stderr } = await run('main.ts', ['--exit', '--human', 'ask'], {
+      input: `${answers.join('\n')}\n`,
+    });
+    const asked = stderr.split('\n').map((line) => line.trim());
+    const question = 'approve with an amount_usd of at most 800, your cap, or reject (r)?';
+    expect(asked.filter((line) => line.startsWith(question))).toEqual(
+      answers.map((answer) => `${question} ${answer}`.trim()),
+    );
+    expect(stdout).toContain("amount_usd 900 exceeds developer's cap of 800 USD");
+    expect(stdout).toMatch(/approved .* by developer/);
     expect(code).toBe(0);
   });
 });

@@ -4,7 +4,7 @@ import { ManualClock } from '@writ/kernel';
 import type { Person } from '@writ/rpc';
 import { describe, expect, it } from 'vitest';
 import { tempDir } from '../test/fixtures.ts';
-import { openApiKeys } from './api-keys.ts';
+import { newApiKey, openApiKeys } from './api-keys.ts';
 import { API_KEYS_FILE, DEV_API_KEY_FILE, devApiKey } from './dev-api-key.ts';
 
 const ANN: Person = { subject: 'ann', tenant: 'acme', roles: ['approver'] };
@@ -56,6 +56,19 @@ describe('API keys', () => {
     const instances = [openApiKeys({ file }), openApiKeys({ file }), openApiKeys({ file })];
     await Promise.all(instances.map((apiKeys) => apiKeys.create(ANN)));
     expect(openApiKeys({ file }).list()).toHaveLength(3);
+  });
+
+  it('without a file are accepted by their process alone and stored nowhere (SYS-6)', async () => {
+    const file = join(tempDir(), 'api-keys.json');
+    const key = newApiKey();
+    const unsaved = new Map([[key, ANN]]);
+    const apiKeys = openApiKeys({ file, unsaved });
+    const saved = await apiKeys.create({ ...ANN, subject: 'bob' });
+    expect(apiKeys.verify(key)).toEqual(ANN);
+    expect(apiKeys.verify(saved)).toMatchObject({ subject: 'bob' });
+    expect(apiKeys.verify(`${key.slice(0, -1)}${key.endsWith('A') ? 'B' : 'A'}`)).toBeUndefined();
+    expect(apiKeys.list()).toMatchObject([{ subject: 'bob' }]);
+    expect(openApiKeys({ file }).verify(key)).toBeUndefined();
   });
 
   it('are rejected while their file is damaged (SYS-4)', async () => {

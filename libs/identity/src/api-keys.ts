@@ -40,6 +40,8 @@ export interface ApiKeys {
 export interface ApiKeysOptions {
   /** Created by the first `create`, mode 0600. */
   readonly file: string;
+  /** Keys that are accepted as long as this process runs and are stored nowhere, with their persons. */
+  readonly unsaved?: ReadonlyMap<string, Person> | undefined;
   /** Default: the system clock. */
   readonly clock?: Clock;
 }
@@ -55,7 +57,10 @@ const MAX_SUBJECT = 256;
  * rejected within 200 ms.
  * @throws InvalidRequestError INVALID_FILE naming the file and what to do
  */
-export function openApiKeys({ file, clock = systemClock }: ApiKeysOptions): ApiKeys {
+export function openApiKeys({ file, unsaved, clock = systemClock }: ApiKeysOptions): ApiKeys {
+  const unsavedRecords = Array.from(unsaved ?? [], ([key, person]) =>
+    newRecord(key, person, clock.now()),
+  );
   let stamp = fileStamp(file);
   let records = readApiKeyFile(file);
   let checkedAt = clock.now().getTime();
@@ -104,8 +109,9 @@ export function openApiKeys({ file, clock = systemClock }: ApiKeysOptions): ApiK
     verify(key) {
       reload();
       const id = KEY_PATTERN.exec(key)?.[1];
-      if (!records.some((candidate) => candidate.id === id)) reload(true);
-      const record = records.find((candidate) => candidate.id === id);
+      const find = () => [...unsavedRecords, ...records].find((candidate) => candidate.id === id);
+      if (find() === undefined) reload(true);
+      const record = find();
       // An unknown id costs the same work as a wrong secret.
       const expected = Buffer.from(record?.sha256 ?? '0'.repeat(64), 'hex');
       const same = timingSafeEqual(hash('sha256', key, 'buffer'), expected);

@@ -7,7 +7,7 @@ export {
 } from './agent-token.ts';
 export { isRole, ROLES } from './api-key-file.ts';
 export type { ApiKeyInfo, ApiKeys, ApiKeysOptions } from './api-keys.ts';
-export { openApiKeys } from './api-keys.ts';
+export { newApiKey, openApiKeys } from './api-keys.ts';
 export type { CallerRow, OpenRow, PeopleRow, RpcName, ServicesRow } from './caller-table.ts';
 export { assertRows, callerRow, callerTable, rpcKey } from './caller-table.ts';
 export { mintCheckpoint, readCheckpoint } from './checkpoint.ts';

@@ -14,7 +14,10 @@ export interface ScriptedSignal {
  * Sends the next scripted signal of the awaited name to each agent of a run that waits for one. A restarted
  * watcher sends the same signals again, which has no effect.
  */
-export function createSignalAnswers(client: WritClient, sayings: readonly ScriptedSignal[]) {
+export function createSignalAnswers(
+  client: Pick<WritClient, 'runs'>,
+  sayings: readonly ScriptedSignal[],
+) {
   const waiting = [...sayings];
 
   return async (runId: string, event: RunEvent): Promise<void> => {

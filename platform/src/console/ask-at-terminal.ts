@@ -1,37 +1,105 @@
-import { createInterface } from 'node:readline/promises';
+import { createInterface, type Interface } from 'node:readline/promises';
 import type { Approval } from '@writ/contracts/writ/approval/v1/approval_pb';
-import { edit, type Human, type HumanAnswer } from './human.ts';
+import type { Human, HumanAnswer } from './human.ts';
+import { questionOf, understand } from './questions.ts';
 
-const QUESTION = '    approve (a), approve with another amount (such as 800), or reject (r)? ';
+const INDENT = '    ';
 
-/** Asks the person at the terminal, on standard error, because standard output is for results. */
+/** Reads one line after a prompt; undefined at the end of the input. */
+type Ask = (prompt: string, signal: AbortSignal) => Promise<string | undefined>;
+
+/**
+ * Asks the person at the terminal, or reads one answer per line from a pipe. It asks on standard error, because
+ * standard output is for results, and one question at a time. At the end of the input the approval stays open.
+ */
 export function askAtTerminal(): Human {
-  return { description: 'asked at this terminal', canCorrect: true, answer };
+  const { ask, close } = process.stdin.isTTY ? keyboard() : pipe();
+  let previous: Promise<unknown> = Promise.resolve();
+  return {
+    description: 'answered by you, with the development key',
+    isPerson: true,
+    answer: (approval, signal) => {
+      const answered = previous.then(async () => await answer(ask, approval, signal));
+      previous = answered.catch(() => undefined);
+      return answered;
+    },
+    close,
+  };
 }
 
-async function answer(approval: Approval): Promise<HumanAnswer> {
-  const terminal = createInterface({ input: process.stdin, output: process.stderr });
-  // readline handles Ctrl-C while it reads; forward it to the process.
-  terminal.once('SIGINT', () => {
-    terminal.close();
-    process.kill(process.pid, 'SIGINT');
-  });
-  try {
-    for (;;) {
-      const understood = understand(approval, await terminal.question(QUESTION));
-      if (understood !== undefined) return understood;
-    }
-  } finally {
-    terminal.close();
+async function answer(
+  ask: Ask,
+  approval: Approval,
+  signal: AbortSignal,
+): Promise<HumanAnswer | undefined> {
+  for (;;) {
+    signal.throwIfAborted();
+    const line = await ask(INDENT + questionOf(approval), signal);
+    if (line === undefined) return undefined;
+    const understood = understand(approval, line);
+    if ('answer' in understood) return understood.answer;
+    console.error(INDENT + understood.problem);
   }
 }
 
-function understand(approval: Approval, line: string): HumanAnswer | undefined {
-  const word = line.trim().toLowerCase();
-  if (word === 'a' || word === 'approve') return { kind: 'approve' };
-  if (word === 'r' || word === 'reject') return { kind: 'reject' };
-  const amount = Number(word.replace(/\s*usd$/, ''));
-  return word !== '' && Number.isFinite(amount)
-    ? edit(approval, { amount_usd: amount })
-    : undefined;
+/** The terminal belongs to the process between two questions, so that Ctrl-C works and nothing is typed ahead. */
+function keyboard(): { readonly ask: Ask; close(): void } {
+  let lines: Interface | undefined;
+  return {
+    async ask(prompt, signal) {
+      const asked = createInterface({ input: process.stdin, output: process.stderr });
+      lines = asked;
+      // readline handles Ctrl-C while it reads; forward it to the process.
+      asked.once('SIGINT', () => {
+        asked.close();
+        process.kill(process.pid, 'SIGINT');
+      });
+      let line: string | undefined;
+      try {
+        line = await new Promise((resolve, reject) => {
+          asked.once('close', () => resolve(undefined));
+          asked.question(prompt, { signal }).then(resolve, reject);
+        });
+      } catch (error) {
+        // Ctrl-D rejects the question, too.
+        if (signal.aborted) throw error;
+      } finally {
+        lines = undefined;
+        asked.close();
+        // The cursor is behind the question.
+        if (line === undefined) process.stderr.write('\n');
+      }
+      return line;
+    },
+    close: () => lines?.close(),
+  };
+}
+
+/** Lines of a pipe arrive together, so one reader keeps those of later questions. The answer is echoed. */
+function pipe(): { readonly ask: Ask; close(): void } {
+  const lines = createInterface({ input: process.stdin });
+  const reader = lines[Symbol.asyncIterator]();
+  let next: Promise<IteratorResult<string, unknown>> | undefined;
+  return {
+    async ask(prompt, signal) {
+      process.stderr.write(prompt);
+      next ??= reader.next();
+      const aborted = new Promise<never>((_, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+      });
+      try {
+        const { done, value } = await Promise.race([next, aborted]);
+        next = undefined;
+        process.stderr.write(done === true ? '\n' : `${value}\n`);
+        return done === true ? undefined : value;
+      } catch (error) {
+        process.stderr.write('\n');
+        throw error;
+      }
+    },
+    close: () => {
+      lines.close();
+      process.stdin.destroy();
+    },
+  };
 }

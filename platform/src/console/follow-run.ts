@@ -1,17 +1,21 @@
 import { create } from '@bufbuild/protobuf';
 import type { WritClient } from '@writ/client';
-import type { Approval } from '@writ/contracts/writ/approval/v1/approval_pb';
-import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
+import { type Approval, ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
 import {
   ApproveSchema,
   ApproveWithEditsSchema,
   type DecideApprovalRequest,
   RejectSchema,
+  ResolveSchema,
 } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { Run, RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
+import { ResolvedOutcome } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { isWritError, newId } from '@writ/kernel';
 import type { Human, HumanAnswer } from './human.ts';
+
+/** The services that a follower calls: `runs` as a caller, `approvals` as the approver. */
+export type FollowerClient = Pick<WritClient, 'runs' | 'approvals'>;
 
 /** Callbacks of a follower. */
 export interface RunFollower {
@@ -20,6 +24,10 @@ export interface RunFollower {
   onQuestion(approval: Approval): void;
   /** The platform rejected the answer of the person, in one sentence. */
   onRefusedAnswer(sentence: string): void;
+  /** A rule would change the edited arguments; the person is asked about these instead. */
+  onProposal?(argumentsJson: string): void;
+  /** The approver gave no answer; the approval stays open for another approver. */
+  onUnanswered?(approval: Approval): void;
   /** Time that the person needed, in milliseconds. */
   onAnswered?(milliseconds: number): void;
   /** Sends the next signal to a waiting agent, if any. */
@@ -33,7 +41,7 @@ export interface RunFollower {
  * @throws WritError when the platform rejects an answer that cannot be corrected
  */
 export async function followRun(
-  client: WritClient,
+  client: FollowerClient,
   runId: string,
   human: Human,
   follower: RunFollower,
@@ -55,38 +63,81 @@ export async function followRun(
 }
 
 /** Resolves when an agent of a run waits for a signal, or the run has ended. */
-export async function awaitWaiting(client: WritClient, runId: string): Promise<void> {
+export async function awaitWaiting(client: Pick<WritClient, 'runs'>, runId: string): Promise<void> {
   for await (const { event } of client.runs.watchRun({ runId })) {
     if (event?.entry.case === 'hook' && event.entry.value.waitingFor !== '') return;
   }
 }
 
 async function settle(
-  client: WritClient,
+  client: FollowerClient,
   approvalId: string,
   human: Human,
   follower: RunFollower,
 ): Promise<void> {
+  let proposal: string | undefined;
   for (;;) {
     const { approval } = await client.approvals.getApproval({ approvalId });
     if (approval === undefined || approval.state !== ApprovalState.PENDING) return;
+    if (proposal !== undefined) propose(approval, proposal);
     follower.onQuestion(approval);
     const asked = performance.now();
-    const answer = await human.answer(approval);
+    const answer = await answerOrClosed(client, approval, human);
     follower.onAnswered?.(performance.now() - asked);
+    if (answer === 'closed') return;
+    if (answer === undefined) {
+      follower.onUnanswered?.(approval);
+      return;
+    }
     try {
       const { proposedArgumentsJson } = await client.approvals.decideApproval({
         requestId: newId('req'),
         approvalId,
-        answer: answerMessage(answer),
+        answer: answerMessage(withProposal(answer, proposal)),
       });
       if (proposedArgumentsJson === '') return;
-      human = accepting(proposedArgumentsJson);
+      proposal = proposedArgumentsJson;
+      follower.onProposal?.(proposal);
     } catch (error) {
-      if (!isWritError(error) || !human.canCorrect) throw error;
+      if (!isWritError(error) || !human.isPerson) throw error;
       follower.onRefusedAnswer(error.message);
     }
   }
+}
+
+/** The answer of a person; `closed` when the approval was decided, withdrawn or expired while they were asked. */
+async function answerOrClosed(
+  client: FollowerClient,
+  approval: Approval,
+  human: Human,
+): Promise<HumanAnswer | 'closed' | undefined> {
+  const stop = new AbortController();
+  if (!human.isPerson) return await human.answer(approval, stop.signal);
+  const closed = new AbortController();
+  void watchUntilClosed(client, approval, stop.signal).then(
+    () => closed.abort(),
+    // Without the watch the person is asked as before, and the platform rejects a late answer.
+    () => undefined,
+  );
+  try {
+    return await human.answer(approval, closed.signal);
+  } catch (error) {
+    if (closed.signal.aborted) return 'closed';
+    throw error;
+  } finally {
+    stop.abort();
+  }
+}
+
+async function watchUntilClosed(
+  { approvals }: FollowerClient,
+  { approvalId, runId }: Approval,
+  signal: AbortSignal,
+): Promise<void> {
+  for await (const { approval } of approvals.watchApprovals({ runId }, { signal })) {
+    if (approval?.approvalId === approvalId && approval.state !== ApprovalState.PENDING) return;
+  }
+  throw new Error('The watch ended before the approval.');
 }
 
 function answerMessage(answer: HumanAnswer): DecideApprovalRequest['answer'] {
@@ -100,14 +151,26 @@ function answerMessage(answer: HumanAnswer): DecideApprovalRequest['answer'] {
       };
     case 'reject':
       return { case: 'reject', value: create(RejectSchema) };
+    case 'resolve': {
+      const { DONE, NOT_DONE } = ResolvedOutcome;
+      const { resultJson } = answer;
+      const outcome = resultJson === undefined ? NOT_DONE : DONE;
+      return {
+        case: 'resolve',
+        value: create(ResolveSchema, { outcome, resultJson: resultJson ?? '' }),
+      };
+    }
   }
 }
 
-/** Accepts the revision of an edit by a rule. */
-function accepting(argumentsJson: string): Human {
-  return {
-    description: 'as policy revised it',
-    canCorrect: false,
-    answer: async () => ({ kind: 'edit', argumentsJson }),
-  };
+/** Shows the person the arguments that policy accepts instead of their edit. */
+function propose({ action }: Approval, argumentsJson: string): void {
+  if (action?.kind.case === 'tool') action.kind.value.argumentsJson = argumentsJson;
+}
+
+/** Approving a proposal of policy means approving exactly its arguments. */
+function withProposal(answer: HumanAnswer, proposal: string | undefined): HumanAnswer {
+  return answer.kind === 'approve' && proposal !== undefined
+    ? { kind: 'edit', argumentsJson: proposal }
+    : answer;
 }

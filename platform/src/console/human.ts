@@ -1,19 +1,32 @@
-import type { Approval } from '@writ/contracts/writ/approval/v1/approval_pb';
+import {
+  type Approval,
+  ApprovalKind,
+  type ArgumentCap,
+} from '@writ/contracts/writ/approval/v1/approval_pb';
 import { InvalidRequestError, type JsonObject, parseUsd } from '@writ/kernel';
 
-/** The answer of a person to an escalated action. */
+/** The answer of a person to an approval. */
 export type HumanAnswer =
   | { readonly kind: 'approve' }
   | { readonly kind: 'edit'; readonly argumentsJson: string }
-  | { readonly kind: 'reject' };
+  | { readonly kind: 'reject' }
+  /** The outcome of a call whose outcome is unknown; `resultJson` is the result of an executed call. */
+  | { readonly kind: 'resolve'; readonly resultJson: string | undefined };
 
-/** An approver: a person at the terminal, or an automatic rule. */
+/** An approver: a person at the terminal, or a program that simulates one. */
 export interface Human {
-  /** One-line description of how approvals are answered. */
+  /** How approvals are answered, as the end of the sentence "approvals are …". */
   readonly description: string;
-  /** Whether a rejected answer can be corrected, which only a person can do. */
-  readonly canCorrect: boolean;
-  answer(approval: Approval): Promise<HumanAnswer>;
+  /** Whether a person answers; only a person can correct a rejected answer. */
+  readonly isPerson: boolean;
+  /**
+   * Answers an approval; undefined leaves it open for another approver.
+   *
+   * @throws the reason of `signal` when it aborts: the approval was decided in another way
+   */
+  answer(approval: Approval, signal: AbortSignal): Promise<HumanAnswer | undefined>;
+  /** Releases the terminal. */
+  close?(): void;
 }
 
 const AMOUNT = 'amount_usd';
@@ -39,34 +52,35 @@ export function readHuman(option: string, ask: () => Human): Human {
   );
 }
 
-/** The automatic approver without a terminal. */
-export const automaticApprover = (): Human => capAt(AUTOMATIC_CAP_USD);
+/** The simulated approver without a terminal. */
+export const simulatedApprover = (): Human => capAt(AUTOMATIC_CAP_USD);
 
-const approveUpToOwnCap: Human = {
-  description: "approved, up to the approver's own cap",
-  canCorrect: false,
-  answer: async (approval) => {
-    const caps = approval.caps.filter(
-      (cap) => numberAt(approval, cap.argument) > Number(cap.maxJson),
-    );
-    if (caps.length === 0) return { kind: 'approve' };
-    return edit(approval, Object.fromEntries(caps.map((c) => [c.argument, Number(c.maxJson)])));
-  },
-};
+const approveUpToOwnCap = simulated("approved, up to the approver's own cap", (approval) => {
+  const caps = exceededCaps(approval);
+  if (caps.length === 0) return { kind: 'approve' };
+  return edit(approval, Object.fromEntries(caps.map((c) => [c.argument, Number(c.maxJson)])));
+});
 
-const rejectAll: Human = {
-  description: 'rejected',
-  canCorrect: false,
-  answer: async () => ({ kind: 'reject' }),
-};
+const rejectAll = simulated('rejected', () => ({ kind: 'reject' }));
 
 function capAt(usd: number): Human {
+  return simulated(`capped at ${usd} USD`, (approval) =>
+    numberAt(approval, AMOUNT) > usd ? edit(approval, { [AMOUNT]: usd }) : { kind: 'approve' },
+  );
+}
+
+/** A program that answers whether an action may be executed; it cannot know the outcome of a call. */
+function simulated(description: string, answer: (approval: Approval) => HumanAnswer): Human {
   return {
-    description: `capped at ${usd} USD`,
-    canCorrect: false,
-    answer: async (approval) =>
-      numberAt(approval, AMOUNT) > usd ? edit(approval, { [AMOUNT]: usd }) : { kind: 'approve' },
+    description,
+    isPerson: false,
+    answer: async (approval) => (isAboutAction(approval) ? answer(approval) : undefined),
   };
+}
+
+/** Whether the question is if an action may be executed, not what the outcome of a call was. */
+export function isAboutAction({ kind }: Approval): boolean {
+  return kind !== ApprovalKind.RESOLVE;
 }
 
 /** An edit of the proposed arguments. */
@@ -74,8 +88,13 @@ export function edit(approval: Approval, changes: JsonObject): HumanAnswer {
   return { kind: 'edit', argumentsJson: JSON.stringify({ ...argumentsOf(approval), ...changes }) };
 }
 
+/** The caps of the approver that the proposed arguments exceed. */
+export function exceededCaps(approval: Approval): ArgumentCap[] {
+  return approval.caps.filter((cap) => numberAt(approval, cap.argument) > Number(cap.maxJson));
+}
+
 /** The proposed arguments of the action; empty for an action without arguments. */
-function argumentsOf(approval: Approval): JsonObject {
+export function argumentsOf(approval: Approval): JsonObject {
   const action = approval.action?.kind;
   return action?.case === 'tool' ? (JSON.parse(action.value.argumentsJson) as JsonObject) : {};
 }

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { InvalidRequestError } from '@writ/kernel';
+import packageJson from '../../package.json' with { type: 'json' };
 
 /** Options of `npm start` and `npm run demo`, after `--`. */
 export interface ConsoleOptions {
@@ -17,29 +18,59 @@ export interface ConsoleOptions {
   readonly human: string | undefined;
 }
 
-/** Options that a program accepts; others are rejected. */
+/** Options that a program accepts, in addition to `--help` and `--version`; others are rejected. */
 export type OptionName = 'json' | 'exit' | 'no-demo' | 'example' | 'script' | 'human';
 
-const KINDS = {
-  json: { type: 'boolean' },
-  exit: { type: 'boolean' },
-  'no-demo': { type: 'boolean' },
-  example: { type: 'string' },
-  script: { type: 'string' },
-  human: { type: 'string' },
-} as const satisfies Record<OptionName, { type: 'boolean' | 'string' }>;
+/** A program with options. */
+export interface ConsoleProgram {
+  /** How it is called. */
+  readonly command: string;
+  /** What it does, in one sentence. */
+  readonly about: string;
+  readonly options: readonly OptionName[];
+}
+
+interface Kind {
+  readonly type: 'boolean' | 'string';
+  /** Placeholder of the value. */
+  readonly value?: string;
+  readonly about: string;
+}
+
+const KINDS: Readonly<Record<OptionName | 'help' | 'version', Kind>> = {
+  json: { type: 'boolean', about: 'print one JSON object instead of live progress' },
+  exit: { type: 'boolean', about: 'exit when the run has ended; status 0 only for status ok' },
+  'no-demo': { type: 'boolean', about: 'start no run' },
+  example: { type: 'string', value: 'NAME', about: 'folder in examples/ (default refund-desk)' },
+  script: { type: 'string', value: 'NAME', about: 'script of the simulated model' },
+  human: {
+    type: 'string',
+    value: 'WHO',
+    about:
+      'ask (default with a terminal), or a simulated person: approve, reject or cap:USD (default cap:800)',
+  },
+  help: { type: 'boolean', about: 'print this help' },
+  version: { type: 'boolean', about: 'print the version' },
+};
 
 /**
  * Parses the arguments of a program.
  *
+ * @returns the options, or the text to print for `--help` and `--version`
  * @throws InvalidRequestError that names the argument and the valid options
  */
-export function readOptions(args: readonly string[], taken: readonly OptionName[]): ConsoleOptions {
+export function readOptions(
+  args: readonly string[],
+  program: ConsoleProgram,
+): ConsoleOptions | string {
+  const names = [...program.options, 'help', 'version'] as const;
   try {
     const { values } = parseArgs({
       args: [...args],
-      options: Object.fromEntries(taken.map((name) => [name, KINDS[name]])),
+      options: Object.fromEntries(names.map((name) => [name, { type: KINDS[name].type }])),
     });
+    if (values.help === true) return helpOf(program);
+    if (values.version === true) return `writ ${packageJson.version}`;
     return {
       json: values.json === true,
       exit: values.exit === true,
@@ -52,10 +83,26 @@ export function readOptions(args: readonly string[], taken: readonly OptionName[
     const sentence = error instanceof Error ? (error.message.split('. ')[0] ?? '') : String(error);
     throw new InvalidRequestError(
       'INVALID_OPTION',
-      `${sentence}; the options are ${taken.map((name) => `--${name}`).join(', ')}.`,
+      `${sentence}; the options are ${names.map((name) => `--${name}`).join(', ')}.`,
       { field: 'arguments' },
     );
   }
+}
+
+function helpOf({ command, about, options }: ConsoleProgram): string {
+  const rows = [...options, 'help' as const, 'version' as const].map((name) => {
+    const { value, about: meaning } = KINDS[name];
+    return [`  --${name}${value === undefined ? '' : ` ${value}`}`, meaning] as const;
+  });
+  const width = Math.max(...rows.map(([option]) => option.length)) + 2;
+  return [
+    `Usage: ${command} -- [options]`,
+    about,
+    '',
+    ...rows.map(([option, meaning]) => option.padEnd(width) + meaning),
+    '',
+    'Settings are environment variables, described in docs/reference/settings.md.',
+  ].join('\n');
 }
 
 function textOf(value: unknown): string | undefined {

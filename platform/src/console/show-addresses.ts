@@ -1,16 +1,38 @@
 import type { Platform } from '../platform.ts';
 
-/** Prints all addresses and an example call. */
-export function showAddresses(platform: Platform, print: (line: string) => void): void {
-  print(`public    ${platform.edgeUrl}   gRPC, gRPC-Web and JSON`);
-  for (const [service, address] of Object.entries(platform.addresses)) {
+type Print = (line: string) => void;
+
+/** Prints the addresses of all services. */
+export function showAddresses({ edgeUrl, addresses }: Platform, print: Print): void {
+  print(`public    ${edgeUrl}   gRPC, gRPC-Web and JSON`);
+  for (const [service, address] of Object.entries(addresses)) {
     print(`internal  ${address}   ${service}`);
   }
-  print(`API key   ${platform.apiKey}   for development only`);
-  print('');
+}
+
+/** A call that the hints suggest. */
+export interface SuggestedRun {
+  readonly agent: string;
+  readonly goal: string;
+}
+
+/** Prints an example call and how to stop. */
+export function showHints(
+  { edgeUrl, apiKey }: Platform,
+  { suggested, agents }: { readonly suggested: SuggestedRun; readonly agents: readonly string[] },
+  print: Print,
+): void {
+  const { agent, goal } = suggested;
+  const body = JSON.stringify({ requestId: 'r1', agent, goal });
   print('Start a run:');
-  print(`  curl ${platform.edgeUrl}/writ.run.v1.RunService/StartRun \\`);
-  print(`    -H 'authorization: Bearer ${platform.apiKey}' -H 'content-type: application/json' \\`);
-  print(`    -d '{"requestId":"r1","agent":"refund-worker","goal":"Refund user 42."}'`);
+  print(`  curl ${edgeUrl}/writ.run.v1.RunService/StartRun \\`);
+  print(`    -H 'authorization: Bearer ${apiKey}' -H 'content-type: application/json' \\`);
+  print(`    -d ${inShell(body)}`);
+  print(`Agents: ${agents.join(', ')}.`);
   print('Stop with Ctrl-C.');
+}
+
+/** Quotes a text for a POSIX shell. */
+function inShell(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
 }

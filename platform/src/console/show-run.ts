@@ -1,3 +1,4 @@
+import type { Approval } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { type HookEvent, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { type Action, ExecutedFrom } from '@writ/contracts/writ/review/v1/action_pb';
 import { type Decision, Verdict } from '@writ/contracts/writ/review/v1/decision_pb';
@@ -25,6 +26,16 @@ export function createRunShow(print: (line: string) => void) {
     event(event: RunEvent): void {
       if (event.entry.case === 'decision') say(event.agent, decisionLines(event.entry.value));
       if (event.entry.case === 'hook') say(event.agent, hookLines(event.entry.value));
+    },
+
+    /** A rule would change the arguments that a person typed. */
+    proposal(argumentsJson: string): void {
+      print(labelled('revised', `by policy to ${argumentsJson}; nothing was approved yet`));
+    },
+
+    /** No answer was given, so the run still waits. */
+    unanswered({ approvalId }: Approval): void {
+      print(labelled('open', `${approvalId} has no answer; decide it with DecideApproval`));
     },
 
     /** The end of another run of the example. */

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readEnv, variable, type YamlInput } from '@writ/config';
 import type { OidcSettings, TenantRate } from '@writ/identity';
-import type { TlsFileNames } from '@writ/rpc';
+import type { Person, TlsFileNames } from '@writ/rpc';
 import { listenerVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
 import { EDGE_DEFAULTS, readEdgeConfig } from './edge-config.ts';
@@ -15,6 +15,8 @@ export interface SupervisorConfig {
   readonly edge: { readonly host: string; readonly port: number };
   /** Directory of keys and generated files. */
   readonly dataDir: string;
+  /** API keys of this process that are stored nowhere, with their persons; see the embedded platform. */
+  readonly unsavedApiKeys?: ReadonlyMap<string, Person> | undefined;
   /** Name of this process among the replicas. */
   readonly replica: string;
   readonly store: StoreLocation;

@@ -121,7 +121,11 @@ async function openEdge(
   const { edgeTls } = config;
   const files = edgeTls && TlsFiles.open({ ...edgeTls, log, metrics, use: 'edge' });
   host.defer(() => files?.close());
-  const apiKeys = openApiKeys({ file: join(config.dataDir, API_KEYS_FILE), clock });
+  const apiKeys = openApiKeys({
+    file: join(config.dataDir, API_KEYS_FILE),
+    unsaved: config.unsavedApiKeys,
+    clock,
+  });
   const edge = await createEdge({
     ...config.edge,
     portSetting: 'WRIT_EDGE_PORT',

@@ -1,0 +1,74 @@
+import { create } from '@bufbuild/protobuf';
+import { ApprovalKind, ApprovalSchema } from '@writ/contracts/writ/approval/v1/approval_pb';
+import { describe, expect, it } from 'vitest';
+import { questionOf, understand } from './questions.ts';
+
+/** An approval of a refund for an approver with a cap of 800 USD. */
+function refund(amount: number, caps = [{ argument: 'amount_usd', maxJson: '800' }]) {
+  const argumentsJson = JSON.stringify({ amount_usd: amount, user_id: 42 });
+  return create(ApprovalSchema, {
+    kind: ApprovalKind.ACTION,
+    caps,
+    action: { kind: { case: 'tool', value: { tool: 'issue_refund', argumentsJson } } },
+  });
+}
+
+function problem(amount: number, line: string): string {
+  const understood = understand(refund(amount), line);
+  if ('problem' in understood) return understood.problem;
+  throw new Error(`${line} was understood as ${JSON.stringify(understood.answer)}.`);
+}
+
+describe('the question to a person', () => {
+  it('shows the cap and offers only what the cap permits (SV-5)', () => {
+    expect(questionOf(refund(1200))).toBe(
+      'approve with an amount_usd of at most 800, your cap, or reject (r)? ',
+    );
+    expect(questionOf(refund(500))).toBe(
+      'approve (a), approve with another amount_usd of at most 800, your cap, or reject (r)? ',
+    );
+    expect(questionOf(refund(500, []))).toBe('approve (a) or reject (r)? ');
+  });
+});
+
+describe('an answer at the terminal', () => {
+  it.each([
+    ['', 'No answer was given. Type an amount_usd of at most 800 or r to reject.'],
+    ['yes', '"yes" is not an answer. Type an amount_usd of at most 800 or r to reject.'],
+    ['a', 'amount_usd 1200 is above your cap of 800. Type an amount_usd of at most 800'],
+    ['$700', '"$700" is not a number. Type the amount without a currency sign.'],
+    ['700,50', 'with a decimal point, such as 700.50.'],
+    ['1,000', 'without thousands separators'],
+    ['700.555', '700.555 has fractions of a cent. Type an amount with at most two decimals.'],
+    ['0', 'amount_usd must be greater than zero.'],
+    ['-5', 'amount_usd must be greater than zero.'],
+    ['1e2', '"1e2" is not a number.'],
+    ['0x10', '"0x10" is not a number.'],
+  ])('is explained when it is %j (SV-5, PE-2)', (line, sentence) => {
+    expect(problem(1200, line)).toContain(sentence);
+  });
+
+  it('is an amount, an approval within the cap, or a rejection (SV-5)', () => {
+    const edited = { kind: 'edit', argumentsJson: '{"amount_usd":700.5,"user_id":42}' };
+    expect(understand(refund(1200), ' 700.50 USD ')).toEqual({ answer: edited });
+    expect(understand(refund(500), 'A')).toEqual({ answer: { kind: 'approve' } });
+    expect(understand(refund(1200), 'reject')).toEqual({ answer: { kind: 'reject' } });
+    expect(understand(refund(500, []), '400')).toEqual({
+      problem: '"400" is not an answer. Type a to approve or r to reject.',
+    });
+  });
+
+  it('is the outcome of a call whose outcome is unknown (TG-5)', () => {
+    const unknown = create(ApprovalSchema, { ...refund(500), kind: ApprovalKind.RESOLVE });
+    expect(questionOf(unknown)).toContain('the outcome of this call is unknown');
+    expect(understand(unknown, 'n')).toEqual({
+      answer: { kind: 'resolve', resultJson: undefined },
+    });
+    expect(understand(unknown, '{"status":"ok"}')).toEqual({
+      answer: { kind: 'resolve', resultJson: '{"status":"ok"}' },
+    });
+    expect(understand(unknown, 'a')).toMatchObject({
+      problem: expect.stringContaining('"a" is not an answer.'),
+    });
+  });
+});

@@ -1,0 +1,100 @@
+import type { WritClient } from '@writ/client';
+import { type Run, RunState } from '@writ/contracts/writ/run/v1/run_pb';
+import { newId } from '@writ/kernel';
+import { type Telemetry, withSpan } from '@writ/telemetry';
+import { createSignalAnswers } from './console/answer-signals.ts';
+import {
+  awaitWaiting,
+  type FollowerClient,
+  followRun,
+  type RunFollower,
+} from './console/follow-run.ts';
+import type { Human } from './console/human.ts';
+import { DEMO_SUBJECT } from './demo-people.ts';
+import type { Example } from './example.ts';
+
+/** Callbacks of a follower of a job, in addition to the events of its run. */
+export interface JobFollower extends RunFollower {
+  onStart(run: Run): void;
+  /** An additional run of the example has ended. */
+  onOther?(run: Run): void;
+}
+
+/** The runs of the demo. Only these are followed, so only these can be approved by a simulated person. */
+export interface DemoRuns {
+  /**
+   * Starts the job of the example and follows it to its end; the whole run is one trace that begins here.
+   * Additional runs of the example are started before, and have ended when this resolves.
+   */
+  runJob(human: Human, follower: JobFollower): Promise<Run>;
+  /** Follows a run of the demo of an earlier start to its end. */
+  resume(run: Run, human: Human, follower: RunFollower): Promise<Run>;
+  /** The runs that have not ended, oldest first: those of the demo, and those of other callers. */
+  unfinished(): Promise<{ readonly demo: readonly Run[]; readonly others: readonly Run[] }>;
+}
+
+interface DemoParts {
+  /** A client with the development key: decides in the name of the person at the terminal. */
+  readonly client: WritClient;
+  /** A client of {@link DEMO_SUBJECT}. */
+  readonly starter: WritClient;
+  /** A client of the simulated approver. */
+  readonly simulated: WritClient;
+  readonly tracer: Telemetry['tracer'];
+  readonly example: Example;
+  /** The agent that does the job. */
+  readonly agent: string;
+  /** Model alias for the job; undefined uses that of the agent. */
+  readonly model: string | undefined;
+}
+
+const UNFINISHED = [
+  RunState.PENDING,
+  RunState.RUNNING,
+  RunState.SUSPENDED,
+  RunState.PARKED,
+  RunState.ENDING,
+];
+
+/** Creates the runs of the demo. A program never answers in the name of the developer. */
+export function createDemoRuns(parts: DemoParts): DemoRuns {
+  const { client, starter, simulated, tracer, example, agent, model } = parts;
+  const { runs } = starter;
+  const as = ({ isPerson }: Human): FollowerClient => ({
+    runs,
+    approvals: (isPerson ? client : simulated).approvals,
+  });
+  const answer = createSignalAnswers(starter, example.signals);
+  const start = async (request: { agent: string; goal: string; model?: string }): Promise<Run> => {
+    const { run } = await runs.startRun({ requestId: newId('req'), ...request });
+    if (run === undefined) throw new Error('StartRun returned no run.');
+    return run;
+  };
+  return {
+    unfinished: async () => {
+      const { runs: found } = await client.runs.listRuns({ states: UNFINISHED, oldestFirst: true });
+      const isDemo = ({ createdBy }: Run) => createdBy === DEMO_SUBJECT;
+      return { demo: found.filter(isDemo), others: found.filter((run) => !isDemo(run)) };
+    },
+    resume: (run, human, follower) =>
+      followRun(as(human), run.runId, human, { ...follower, answer }),
+    runJob: (human, follower) =>
+      withSpan(tracer, `run ${example.name}`, {}, async () => {
+        const others: Run[] = [];
+        for (const { agent: other, goal } of example.before) {
+          const run = await start({ agent: other, goal });
+          await awaitWaiting(starter, run.runId);
+          others.push(run);
+        }
+        const { goal } = example;
+        const run = await start({ agent, goal, ...(model !== undefined && { model }) });
+        follower.onStart(run);
+        const ended = await followRun(as(human), run.runId, human, { ...follower, answer });
+        for (const { runId } of others) {
+          const quiet = { ...follower, onEvent: () => undefined };
+          follower.onOther?.(await followRun(as(human), runId, human, quiet));
+        }
+        return ended;
+      }),
+  };
+}
