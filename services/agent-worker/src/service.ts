@@ -4,6 +4,7 @@ import { defineService, type ServiceHost, type ServiceParts } from '@writ/servic
 import { loadAgentModules } from './agents/custom/load-modules.ts';
 import { factoryFinder } from './agents/index.ts';
 import { BUILT_IN_MIDDLEWARE, withMiddleware } from './agents/middleware/index.ts';
+import { withGuardrails } from './agents/with-guardrails.ts';
 import type { AgentWorkerConfig } from './config.ts';
 import type { AgentKind } from './domain/agent/manifest.ts';
 import { createWorkerEvents, observeAgents } from './events.ts';
@@ -73,7 +74,9 @@ export const createAgentWorker = defineService({
       telemetry,
       publisher: createProgressPublisher(bus, log),
       factoryOf: (kind: AgentKind, name: string) =>
-        withMiddleware(findFactory(kind, name) ?? noFactory(kind, name), BUILT_IN_MIDDLEWARE),
+        withGuardrails(
+          withMiddleware(findFactory(kind, name) ?? noFactory(kind, name), BUILT_IN_MIDDLEWARE),
+        ),
       settings,
       onEvents: () => relay.wake(),
       onRunnable,

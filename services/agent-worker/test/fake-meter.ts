@@ -17,6 +17,13 @@ export type FakeAnswer =
   | {
       readonly text?: string;
       readonly toolUses: readonly { readonly tool: string; readonly args: JsonObject }[];
+    }
+  | {
+      readonly text: string;
+      /** The answer was truncated. */
+      readonly isCut?: boolean;
+      /** The budget is nearly used up. */
+      readonly nearBudget?: boolean;
     };
 
 /** A model: a function from the prompt's JSON to an answer. */
@@ -61,7 +68,8 @@ export class FakeMeter {
                 case: 'finished',
                 value: {
                   message: { role: ChatRole.ASSISTANT, parts: partsOf(answer, request.callId) },
-                  endReason: typeof answer === 'string' ? EndReason.END_TURN : EndReason.TOOL_USE,
+                  endReason: endReasonOf(answer),
+                  nearBudget: typeof answer === 'object' && 'nearBudget' in answer,
                 },
               },
             };
@@ -109,9 +117,16 @@ function* deltasOf(answer: FakeAnswer) {
   }
 }
 
+function endReasonOf(answer: FakeAnswer): EndReason {
+  if (typeof answer === 'string') return EndReason.END_TURN;
+  if ('toolUses' in answer) return EndReason.TOOL_USE;
+  return answer.isCut === true ? EndReason.MAX_TOKENS : EndReason.END_TURN;
+}
+
 function partsOf(answer: FakeAnswer, callId: string) {
   if (typeof answer === 'string') return [{ kind: { case: 'text' as const, value: answer } }];
-  const { text = '', toolUses } = answer;
+  const { text = '' } = answer;
+  const toolUses = 'toolUses' in answer ? answer.toolUses : [];
   return [
     ...(text === '' ? [] : [{ kind: { case: 'text' as const, value: text } }]),
     ...toolUses.map(({ tool, args }, index) => {

@@ -11,8 +11,9 @@ describe('a json-action agent of many steps', () => {
     const world = await World.start({
       model: (prompt) => {
         lengths.push(JSON.stringify(prompt).length);
+        const args = { user_id: 1_000 + lengths.length };
         return lengths.length < STEPS
-          ? '{"kind":"tool","name":"get_refund_context","args":{"user_id":42}}'
+          ? JSON.stringify({ kind: 'tool', name: 'get_refund_context', args })
           : '{"kind":"final","answer":"Looked often enough."}';
       },
     });

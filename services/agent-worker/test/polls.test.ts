@@ -3,7 +3,6 @@ import { World } from './world.ts';
 
 const ESCALATE =
   '{"kind":"tool","name":"issue_refund","args":{"user_id":42,"amount_usd":1200,"reason":"x"}}';
-const UNKNOWN_TOOL = '{"kind":"tool","name":"no_such_tool","args":{}}';
 
 it('a worker with free places polls its store neither for a delivery nor after the end of an agent (RT-2)', async () => {
   const world = await World.start();
@@ -11,7 +10,8 @@ it('a worker with free places polls its store neither for a delivery nor after t
   const selects = vi.spyOn(store.db, 'selectFrom');
   // Each poll reads the next timer once; agents read none.
   const polls = () => selects.mock.calls.filter(([table]) => String(table) === 'timers').length;
-  world.meter.model = () => UNKNOWN_TOOL;
+  world.meter.model = (_, { callId: id }) =>
+    JSON.stringify({ kind: 'tool', name: 'no_such_tool', args: { id } });
   for (const runId of ['run-1', 'run-2', 'run-3']) {
     await world.deliver({ runId });
     await world.until('BLOCKED', runId);

@@ -130,10 +130,11 @@ describe('a refund desk', () => {
   it('costs one commit per step (RT-1)', async () => {
     const commitsOf = async (maxSteps: number) => {
       const world = await World.start({
-        model: ({ state_summary }) =>
-          state_summary === undefined
-            ? 'The context was read.'
-            : '{"kind":"tool","name":"get_refund_context","args":{"user_id":42}}',
+        model: ({ state_summary }, { callId }) => {
+          if (state_summary === undefined) return 'The context was read.';
+          const args = { user_id: Number(callId.slice('op-'.length)) };
+          return JSON.stringify({ kind: 'tool', name: 'get_refund_context', args });
+        },
       });
       const worker = await world.startWorker();
       await world.deliver({ manifest: { limits: { maxSteps } } });

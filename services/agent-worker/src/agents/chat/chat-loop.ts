@@ -84,13 +84,7 @@ export class ChatLoop {
     const answer = this.#answered(await this.#ctx.llm(request));
     const { text, toolUses = [], callId } = answer;
     this.#conversation.add({ role: 'assistant', text, ...(toolUses.length > 0 && { toolUses }) });
-    const verdict = this.#pipeline.judge(this.#ctx, answer);
-    if (verdict.kind === 'stop') this.#ctx.stop(verdict.stop);
-    if (verdict.kind === 'ask_again') {
-      this.#conversation.add(verdict.turn);
-      return false;
-    }
-    if (toolUses.length === 0) return await this.#finish(verdict.text, callId);
+    if (toolUses.length === 0) return await this.#finish(text, callId);
     const outcomes = await this.#toolbox.use(this.#ctx, toolUses, callId);
     for (const { refusal } of outcomes) if (refusal !== undefined) this.#refusals.take(refusal);
     this.#conversation.add({ role: 'tool', results: outcomes.map(({ result }) => result) });

@@ -3,12 +3,11 @@ import type { Message } from '../../domain/agent/message.ts';
 import type { ChatTurn } from '../../domain/calls/model-call.ts';
 import type { AgentContext } from '../../runtime/agent.ts';
 import { openConversation } from './conversation.ts';
-import { createGuard, type Guard } from './guard.ts';
 import type { Memory, View } from './view.ts';
 import { createView } from './view.ts';
 
 /**
- * Conversation handling of one run of a chat agent (AG-6, AG-8). Its state depends only on the
+ * Conversation handling of one run of a chat agent (AG-8). Its state depends only on the
  * journal, so that replays restore it; its effects go through the context.
  */
 export interface ChatPipeline {
@@ -22,23 +21,14 @@ export interface ChatPipeline {
   readonly view: View['show'];
   /** Returns the number of turns after the instructions that no later view includes. */
   spent(turns: readonly ChatTurn[]): Promise<number>;
-  /** Checks an answer before it is processed. */
-  readonly judge: Guard['judge'];
   /** State that a checkpoint includes. */
   readonly memory: Memory;
-}
-
-/** State of the parts of a pipeline. */
-interface PipelineState {
-  readonly guard: unknown;
-  readonly view?: unknown;
 }
 
 /** Creates the pipeline of a manifest. */
 export function createChatPipeline(manifest: AgentManifest): ChatPipeline {
   const { instructions } = manifest;
   const view = createView(manifest);
-  const guard = createGuard(manifest);
   let known = 0;
   return {
     async open(ctx, message) {
@@ -52,14 +42,9 @@ export function createChatPipeline(manifest: AgentManifest): ChatPipeline {
     },
     view: (ctx, turns) => view.show(ctx, turns),
     spent: async (turns) => (await view.spent?.(turns)) ?? 0,
-    judge: guard.judge,
     memory: {
-      save: (): PipelineState => ({ guard: guard.memory.save(), view: view.memory?.save() }),
-      restore: (saved) => {
-        const state = saved as PipelineState;
-        guard.memory.restore(state.guard);
-        view.memory?.restore(state.view);
-      },
+      save: () => view.memory?.save(),
+      restore: (saved) => view.memory?.restore(saved),
     },
   };
 }

@@ -14,6 +14,7 @@ import type {
   Proposal,
   ProposalOutcome,
 } from '../../runtime/agent.ts';
+import { overrideContext } from '../override-context.ts';
 import {
   type ChatContext,
   type CreateMiddleware,
@@ -85,7 +86,7 @@ function withLayers(inner: AgentContext, createLayers: () => Layers): AgentConte
     const around = compose<FunctionContext, ProposalOutcome>(layers.function, core);
     return stopOnTermination(inner, () => around({ ...runContextOf(inner), ...call }));
   };
-  const overrides: Partial<AgentContext> = {
+  return overrideContext(inner, {
     async llm(request: LlmRequest) {
       const [first] = request.messages;
       const systemInstructions = first?.role === 'system' ? first.text : '';
@@ -120,14 +121,6 @@ function withLayers(inner: AgentContext, createLayers: () => Layers): AgentConte
       inner.checkpoint(checkpoint);
       // An agent that resumes from this checkpoint starts with fresh layers, too.
       layers = createLayers();
-    },
-  };
-  return new Proxy(inner, {
-    get: (target, name) => {
-      if (Object.hasOwn(overrides, name)) return Reflect.get(overrides, name);
-      const value: unknown = Reflect.get(target, name, target);
-      // Methods of a context use private fields, so that they must run on the context itself.
-      return typeof value === 'function' ? value.bind(target) : value;
     },
   });
 }
