@@ -1,8 +1,14 @@
 import type { ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { canonicalDigest } from './canonical-json.ts';
+import { canonicalDigest, canonicalJson } from './canonical-json.ts';
 import { InvalidRequestError } from './errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json-value.ts';
+import {
+  assertSchemaSize,
+  compileLinearPattern,
+  measureSchema,
+  SCHEMA_LIMITS,
+} from './schema-limits.ts';
 
 /** One compiled argument of a contract. */
 export interface ArgumentSpec {
@@ -32,8 +38,24 @@ export interface ArgumentContract {
 const CACHE_SIZE = 1024;
 const cache = new Map<string, ArgumentContract>();
 
-const ajv = new Ajv2020({ strict: false, validateFormats: false, logger: false });
+/** Matches patterns in linear time; inlined definitions would be compiled once for each reference. */
+const ajv = new Ajv2020({
+  strict: false,
+  validateFormats: false,
+  inlineRefs: false,
+  logger: false,
+  code: { regExp: Object.assign(compileLinearPattern, { code: 'compileLinearPattern' }) },
+});
 ajv.addKeyword({ keyword: 'fillable', schemaType: 'boolean' });
+// The keyword of Ajv compares every item with every other one.
+ajv.removeKeyword('uniqueItems');
+ajv.addKeyword({
+  keyword: 'uniqueItems',
+  type: 'array',
+  schemaType: 'boolean',
+  validate: (unique: boolean, items: readonly JsonValue[]) =>
+    !unique || new Set(items.map(canonicalJson)).size === items.length,
+});
 
 /** Keywords that name a document or dialect, or that are validated per argument. */
 const NOT_IN_WHOLE = new Set(['$schema', '$id', 'required', 'additionalProperties', 'properties']);
@@ -44,6 +66,7 @@ const NOT_IN_WHOLE = new Set(['$schema', '$id', 'required', 'additionalPropertie
  * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when the schema is not a valid contract
  */
 export function compileContract(schema: JsonObject): ArgumentContract {
+  assertSchemaSize(schema);
   const digest = canonicalDigest(schema);
   const known = cache.get(digest);
   if (known !== undefined) return known;
@@ -60,29 +83,45 @@ function compile(schema: JsonObject): ArgumentContract {
   if (!isJsonObject(properties)) throw badContract('properties', 'must be an object');
   const required = schema.required ?? [];
   if (!isNameList(required)) throw badContract('required', 'must be a list of argument names');
-  const specs = Object.entries(properties).map(([name, spec]) => ({
-    name,
-    required: required.includes(name),
-    fillable: readFillable(name, spec),
-    accepts: compileArgument(schema, spec),
-  }));
   const undeclared = required.find((name) => !Object.hasOwn(properties, name));
   if (undeclared !== undefined) {
     throw badContract('required', `names ${undeclared}, which is not in properties`);
   }
+  const admits = compileAdmission(schema);
+  assertBounded(schema, Object.keys(properties));
+  const specs = Object.entries(properties).map(([name, spec]) => ({
+    name,
+    required: required.includes(name),
+    fillable: readFillable(name, spec),
+    accepts: tryCompile(argumentSchema(schema, spec)),
+  }));
   return Object.freeze({
     schema,
     specs,
-    admits: compileAdmission(schema),
+    admits,
     acceptsAll: compileWhole(schema, Object.keys(properties)),
     unreadable: specs.filter((spec) => spec.accepts === undefined).map((spec) => spec.name),
   });
 }
 
-/** Compiles one argument together with the definitions of the schema, so that its `$ref`s resolve. */
-function compileArgument(schema: JsonObject, spec: JsonValue): ArgumentSpec['accepts'] {
+/** All that is compiled is measured first: one argument may cost little, and all of them together much. */
+function assertBounded(schema: JsonObject, names: readonly string[]): void {
+  const properties = isJsonObject(schema.properties) ? schema.properties : {};
+  const documents = [
+    wholeSchema(schema, names),
+    ...Object.values(properties).map((spec) => argumentSchema(schema, spec)),
+  ];
+  const subschemas = documents.reduce((sum, document) => sum + measureSchema(document), 0);
+  if (subschemas > SCHEMA_LIMITS.subschemas) {
+    const rule = `has ${subschemas} subschemas; the limit is ${SCHEMA_LIMITS.subschemas}`;
+    throw badContract('schema', rule);
+  }
+}
+
+/** The schema of one argument together with the definitions of the schema, so that its `$ref`s resolve. */
+function argumentSchema(schema: JsonObject, spec: JsonValue): JsonObject {
   const { $defs = {}, definitions = {} } = schema;
-  return tryCompile({ $defs, definitions, allOf: [spec] });
+  return { $defs, definitions, allOf: [spec] };
 }
 
 function compileAdmission(schema: JsonObject): (name: string) => boolean {
@@ -91,23 +130,27 @@ function compileAdmission(schema: JsonObject): (name: string) => boolean {
   if (!isJsonObject(patterns)) throw badContract('patternProperties', 'must be an object');
   const expressions = Object.keys(patterns).map((source) => {
     try {
-      return new RegExp(source, 'u');
+      return compileLinearPattern(source);
     } catch (cause) {
-      throw badContract('patternProperties', 'has a malformed pattern', { cause });
+      throw badContract('patternProperties', 'has a malformed or unsupported pattern', { cause });
     }
   });
   return (name) => extra !== false || expressions.some((expression) => expression.test(name));
 }
 
-/** Compiles the rules of the schema that apply to all arguments together. */
-function compileWhole(schema: JsonObject, names: readonly string[]): (args: JsonObject) => boolean {
+/** The rules of the schema that apply to all arguments together. */
+function wholeSchema(schema: JsonObject, names: readonly string[]): JsonObject {
   const rest = Object.entries(schema).filter(([keyword]) => !NOT_IN_WHOLE.has(keyword));
   const { additionalProperties } = schema;
-  const accepts = tryCompile({
+  return {
     ...Object.fromEntries(rest),
     properties: Object.fromEntries(names.map((name) => [name, true])),
     ...(additionalProperties === undefined ? {} : { additionalProperties }),
-  });
+  };
+}
+
+function compileWhole(schema: JsonObject, names: readonly string[]): (args: JsonObject) => boolean {
+  const accepts = tryCompile(wholeSchema(schema, names));
   if (accepts === undefined) throw badContract('schema', 'is not a valid JSON Schema');
   return accepts;
 }

@@ -52,7 +52,7 @@ export function compileTool(definition: ToolDefinition): Tool {
   if (unreadable !== undefined) {
     throw new InvalidRequestError(
       'INVALID_ARGUMENT_CONTRACT',
-      `The argument contract is unusable: the schema of ${unreadable} cannot be read.`,
+      `The argument contract is unusable: the schema of ${unreadable} is not valid JSON Schema 2020-12, or has a pattern with lookaround or backreferences.`,
       { field: `properties.${unreadable}` },
     );
   }
