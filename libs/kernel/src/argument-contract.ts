@@ -106,15 +106,22 @@ function compile(schema: JsonObject): ArgumentContract {
 
 /** All that is compiled is measured first: one argument may cost little, and all of them together much. */
 function assertBounded(schema: JsonObject, names: readonly string[]): void {
+  const { arguments: most, subschemas, allPatternSteps } = SCHEMA_LIMITS;
+  if (names.length > most) {
+    throw badContract('properties', `has ${names.length} arguments; the limit is ${most}`);
+  }
   const properties = isJsonObject(schema.properties) ? schema.properties : {};
-  const documents = [
+  const measured = [
     wholeSchema(schema, names),
     ...Object.values(properties).map((spec) => argumentSchema(schema, spec)),
-  ];
-  const subschemas = documents.reduce((sum, document) => sum + measureSchema(document), 0);
-  if (subschemas > SCHEMA_LIMITS.subschemas) {
-    const rule = `has ${subschemas} subschemas; the limit is ${SCHEMA_LIMITS.subschemas}`;
-    throw badContract('schema', rule);
+  ].map(measureSchema);
+  const count = measured.reduce((sum, one) => sum + one.subschemas, 0);
+  if (count > subschemas) {
+    throw badContract('schema', `has ${count} subschemas; the limit is ${subschemas}`);
+  }
+  const steps = measured.reduce((sum, one) => sum + one.patternSteps, 0);
+  if (steps > allPatternSteps) {
+    throw badContract('schema', `has patterns of ${steps} steps; the limit is ${allPatternSteps}`);
   }
 }
 

@@ -124,12 +124,22 @@ describe('a schema of a tool', () => {
     );
     expect(refused(schemaOf(nested(40, true)))).toContain('deeper than 32 levels');
     const specs = Object.fromEntries(
-      Array.from({ length: 600 }, (_, n) => [`p${n}`, { $ref: '#/$defs/d' }]),
+      Array.from({ length: 250 }, (_, n) => [`p${n}`, { $ref: '#/$defs/d' }]),
     );
     const d = { prefixItems: Array.from({ length: 20 }, () => ({ type: 'string' })) };
     expect(refused({ type: 'object', properties: specs, $defs: { d } })).toContain(
-      'the limit is 5000',
+      'subschemas; the limit is 2000',
     );
+  });
+
+  it('refuses too many arguments and patterns that take long to compile (BD-1)', () => {
+    const of = (count: number, spec: JsonValue): JsonObject => ({
+      type: 'object',
+      properties: Object.fromEntries(Array.from({ length: count }, (_, n) => [`p${n}`, spec])),
+    });
+    expect(refused(of(257, true))).toContain('257 arguments; the limit is 256');
+    expect(refused(of(100, { pattern: '^[a-z]{900}$' }))).toContain('the limit is 20000');
+    expect(refused(of(256, { pattern: '^[a-z]+$' }))).toBe('accepted');
   });
 
   it.each(['$dynamicRef', '$id', '$anchor', '$dynamicAnchor'])(

@@ -9,13 +9,17 @@ export const SCHEMA_LIMITS = {
   /** Nested objects and lists. */
   depth: 32,
   /** Subschemas that are compiled for all arguments together. */
-  subschemas: 5_000,
+  subschemas: 2_000,
+  /** Arguments of one tool. */
+  arguments: 256,
   /** Subschemas with every `$ref` expanded. */
   expanded: 50_000,
   /** Subschemas that may be applied to one value, with every `$ref` expanded. */
   checksPerValue: 1_000,
   /** Instructions of all patterns that may be applied to one value. */
   patternSteps: 1_000,
+  /** Instructions of all patterns of the schema. */
+  allPatternSteps: 20_000,
 } as const;
 
 /** The members of a value that a subschema applies to; `HERE` is the value, `ANY` stands for every member. */
@@ -86,10 +90,10 @@ export function assertSchemaSize(schema: JsonObject): void {
  * Measures what validation against a schema can cost, by rules that follow from JSON Schema 2020-12: branches of
  * a combination apply to the same value, members of `properties` to different ones. A recursive definition may
  * apply itself to each member once; more would take time exponential in the depth of the value.
- * @returns the number of subschemas that are reachable and thus compiled
+ * @returns what is reachable and thus compiled: the number of subschemas, and the instructions of all patterns
  * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when a limit is exceeded or a keyword cannot be measured
  */
-export function measureSchema(root: JsonObject): number {
+export function measureSchema(root: JsonObject): { subschemas: number; patternSteps: number } {
   const expansion = new Expansion(root);
   const { checks, steps } = expansion.expand(root);
   const { checksPerValue, patternSteps } = SCHEMA_LIMITS;
@@ -101,7 +105,7 @@ export function measureSchema(root: JsonObject): number {
   }
   // A cycle is complete only from each of its definitions.
   for (const target of expansion.recursive) expansion.expand(target);
-  return expansion.reached.size;
+  return { subschemas: expansion.reached.size, patternSteps: expansion.allSteps };
 }
 
 class Expansion {
@@ -114,6 +118,10 @@ class Expansion {
 
   constructor(root: JsonObject) {
     this.#root = root;
+  }
+
+  get allSteps(): number {
+    return [...this.#steps.values()].reduce((sum, steps) => sum + steps, 0);
   }
 
   expand(schema: JsonValue | undefined): Work {
