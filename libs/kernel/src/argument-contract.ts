@@ -77,6 +77,21 @@ export function compileContract(schema: JsonObject): ArgumentContract {
   return contract;
 }
 
+/**
+ * Compiles any other JSON Schema (2020-12) of an untrusted source, such as that of a result.
+ * @returns whether a value is valid
+ * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when it exceeds {@link SCHEMA_LIMITS} or is not a schema
+ */
+export function compileSchema(schema: JsonObject): (value: JsonValue) => boolean {
+  assertSchemaSize(schema);
+  const { $schema, $id, ...rules } = schema;
+  const { subschemas, patternSteps } = measureSchema(rules);
+  assertWithin(subschemas, patternSteps);
+  const accepts = tryCompile(rules);
+  if (accepts === undefined) throw badContract('schema', 'is not a valid JSON Schema');
+  return accepts;
+}
+
 function compile(schema: JsonObject): ArgumentContract {
   if (schema.type !== 'object') throw badContract('type', 'must be "object"');
   const properties = schema.properties ?? {};
@@ -106,7 +121,7 @@ function compile(schema: JsonObject): ArgumentContract {
 
 /** All that is compiled is measured first: one argument may cost little, and all of them together much. */
 function assertBounded(schema: JsonObject, names: readonly string[]): void {
-  const { arguments: most, subschemas, allPatternSteps } = SCHEMA_LIMITS;
+  const { arguments: most } = SCHEMA_LIMITS;
   if (names.length > most) {
     throw badContract('properties', `has ${names.length} arguments; the limit is ${most}`);
   }
@@ -115,13 +130,21 @@ function assertBounded(schema: JsonObject, names: readonly string[]): void {
     wholeSchema(schema, names),
     ...Object.values(properties).map((spec) => argumentSchema(schema, spec)),
   ].map(measureSchema);
-  const count = measured.reduce((sum, one) => sum + one.subschemas, 0);
-  if (count > subschemas) {
-    throw badContract('schema', `has ${count} subschemas; the limit is ${subschemas}`);
+  assertWithin(
+    measured.reduce((sum, one) => sum + one.subschemas, 0),
+    measured.reduce((sum, one) => sum + one.patternSteps, 0),
+  );
+}
+
+function assertWithin(subschemas: number, patternSteps: number): void {
+  const limits = SCHEMA_LIMITS;
+  if (subschemas > limits.subschemas) {
+    const rule = `has ${subschemas} subschemas; the limit is ${limits.subschemas}`;
+    throw badContract('schema', rule);
   }
-  const steps = measured.reduce((sum, one) => sum + one.patternSteps, 0);
-  if (steps > allPatternSteps) {
-    throw badContract('schema', `has patterns of ${steps} steps; the limit is ${allPatternSteps}`);
+  if (patternSteps > limits.allPatternSteps) {
+    const rule = `has patterns of ${patternSteps} steps; the limit is ${limits.allPatternSteps}`;
+    throw badContract('schema', rule);
   }
 }
 

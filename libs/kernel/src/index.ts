@@ -23,7 +23,7 @@ export type {
 export { defineAgent } from './agent-function.ts';
 export { argsHash, argsHashText } from './args-hash.ts';
 export type { ArgumentContract, ArgumentSpec } from './argument-contract.ts';
-export { compileContract } from './argument-contract.ts';
+export { compileContract, compileSchema } from './argument-contract.ts';
 export type { BackoffOptions } from './backoff.ts';
 export { backoffMs } from './backoff.ts';
 export type { BudgetBreach } from './budget-exhausted-error.ts';

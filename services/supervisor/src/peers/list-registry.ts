@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type {
   ListToolsResponse,
   ToolGatewayService,
@@ -39,8 +40,12 @@ export async function listRegistry(
       return { listing: undefined, emitsHookEvents: pages.emitsHookEvents };
     }
     const [{ registryVersion: version, emitsHookEvents }] = pages;
-    const definitions = pages.flatMap((page) => page.tools);
-    const tools = definitions.flatMap((definition) => usable(definition, log));
+    const tools: ReviewedTool[] = [];
+    for (const definition of pages.flatMap((page) => page.tools)) {
+      tools.push(...usable(definition, log));
+      // A gateway may list many large schemas; other work goes on between them (BD-1).
+      await setImmediate();
+    }
     const listing = { version, tools: new Map(tools.map((tool) => [tool.name, tool])) };
     return { listing, emitsHookEvents };
   }

@@ -1,6 +1,7 @@
 import { unwatchFile, watchFile } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
 import { ConfigError, type YamlInput } from '@writ/config';
-import { canonicalDigest } from '@writ/kernel';
+import { canonicalDigest, compileContract, isWritError } from '@writ/kernel';
 import type { Registry } from '../domain/registry.ts';
 import { type OpenSource, openSource, type SourceParts } from './open-source.ts';
 import type { OfferedTools } from './source.ts';
@@ -145,7 +146,9 @@ export class LiveTools {
       (offered) => void this.#enqueue(async () => this.#update(name, source, offered)),
     );
     try {
-      return (await source.offer?.()) ?? {};
+      const offered = (await source.offer?.()) ?? {};
+      await compileApart(offered);
+      return offered;
     } catch (error) {
       const error_type = error instanceof Error ? error.name : '';
       const { log } = this.#parts.telemetry;
@@ -154,7 +157,8 @@ export class LiveTools {
     }
   }
 
-  #update(name: string, source: OpenSource, offered: OfferedTools): void {
+  async #update(name: string, source: OpenSource, offered: OfferedTools): Promise<void> {
+    await compileApart(offered);
     if (this.#opened.get(name)?.source !== source) return;
     this.#offers.set(name, offered);
     this.#publish();
@@ -192,6 +196,20 @@ export class LiveTools {
         this.#warn(error, 'failed to apply the offered tools of a source'),
       );
     return this.#queue;
+  }
+}
+
+/** Compiles the schemas of offered tools one by one, so that other work goes on between them (BD-1). */
+async function compileApart(offered: OfferedTools): Promise<void> {
+  for (const { inputSchema } of Object.values(offered)) {
+    if (inputSchema === undefined) continue;
+    try {
+      compileContract(inputSchema);
+    } catch (error) {
+      // The registry reports it when it reads the compiled contracts.
+      if (!isWritError(error)) throw error;
+    }
+    await setImmediate();
   }
 }
 

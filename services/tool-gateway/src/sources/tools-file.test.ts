@@ -95,7 +95,7 @@ describe('loadToolsFile (TG-6)', () => {
     [
       'an argument with an invalid schema',
       GOOD.replace('type: string, fillable', 'type: strong, fillable'),
-      '/bank/tools.yaml:6:7: The argument contract is unusable: the schema of to cannot be read.',
+      '/bank/tools.yaml:6:7: The argument contract is unusable: the schema of to is not valid JSON Schema 2020-12, or has a pattern with lookaround or backreferences.',
     ],
     [
       'a schema that JSON cannot hold',

@@ -1,4 +1,11 @@
-import { Client, SdkHttpError } from '@modelcontextprotocol/client';
+import {
+  Client,
+  type ClientOptions,
+  SdkHttpError,
+  type Transport,
+} from '@modelcontextprotocol/client';
+import { compileSchema, isWritError, type JsonObject, type JsonValue } from '@writ/kernel';
+import { MCP_LIMITS, McpLimitError, MessageRate } from './mcp-limits.ts';
 import { createTransport, type McpServer } from './mcp-transport.ts';
 
 /** There is no connection, and nothing was sent. */
@@ -9,7 +16,7 @@ export class McpUnreachableError extends Error {
 const CONNECT_MS = 10_000;
 const MIN_BACKOFF_MS = 250;
 const MAX_BACKOFF_MS = 30_000;
-/** Smallest interval between two listings after change notifications. */
+/** Change notifications within this time cause one listing. */
 const CHANGE_DEBOUNCE_MS = 250;
 
 /**
@@ -18,18 +25,28 @@ const CHANGE_DEBOUNCE_MS = 250;
 export class McpConnection {
   readonly #server: McpServer;
   readonly #onToolsChanged: () => void;
+  readonly #onExceeded: (error: McpLimitError) => void;
   #client: Promise<Client> | undefined;
   #connectedAt = 0;
   #failures = 0;
   #notBefore = 0;
+  #suspendedUntil = 0;
   #isKept = false;
   #timer: NodeJS.Timeout | undefined;
   #closed = false;
 
-  /** @param onToolsChanged called after each connect and each notification that the tools changed */
-  constructor(server: McpServer, onToolsChanged: () => void) {
+  constructor(
+    server: McpServer,
+    on: {
+      /** Called after each connect and each notification that the tools changed. */
+      readonly toolsChanged: () => void;
+      /** Called when the server sends more than {@link MCP_LIMITS} allow. */
+      readonly exceeded: (error: McpLimitError) => void;
+    },
+  ) {
     this.#server = server;
-    this.#onToolsChanged = onToolsChanged;
+    this.#onToolsChanged = on.toolsChanged;
+    this.#onExceeded = on.exceeded;
   }
 
   /**
@@ -63,6 +80,17 @@ export class McpConnection {
     this.#failures = 0;
   }
 
+  get isSuspended(): boolean {
+    return performance.now() < this.#suspendedUntil;
+  }
+
+  /** Closes the connection, and opens none for `ms`. */
+  async suspend(ms: number): Promise<void> {
+    this.#suspendedUntil = performance.now() + ms;
+    this.#notBefore = this.#suspendedUntil;
+    await this.drop();
+  }
+
   /** Closes a connection that the server no longer knows. */
   async drop(): Promise<void> {
     const client = this.#client;
@@ -87,14 +115,19 @@ export class McpConnection {
     };
     // No capabilities: a server may not send requests to the gateway, such as sampling.
     const about = { name: 'writ-tool-gateway', version: '0.1.0' };
-    const client = new Client(about, { listChanged: { tools } });
-    const transport = createTransport(this.#server);
+    const client = new Client(about, {
+      listChanged: { tools },
+      listMaxPages: MCP_LIMITS.pages,
+      jsonSchemaValidator,
+    });
+    const transport = createTransport(this.#server, this.#onExceeded);
     try {
       await client.connect(transport, { timeout: CONNECT_MS });
     } catch (error) {
       await transport.close();
       throw error;
     }
+    this.#limitMessages(transport);
     const connection = this.#client;
     client.onclose = () => this.#lost(connection);
     client.onerror = (error) => {
@@ -105,6 +138,19 @@ export class McpConnection {
     return client;
   }
 
+  /** Limits what the server sends without being asked; responses are limited by the calls. */
+  #limitMessages(transport: Transport): void {
+    const rate = new MessageRate();
+    const deliver = transport.onmessage;
+    transport.onmessage = (message, extra) => {
+      if (!('method' in message) || rate.admits()) return deliver?.(message, extra);
+      const { messages, windowMs } = MCP_LIMITS;
+      this.#onExceeded(
+        new McpLimitError(`sent more than ${messages} notifications in ${windowMs / 1000} seconds`),
+      );
+    };
+  }
+
   #lost(connection: Promise<Client> | undefined): void {
     if (connection === undefined || connection !== this.#client) return;
     this.#client = undefined;
@@ -113,7 +159,7 @@ export class McpConnection {
     this.#connectedAt = 0;
     const pause = Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** this.#failures);
     this.#failures += 1;
-    this.#notBefore = now + pause;
+    this.#notBefore = Math.max(now + pause, this.#suspendedUntil);
     this.#connectIn(pause);
   }
 
@@ -128,3 +174,23 @@ export class McpConnection {
     }, due).unref();
   }
 }
+
+/** Validates structured results within the limits of schemas, compiled when a tool is first called. */
+const jsonSchemaValidator: NonNullable<ClientOptions['jsonSchemaValidator']> = {
+  getValidator: <T>(schema: unknown) => {
+    let accepts: ((value: JsonValue) => boolean) | undefined;
+    return (input: unknown) => {
+      try {
+        accepts ??= compileSchema(schema as JsonObject);
+        if (accepts(input as JsonValue)) {
+          return { valid: true, data: input as T, errorMessage: undefined };
+        }
+      } catch (error) {
+        if (!isWritError(error)) throw error;
+        return { valid: false, data: undefined, errorMessage: error.message };
+      }
+      const errorMessage = 'The result does not match the schema of the tool.';
+      return { valid: false, data: undefined, errorMessage };
+    };
+  },
+};

@@ -1,3 +1,4 @@
+import { setTimeout as wait } from 'node:timers/promises';
 import {
   type CallToolResult,
   ProtocolError,
@@ -17,6 +18,7 @@ import {
   toJsonAnswer,
 } from '../source.ts';
 import { McpConnection, McpUnreachableError } from './mcp-connection.ts';
+import { MCP_LIMITS, McpLimitError } from './mcp-limits.ts';
 import { mcpName, nameAtServer } from './mcp-name.ts';
 import type { McpServer } from './mcp-transport.ts';
 
@@ -40,24 +42,46 @@ const MAX_DESCRIPTION = 4_096;
 export function openMcpSource(options: McpSourceOptions): ToolSource {
   const { name: source, log } = options;
   let onOffer: ((offered: OfferedTools) => void) | undefined;
+  const disable = (error: McpLimitError): void => {
+    const { disabledMs } = MCP_LIMITS;
+    if (connection.isSuspended) return;
+    log.error({ source, disabled_ms: disabledMs }, `MCP server disabled: it ${error.message}`);
+    onOffer?.({});
+    void connection.suspend(disabledMs);
+  };
   const relist = coalesced(
     async () => onOffer?.(await offer(options, connection)),
     (error) => {
+      if (error instanceof McpLimitError) return disable(error);
       const error_type = error instanceof Error ? error.name : '';
       log.warn({ source, error_type }, 'failed to list the tools of an MCP server');
     },
   );
-  const connection = new McpConnection(options.server, () => {
-    if (onOffer !== undefined) void relist();
+  const connection = new McpConnection(options.server, {
+    toolsChanged: () => {
+      if (onOffer !== undefined) void relist();
+    },
+    exceeded: disable,
   });
   return {
-    offer: () => offer(options, connection),
+    offer: async () => {
+      try {
+        return await offer(options, connection);
+      } catch (error) {
+        if (!(error instanceof McpLimitError)) throw error;
+        disable(error);
+        return {};
+      }
+    },
     watch: (changed) => {
       onOffer = changed;
       connection.keep();
     },
     invoke: (invocation) => invoke(options, connection, invocation),
-    close: () => connection.close(),
+    close: async () => {
+      onOffer = undefined;
+      await connection.close();
+    },
   };
 }
 
@@ -68,6 +92,7 @@ async function offer(
 ): Promise<OfferedTools> {
   const client = await connection.client();
   const { tools } = await client.listTools(undefined, { timeout: LIST_MS });
+  assertOfferWithinLimits(tools);
   return Object.fromEntries(
     tools.map(({ name, description = '', inputSchema }) => [
       mcpName(source, name),
@@ -79,6 +104,17 @@ async function offer(
       },
     ]),
   );
+}
+
+function assertOfferWithinLimits(tools: readonly object[]): void {
+  const { tools: most, toolBytes } = MCP_LIMITS;
+  if (tools.length > most) {
+    throw new McpLimitError(`offers ${tools.length} tools; the limit is ${most}`);
+  }
+  const bytes = Buffer.byteLength(JSON.stringify(tools));
+  if (bytes > toolBytes) {
+    throw new McpLimitError(`describes its tools in ${bytes} bytes; the limit is ${toolBytes}`);
+  }
 }
 
 async function invoke(
@@ -171,7 +207,10 @@ function imageAt(block: CallToolResult['content'][number]) {
   return isImage ? { content: uri, mediaType } : undefined;
 }
 
-/** A function that runs `list`, one run at a time; a call during a run causes one more run. */
+/**
+ * A function that runs `list`, one run at a time and at most one in {@link MCP_LIMITS}.listIntervalMs; calls meanwhile
+ * cause one more run.
+ */
 function coalesced(
   list: () => Promise<void>,
   onError: (error: unknown) => void,
@@ -182,6 +221,7 @@ function coalesced(
     do {
       again = false;
       await list().catch(onError);
+      await wait(MCP_LIMITS.listIntervalMs, undefined, { ref: false });
     } while (again);
     current = undefined;
   };

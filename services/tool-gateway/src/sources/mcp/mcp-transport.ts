@@ -1,5 +1,6 @@
 import { StreamableHTTPClientTransport, type Transport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
+import { limitResponse, MCP_LIMITS, type McpLimitError } from './mcp-limits.ts';
 
 /** Transport of an MCP server: a child process, or HTTP. */
 export type McpServer =
@@ -18,11 +19,14 @@ export type McpServer =
       readonly headers: Readonly<Record<string, string>>;
     };
 
-/** Largest message that is read, in bytes. */
-const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
-
-/** Creates a transport that is not started. */
-export function createTransport(server: McpServer): Transport {
+/**
+ * Creates a transport that is not started.
+ * @param onExceeded called when an event of the notification stream is too large
+ */
+export function createTransport(
+  server: McpServer,
+  onExceeded: (error: McpLimitError) => void,
+): Transport {
   if (server.transport === 'stdio') {
     const { command, args, env, cwd } = server;
     return new StdioClientTransport({
@@ -32,28 +36,16 @@ export function createTransport(server: McpServer): Transport {
       cwd,
       // Standard error may contain secrets, and any amount of output.
       stderr: 'ignore',
-      maxBufferSize: MAX_MESSAGE_BYTES,
+      maxBufferSize: MCP_LIMITS.messageBytes,
     });
   }
   return new StreamableHTTPClientTransport(new URL(server.url), {
     requestInit: { headers: { ...server.headers } },
-    fetch: fetchWithLimit,
-  });
-}
-
-/** Limits the response of a POST, which is one result; the stream of a GET has no end. */
-async function fetchWithLimit(url: string | URL, init?: RequestInit): Promise<Response> {
-  const response = await fetch(url, init);
-  const { body, status, statusText, headers } = response;
-  if (init?.method !== 'POST' || body === null) return response;
-  let size = 0;
-  const limit = new TransformStream<Uint8Array, Uint8Array>({
-    transform: (chunk, controller) => {
-      size += chunk.byteLength;
-      if (size <= MAX_MESSAGE_BYTES) controller.enqueue(chunk);
-      else
-        controller.error(new RangeError(`The response is larger than ${MAX_MESSAGE_BYTES} bytes.`));
+    fetch: async (url, init) => {
+      const response = await fetch(url, init);
+      // A response that is too large fails its own call.
+      if (init?.method === 'POST') return limitResponse(response, 'response');
+      return limitResponse(response, 'event', onExceeded);
     },
   });
-  return new Response(body.pipeThrough(limit), { status, statusText, headers });
 }

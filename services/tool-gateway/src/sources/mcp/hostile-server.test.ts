@@ -1,0 +1,162 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
+import { createTelemetry } from '@writ/telemetry';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { OfferedTools, ToolSource } from '../source.ts';
+import { MCP_LIMITS } from './mcp-limits.ts';
+import { openMcpSource } from './mcp-source.ts';
+
+/** What a server sends beyond the protocol. */
+interface Hostility {
+  readonly tools?: readonly object[];
+  /** Writes to the notification stream once it is open. */
+  readonly notify?: (stream: ServerResponse) => Promise<void>;
+}
+
+const TOOL = { name: 'look', inputSchema: { type: 'object' } };
+const CHANGED = 'data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n\n';
+
+/** An MCP server over streamable HTTP that does more than it should. */
+async function serve({ tools = [TOOL], notify }: Hostility) {
+  const asked = { lists: 0, connects: 0 };
+  const server = createServer((request, response) => {
+    if (request.method === 'GET') {
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      void notify?.(response);
+      return;
+    }
+    void answer(request, response).catch(() => response.destroy());
+  });
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { id, method, params } = (await json(request)) as Record<
+      string,
+      { protocolVersion: string }
+    >;
+    if (id === undefined) return void response.writeHead(202).end();
+    if (method === ('tools/list' as never)) asked.lists += 1;
+    if (method === ('initialize' as never)) asked.connects += 1;
+    const results: Record<string, object> = {
+      initialize: {
+        protocolVersion: params?.protocolVersion,
+        capabilities: { tools: { listChanged: true } },
+        serverInfo: { name: 'hostile', version: '1' },
+      },
+      'tools/list': { tools },
+      'tools/call': { content: [{ type: 'text', text: 'seen' }] },
+    };
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, result: results[String(method)] }));
+  }
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}/mcp`, asked };
+}
+
+function open(url: string) {
+  const { log } = createTelemetry({ service: 'tool-gateway', logLevel: 'silent' });
+  const error = vi.spyOn(log, 'error');
+  const server = { transport: 'http', url, headers: {} } as const;
+  const source = openMcpSource({ name: 'odd', server, log });
+  onTestFinished(() => source.close());
+  const offers: OfferedTools[] = [];
+  source.watch?.((offered) => void offers.push(offered));
+  return { source, offers, error };
+}
+
+const call = (source: ToolSource) =>
+  source.invoke({
+    tool: 'odd__look',
+    argumentsJson: '{}',
+    args: {},
+    idempotencyKey: 'idem_1',
+    tenant: 'acme',
+    runId: 'run_1',
+    agentName: 'payer',
+    callId: 'op-1',
+    deadline: new Date(),
+    timeoutMs: 10_000,
+    signal: new AbortController().signal,
+    traceparent: undefined,
+  });
+
+const UNREACHABLE = { kind: 'failed', message: 'The server of odd__look is unreachable.' };
+
+describe('an MCP server over its limits is disabled alone (BD-1)', () => {
+  it('for too many tools', async () => {
+    const tools = Array.from({ length: 20_000 }, (_, n) => ({ ...TOOL, name: `t${n}` }));
+    const { source, offers, error } = open((await serve({ tools })).url);
+    const limit = `it offers 20000 tools; the limit is ${MCP_LIMITS.tools}`;
+    await expect.poll(() => error.mock.lastCall?.[1]).toBe(`MCP server disabled: ${limit}`);
+    expect(offers).toEqual([{}]);
+    expect(await call(source)).toEqual(UNREACHABLE);
+  });
+
+  it('for descriptions that are too long together', async () => {
+    const tools = Array.from({ length: 30 }, (_, n) => ({
+      ...TOOL,
+      name: `t${n}`,
+      description: 'x'.repeat(50_000),
+    }));
+    const { error } = open((await serve({ tools })).url);
+    await expect.poll(() => error.mock.lastCall?.[1]).toMatch(/describes its tools in \d+ bytes/);
+  });
+
+  it('for an event without an end on its notification stream', async () => {
+    let sent = 0;
+    const chunk = 'x'.repeat(65_536);
+    const { url } = await serve({
+      notify: async (stream) => {
+        stream.write('data: ');
+        while (!stream.destroyed) {
+          sent += chunk.length;
+          if (!stream.write(chunk)) await once(stream, 'drain');
+        }
+      },
+    });
+    const { source, offers, error } = open(url);
+    await expect
+      .poll(() => error.mock.lastCall?.[1])
+      .toContain('an event of more than 4194304 bytes');
+    await expect.poll(() => offers.at(-1)).toEqual({});
+    expect(await call(source)).toEqual(UNREACHABLE);
+    // The rest waits in socket buffers.
+    expect(sent).toBeLessThan(4 * MCP_LIMITS.messageBytes);
+  });
+
+  it('for a flood of notifications', async () => {
+    const notify = async (stream: ServerResponse) =>
+      void stream.write(CHANGED.repeat(MCP_LIMITS.messages + 1));
+    const { error } = open((await serve({ notify })).url);
+    await expect
+      .poll(() => error.mock.lastCall?.[1])
+      .toContain('more than 500 notifications in 10 seconds');
+    expect(error).toHaveBeenCalledOnce();
+  });
+
+  it('but not for a stream of small events, and is not listed for each of them', async () => {
+    const { promise: streamed, resolve } = Promise.withResolvers<void>();
+    const { url, asked } = await serve({
+      notify: async (stream) => {
+        for (let n = 0; n < 100; n += 1) {
+          stream.write(`: ${'x'.repeat(65_536)}\n\n${CHANGED}`);
+          await new Promise((done) => setImmediate(done));
+        }
+        resolve();
+      },
+    });
+    const { source, offers, error } = open(url);
+    await streamed;
+    expect(await call(source)).toMatchObject({ kind: 'output' });
+    await expect.poll(() => offers.at(-1)).toHaveProperty('odd__look');
+    expect(error).not.toHaveBeenCalled();
+    expect(asked).toMatchObject({ connects: 1 });
+    expect(asked.lists).toBeLessThanOrEqual(2);
+  });
+});
