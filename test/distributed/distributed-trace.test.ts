@@ -92,10 +92,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('a run over replicas', () => 
         approvalId,
         answer: {
           case: 'approveWithEdits',
-          value: {
-            argumentsJson:
-              '{"user_id": 42, "amount_usd": 800, "reason": "Refund of the annual plan"}',
-          },
+          value: { changesJson: '{"amount_usd": 800}' },
         },
       });
       await poll(async () => {

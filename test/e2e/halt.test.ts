@@ -173,9 +173,7 @@ describe('a halt', () => {
         approvalId,
         answer: {
           case: 'approveWithEdits',
-          value: {
-            argumentsJson: '{"user_id":42,"amount_usd":800,"reason":"Partial refund, paid twice."}',
-          },
+          value: { changesJson: '{"amount_usd":800}' },
         },
       });
     const haltId = await halt(ofRun(run));

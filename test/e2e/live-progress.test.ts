@@ -15,8 +15,6 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 
 const example = loadExample('refund-desk');
 const settings = mkdtempSync(join(tmpdir(), 'writ-progress-'));
-/** The arguments that a human approves. */
-const DECIDED = JSON.stringify({ user_id: 42, amount_usd: 800, reason: 'As far as I may.' });
 let test: TestPlatform;
 
 beforeAll(async () => {
@@ -53,7 +51,7 @@ async function runEscalated(): Promise<{ events: RunEvent[]; runId: string }> {
     await test.client.approvals.decideApproval({
       requestId: newId('req'),
       approvalId,
-      answer: { case: 'approveWithEdits', value: { argumentsJson: DECIDED } },
+      answer: { case: 'approveWithEdits', value: { changesJson: '{"amount_usd":800}' } },
     });
   }
   return { events, runId };

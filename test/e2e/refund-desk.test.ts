@@ -47,12 +47,13 @@ describe('the refund desk', () => {
   );
 
   it('refunds 1000 USD automatically, with each step approved as proposed (SV-4, SV-6, SV-7)', async () => {
+    const HASH: unknown = expect.stringMatching(/^[0-9a-f]{12}$/);
     const { trace, history, answer } = await runScript('auto-1000');
     expect(trace).toEqual([
-      approvedRow(1, 'get_refund_context', { args_hash: 'feaa769a39ae' }),
-      approvedRow(2, 'issue_refund', { args_hash: expect.stringMatching(/^[0-9a-f]{12}$/) }),
-      approvedRow(3, 'send_refund_email', { args_hash: expect.stringMatching(/^[0-9a-f]{12}$/) }),
-      approvedRow(4, 'final', {}),
+      approvedRow(1, 'get_refund_context', { args_hash: 'feaa769a39ae', risk_score: 0.1 }),
+      approvedRow(2, 'issue_refund', { args_hash: HASH, risk_score: 0.7 }),
+      approvedRow(3, 'send_refund_email', { args_hash: HASH, risk_score: 0.3 }),
+      approvedRow(4, 'final', { risk_score: 0.1 }),
     ]);
     expect(history).toHaveLength(4);
     expect(history).toMatchObject([
@@ -71,6 +72,7 @@ describe('the refund desk', () => {
       supervisor_decision: 'escalate',
       executed_from: 'human_revised',
       human_approved: true,
+      risk_score: 0.8,
       ok: true,
     });
     expect(at(history, 1)).toMatchObject({
@@ -78,7 +80,7 @@ describe('the refund desk', () => {
       supervisor: { decision: 'escalate', reason: 'high_refund_requires_human' },
       executed_action: { args: { amount_usd: 800 } },
       observation: { refund: { amount_usd: 800 } },
-      human_approval: { approved: true, comment: 'approved_with_cap:800' },
+      human_approval: { approved: true, basis: 'approved_with_cap:800' },
     });
   });
 

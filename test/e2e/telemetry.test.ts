@@ -43,11 +43,10 @@ async function runOnce(
       return approvals[0]?.approvalId ?? '';
     });
     await whileWaiting?.();
-    const argumentsJson = '{"user_id": 42, "amount_usd": 800, "reason": "Refund of the plan"}';
     await client.approvals.decideApproval({
       requestId: newId('req'),
       approvalId,
-      answer: { case: 'approveWithEdits', value: { argumentsJson } },
+      answer: { case: 'approveWithEdits', value: { changesJson: '{"amount_usd": 800}' } },
     });
   }
   await vi.waitFor(async () => {

@@ -3,13 +3,15 @@
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import yaml
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.validators import extend
 
 from .strict_json import Json, sha256_hex, trim
 
@@ -17,6 +19,18 @@ SIDE_EFFECTS = ("read_only", "idempotent", "destructive")
 MAX_NAMED = 16
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def _decimals(_: Any, decimals: int, value: Json, __: Any) -> Iterator[ValidationError]:
+    """The keyword `decimals`: the largest number of decimal places, so that money is never rounded."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return
+    exponent = Decimal(repr(value)).normalize().as_tuple().exponent
+    if not isinstance(exponent, int) or -exponent > decimals:
+        yield ValidationError(f"more than {decimals} decimal places")
+
+
+_Validator = extend(Draft202012Validator, {"decimals": _decimals})
 
 
 @dataclass(frozen=True)
@@ -63,7 +77,7 @@ class Tool:
                     found.append(f"Argument {name} is required and missing.")
             elif (name in required and trimmed[name] == "") or not self._accepts(spec, trimmed[name]):
                 found.append(f"Argument {name} does not fit its schema.")
-        if not found and not Draft202012Validator(self.schema).is_valid(trimmed):
+        if not found and not _Validator(self.schema).is_valid(trimmed):
             found.append("The arguments together break a rule of the schema.")
         more = [f"And {len(found) - MAX_NAMED} more."] if len(found) > MAX_NAMED else []
         return found[:MAX_NAMED] + more
@@ -71,7 +85,7 @@ class Tool:
     def _accepts(self, spec: Any, value: Json) -> bool:
         """The schema of each argument, with the definitions of the whole schema."""
         definitions = {key: self.schema[key] for key in ("$defs",) if key in self.schema}
-        return bool(Draft202012Validator({**definitions, "allOf": [spec]}).is_valid(value))
+        return bool(_Validator({**definitions, "allOf": [spec]}).is_valid(value))
 
     def _admits(self, name: str) -> bool:
         extra = self.schema.get("additionalProperties", False) is not False

@@ -50,10 +50,11 @@ function issueRefund(
 ): JsonObject {
   const userId = numberOf(args, 'user_id');
   const amountUsd = numberOf(args, 'amount_usd');
-  const amountCents = Math.round(amountUsd * 100);
   const found = findCustomer(userId);
   if (found === undefined) return refused(`refund_user_not_found:${userId}`);
-  if (amountCents <= 0) return refused('refund_amount_must_be_positive');
+  if (amountUsd <= 0) return refused('refund_amount_must_be_positive');
+  const amountCents = centsOf(amountUsd);
+  if (amountCents === undefined) return refused('refund_amount_not_in_whole_cents');
   const { lastChargeCents, currency } = found.billing;
   if (amountUsd > lastChargeCents / 100) {
     return { ...refused('refund_exceeds_last_charge'), max_refund_usd: lastChargeCents / 100 };
@@ -90,13 +91,15 @@ function sendRefundEmail(
   const userId = numberOf(args, 'user_id');
   const found = findCustomer(userId);
   if (found === undefined) return refused(`email_user_not_found:${userId}`);
+  const amountCents = centsOf(numberOf(args, 'amount_usd'));
+  if (amountCents === undefined) return refused('email_amount_not_in_whole_cents');
   refuseWhenStopped(call);
   const written = ledger.email({
     idempotency_key: call.idempotencyKey,
     user_id: userId,
     recipient: `${found.customer.name.toLowerCase()}@example.com`,
     template: TEMPLATE,
-    amount_cents: Math.round(numberOf(args, 'amount_usd') * 100),
+    amount_cents: amountCents,
     message: textOf(args, 'message'),
     email_id: `em_${userId}_${suffix(call)}`,
     run_id: call.runId,
@@ -132,6 +135,12 @@ function numberOf(args: JsonObject, name: string): number {
   const value = args[name];
   if (typeof value === 'number') return value;
   throw new ToolFailure(`${name} must be a number.`);
+}
+
+/** The amount in cents; undefined if it has fractions of a cent: what a person approved is never rounded. */
+function centsOf(usd: number): number | undefined {
+  const cents = Math.round(usd * 100);
+  return cents / 100 === usd ? cents : undefined;
 }
 
 function textOf(args: JsonObject, name: string): string {

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type JsonObject, systemClock, type ToolCall, type Tools } from '@writ/kernel';
+import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readLedger } from '../src/ledger.ts';
 import { createTools } from '../src/tools.ts';
@@ -66,19 +67,19 @@ describe('get_refund_context', () => {
 
 describe('issue_refund', () => {
   it('records the refund in whole cents before it returns', async () => {
-    const result = await refund({ amount_usd: 799.999 });
+    const result = await refund({ amount_usd: 799.99 });
     expect(result).toEqual({
       status: 'ok',
       refund: {
         user_id: 42,
         currency: 'USD',
-        amount_usd: 800,
+        amount_usd: 799.99,
         reason: 'Paid twice.',
         transaction_id: expect.stringMatching(/^rf_42_[0-9a-f]{12}$/),
       },
     });
     expect(readLedger(dataDir).refunds).toMatchObject([
-      { idempotency_key: 'idem_1', user_id: 42, amount_cents: 80_000, run_id: 'run_1' },
+      { idempotency_key: 'idem_1', user_id: 42, amount_cents: 79_999, run_id: 'run_1' },
     ]);
   });
 
@@ -98,15 +99,36 @@ describe('issue_refund', () => {
     ['an unknown customer', { user_id: 1 }, { error: 'refund_user_not_found:1' }],
     ['nothing', { amount_usd: 0 }, { error: 'refund_amount_must_be_positive' }],
     ['less than nothing', { amount_usd: -5 }, { error: 'refund_amount_must_be_positive' }],
-    ['less than a cent', { amount_usd: 0.004 }, { error: 'refund_amount_must_be_positive' }],
+    ['less than a cent', { amount_usd: 0.004 }, { error: 'refund_amount_not_in_whole_cents' }],
     [
-      'more than the last charge, be it by less than a cent',
-      { amount_usd: 1200.001 },
+      'a fraction of a cent',
+      { amount_usd: 700.555 },
+      { error: 'refund_amount_not_in_whole_cents' },
+    ],
+    [
+      'more than the last charge',
+      { amount_usd: 1200.01 },
       { error: 'refund_exceeds_last_charge', max_refund_usd: 1200 },
     ],
   ])('refuses %s and books nothing', async (_, over, expected) => {
     expect(await refund(over)).toEqual({ status: 'error', ...expected });
     expect(readLedger(dataDir).refunds).toEqual([]);
+  });
+
+  it('never pays more or less than the amount of the call (SV-5)', async () => {
+    const amount = fc.oneof(
+      fc.double({ noNaN: true, min: 0, max: 1200 }),
+      fc.integer({ min: 1, max: 1_200_000 }).map((mills) => mills / 1000),
+    );
+    await fc.assert(
+      fc.asyncProperty(amount, fc.uuid(), async (amount_usd, key) => {
+        const { status } = await refund({ amount_usd }, key);
+        const booked = readLedger(dataDir).refunds.find((one) => one.idempotency_key === key);
+        expect(booked === undefined).toBe(status === 'error');
+        if (booked !== undefined) expect(booked.amount_cents / 100).toBe(amount_usd);
+      }),
+      { numRuns: 60 },
+    );
   });
 
   it('does nothing after a cancellation and reports it (SUP-8)', async () => {

@@ -85,6 +85,26 @@ describe('checkArguments', () => {
     expect(problems(without, 'executed')).toEqual(['missing:reason']);
   });
 
+  it('rejects a number with more decimal places than declared, also a nested one (TG-3, SV-5)', () => {
+    const contract = compileContract({
+      type: 'object',
+      properties: {
+        amount: { type: 'number', decimals: 2 },
+        pieces: { type: 'number', decimals: 0 },
+        lines: { type: 'array', items: { type: 'number', decimals: 1 } },
+      },
+    });
+    const messages = (args: JsonObject) =>
+      checkArguments(contract, args, { phase: 'proposed' }).problems.map(({ message }) => message);
+    expect(messages({ amount: 700.55, pieces: 3, lines: [0.5] })).toEqual([]);
+    expect(messages({ amount: 700.555, pieces: 2.5, lines: [0.55] })).toEqual([
+      'Argument amount must have at most 2 decimal places.',
+      'Argument pieces must be a whole number.',
+      'Argument lines does not fit its schema.',
+    ]);
+    expect(messages({ amount: '700.555' })).toEqual(['Argument amount does not fit its schema.']);
+  });
+
   it('validates nested values by the schema and its definitions (TG-3)', () => {
     expect(problems({ ...good, lines: [{ sku: 'a' }] })).toEqual([]);
     expect(problems({ ...good, lines: [{ sku: 'a', more: 1 }] })).toEqual(['bad_type:lines']);
@@ -177,6 +197,7 @@ describe('compileContract', () => {
     ['required', { type: 'object', required: [1] }],
     ['required', { type: 'object', required: ['ghost'] }],
     ['properties.a.fillable', { type: 'object', properties: { a: { fillable: 'yes' } } }],
+    ['properties.a.decimals', { type: 'object', properties: { a: { decimals: 2.5 } } }],
     ['patternProperties', { type: 'object', patternProperties: { '(': true } }],
     ['schema', { type: 'object', minProperties: 'many' }],
   ])('rejects a schema with an invalid %s: %j (SYS-3)', (field, schema) => {

@@ -1,6 +1,7 @@
 import type { ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { canonicalDigest, canonicalJson } from './canonical-json.ts';
+import { fitsDecimals, MAX_DECIMALS } from './decimals.ts';
 import { InvalidRequestError } from './errors.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json-value.ts';
 import {
@@ -16,6 +17,8 @@ export interface ArgumentSpec {
   readonly required: boolean;
   /** May be missing in the proposal, but not at execution (TG-3). */
   readonly fillable: boolean;
+  /** Largest number of decimal places of a number, such as 2 for an amount of money; absent = any. */
+  readonly decimals?: number | undefined;
   /** Whether a trimmed value matches; undefined for an invalid spec (`unknown_spec`). */
   readonly accepts: ((value: JsonValue) => boolean) | undefined;
 }
@@ -47,6 +50,12 @@ const ajv = new Ajv2020({
   code: { regExp: Object.assign(compileLinearPattern, { code: 'compileLinearPattern' }) },
 });
 ajv.addKeyword({ keyword: 'fillable', schemaType: 'boolean' });
+ajv.addKeyword({
+  keyword: 'decimals',
+  type: 'number',
+  metaSchema: { type: 'integer', minimum: 0, maximum: MAX_DECIMALS },
+  validate: (decimals: number, value: number) => fitsDecimals(value, decimals),
+});
 // The keyword of Ajv compares every item with every other one.
 ajv.removeKeyword('uniqueItems');
 ajv.addKeyword({
@@ -62,7 +71,8 @@ const NOT_IN_WHOLE = new Set(['$schema', '$id', 'required', 'additionalPropertie
 
 /**
  * Compiles the JSON Schema (2020-12, type object) of a tool's arguments; results are cached. Arguments not
- * in `properties` are rejected unless the schema allows them.
+ * in `properties` are rejected unless the schema allows them. Two keywords are added to JSON Schema: `fillable`, and
+ * `decimals`, the precision of a number.
  * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when the schema is not a valid contract
  */
 export function compileContract(schema: JsonObject): ArgumentContract {
@@ -108,6 +118,7 @@ function compile(schema: JsonObject): ArgumentContract {
     name,
     required: required.includes(name),
     fillable: readFillable(name, spec),
+    decimals: readDecimals(name, spec),
     accepts: tryCompile(argumentSchema(schema, spec)),
   }));
   return Object.freeze({
@@ -202,6 +213,18 @@ function readFillable(name: string, spec: JsonValue): boolean {
   const fillable = isJsonObject(spec) ? (spec.fillable ?? false) : false;
   if (typeof fillable === 'boolean') return fillable;
   throw badContract(`properties.${name}.fillable`, 'must be true or false');
+}
+
+function readDecimals(name: string, spec: JsonValue): number | undefined {
+  const decimals = isJsonObject(spec) ? spec.decimals : undefined;
+  if (decimals === undefined) return undefined;
+  if (Number.isInteger(decimals) && Number(decimals) >= 0 && Number(decimals) <= MAX_DECIMALS) {
+    return Number(decimals);
+  }
+  throw badContract(
+    `properties.${name}.decimals`,
+    `must be a whole number from 0 to ${MAX_DECIMALS}`,
+  );
 }
 
 function isNameList(value: JsonValue): value is readonly string[] {

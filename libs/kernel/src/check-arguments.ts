@@ -1,4 +1,5 @@
 import type { ArgumentContract, ArgumentSpec } from './argument-contract.ts';
+import { fitsDecimals } from './decimals.ts';
 import type { JsonObject, JsonValue } from './json-value.ts';
 import { shownName } from './shown-name.ts';
 import { trimWhiteSpace } from './white-space.ts';
@@ -50,7 +51,7 @@ export function checkArguments(
       continue;
     }
     const code = judge(spec, value);
-    if (code !== undefined) problems.push(problem(code, spec.name));
+    if (code !== undefined) problems.push(problem(code, spec.name, tooPrecise(spec, value)));
   }
   // Rules over all arguments require that each argument is present and valid.
   if (problems.length === 0 && !toBeFilled && !contract.acceptsAll(trimmed)) {
@@ -66,7 +67,16 @@ function judge(spec: ArgumentSpec, value: JsonValue | undefined): ArgumentProble
   return spec.accepts(value) ? undefined : 'bad_type';
 }
 
-function problem(code: ArgumentProblemCode, argument: string): ArgumentProblem {
+/** What a number has to be that has more decimal places than its contract allows. */
+function tooPrecise({ decimals }: ArgumentSpec, value: JsonValue | undefined): string | undefined {
+  if (decimals === undefined || typeof value !== 'number') return undefined;
+  if (fitsDecimals(value, decimals)) return undefined;
+  return decimals === 0
+    ? 'must be a whole number'
+    : `must have at most ${decimals} decimal ${decimals === 1 ? 'place' : 'places'}`;
+}
+
+function problem(code: ArgumentProblemCode, argument: string, rule?: string): ArgumentProblem {
   const name = argument === '*' ? 'The arguments together' : `Argument ${shownName(argument)}`;
   const verdicts: Readonly<Record<ArgumentProblemCode, string>> = {
     extra: 'is not defined by the tool',
@@ -74,7 +84,7 @@ function problem(code: ArgumentProblemCode, argument: string): ArgumentProblem {
     bad_type: argument === '*' ? 'break a rule of the schema' : 'does not fit its schema',
     unknown_spec: 'has an invalid schema',
   };
-  return { code, argument, message: `${name} ${verdicts[code]}.` };
+  return { code, argument, message: `${name} ${rule ?? verdicts[code]}.` };
 }
 
 function trimObject(object: JsonObject): JsonObject {

@@ -48,6 +48,7 @@ export type {
 export { checkArguments } from './check-arguments.ts';
 export type { Clock } from './clock.ts';
 export { ManualClock, systemClock } from './clock.ts';
+export { fitsDecimals } from './decimals.ts';
 export type { ErrorMetadata } from './errors.ts';
 export {
   AlreadyExistsError,
@@ -88,6 +89,7 @@ export { HistoryRetention, isHistoryRetention } from './retention.ts';
 export { DEFAULT_MAX_RETRIES, RetryPolicy } from './retry-policy.ts';
 export type { RunMetaFields } from './run-meta.ts';
 export { isTraceparent, newTraceparent, RunMeta } from './run-meta.ts';
+export { shownName } from './shown-name.ts';
 export type { Phase, RunOutcome, RunState, RunStatus, TerminalState } from './stop-reason.ts';
 export {
   isStopReason,

@@ -9,7 +9,13 @@ export type { ReviewInput } from './review/context.ts';
 export type { ReviewOutcome, ReviewPass } from './review/fixpoint.ts';
 export { MAX_REVISIONS, reviewToFixpoint } from './review/fixpoint.ts';
 export type { Approver, CappedApproval, HumanCheck, HumanDecision } from './review/human.ts';
-export { cappedApproval, checkHumanDecision, humanCaps, requiresFourEyes } from './review/human.ts';
+export {
+  cappedApproval,
+  checkHumanDecision,
+  editableArguments,
+  humanCaps,
+  requiresFourEyes,
+} from './review/human.ts';
 export type { Decision, RuleTrace } from './review/review.ts';
 export { explainDecision, review } from './review/review.ts';
 export type { TableResult } from './table/run-table.ts';

@@ -79,6 +79,8 @@ export interface Rule {
   /** 0 to 100. */
   readonly risk: number;
   readonly adjustments: readonly Adjustment[];
+  /** Arguments that an approver may change when this rule escalates; undefined = as for the tool. */
+  readonly editable: readonly string[] | undefined;
 }
 
 /** Limit of approvals by humans (SV-5). */
@@ -87,11 +89,18 @@ export interface HumanCap {
   readonly argument: string;
   /** In the argument's own unit. */
   readonly max: number;
-  /** `usd`: compared in whole cents, with the argument rounded up. `none`: compared unchanged. */
+  /** `usd`: the argument must be in whole cents. `none`: compared unchanged. */
   readonly unit: 'usd' | 'none';
   /** Approvers that the cap applies to; `*` matches any characters. */
   readonly approver: string;
   readonly role: string;
+}
+
+/** The arguments of a tool that an approver may change (SV-5). */
+export interface EditableArguments {
+  /** Tool name; `*` matches any characters. */
+  readonly tool: string;
+  readonly arguments: readonly string[];
 }
 
 /** A loaded and checked policy; immutable, so a review never sees a partial change. */
@@ -106,6 +115,8 @@ export interface Policy {
   readonly facts: readonly Fact[];
   readonly rules: readonly Rule[];
   readonly humanCaps: readonly HumanCap[];
+  /** Arguments that approvers may change, by tool; where no entry matches, those with a cap. */
+  readonly editable: readonly EditableArguments[];
   /**
    * Tools whose calls require an approver other than the user who started the run; `*` is every
    * action.

@@ -43,6 +43,7 @@ function traceRowJson(row: TraceRow): JsonObject {
     ok: row.ok,
     ...given('stop_reason', row.stopReason),
     ...(row.humanApproved === undefined ? {} : { human_approved: row.humanApproved }),
+    risk_score: row.riskScore,
   };
 }
 
@@ -69,7 +70,8 @@ function historyEntryJson(entry: HistoryEntry): JsonObject {
       : {
           human_approval: {
             approved: human.approved,
-            comment: human.comment,
+            ...given('comment', human.comment),
+            ...given('basis', human.basis),
             decided_by: human.decidedBy,
           },
         }),

@@ -103,7 +103,7 @@ function humanLines(decision: Decision): string[] {
   const lines = [
     labelled(
       human?.approved ? 'approved' : 'rejected',
-      `${human?.comment || decision.stopReason} by ${human?.decidedBy || 'no approver'}`,
+      `${human?.basis || decision.stopReason || human?.comment} by ${human?.decidedBy || 'no approver'}`,
     ),
   ];
   if (

@@ -193,7 +193,8 @@ export class FakeSupervisor {
     decision.humanApproval = create(HumanApprovalSchema, {
       approvalId: 'apr-1',
       approved,
-      comment: approved ? 'approved_with_cap:800' : 'no',
+      comment: approved ? '' : 'no',
+      basis: approved ? 'approved_with_cap:800' : '',
       decidedBy: 'anna',
     });
     if (approved) {

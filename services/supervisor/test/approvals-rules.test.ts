@@ -87,7 +87,7 @@ describe('approvals with a modified policy', () => {
     });
     expect(approval).toMatchObject({
       state: ApprovalState.APPROVED,
-      humanApproval: { comment: 'approved_with_cap:5' },
+      humanApproval: { comment: '', basis: 'approved_with_cap:5' },
     });
   });
 

@@ -83,7 +83,7 @@ describe('four-eyes rules', () => {
   const APPROVE = { case: 'approve', value: {} } as const;
   const EDIT = {
     case: 'approveWithEdits',
-    value: { argumentsJson: '{"amount_usd":500,"reason":"Ok.","user_id":42}' },
+    value: { argumentsJson: '{"amount_usd":500,"reason":"Paid twice.","user_id":42}' },
   } as const;
   const REJECT = { case: 'reject', value: {} } as const;
   let harness: RefundHarness;

@@ -3,7 +3,7 @@ import { PolicyError } from '../errors.ts';
 import type { Policy, ToolSchemas } from '../types.ts';
 import { ID } from './names.ts';
 import { factTypes, readFact, readFactHeads } from './read-facts.ts';
-import { readFourEyes, readHumanCaps } from './read-human.ts';
+import { readEditable, readFourEyes, readHumanCaps } from './read-human.ts';
 import { readLimits } from './read-limits.ts';
 import { readRules } from './read-rules.ts';
 import { YamlSource } from './yaml-source.ts';
@@ -33,7 +33,7 @@ export function loadPolicy(text: string, options: LoadOptions): Policy {
   const heads = readFactHeads(source, members?.get('facts'));
   const declared = { facts: factTypes(heads), limits: limits.types };
   const humanSpot = members?.get('human');
-  const human = humanSpot && source.map(humanSpot, { keys: ['caps', 'four_eyes'] });
+  const human = humanSpot && source.map(humanSpot, { keys: ['caps', 'editable', 'four_eyes'] });
   const policy: Policy = {
     name: (nameSpot && source.text(nameSpot, ID)) ?? '',
     file: options.file,
@@ -43,6 +43,7 @@ export function loadPolicy(text: string, options: LoadOptions): Policy {
     facts: heads.map((head) => readFact(source, head, declared, schemas)),
     rules: readRules(source, members?.get('rules'), declared, schemas),
     humanCaps: readHumanCaps(source, human?.get('caps'), schemas),
+    editable: readEditable(source, human?.get('editable'), schemas),
     fourEyes: readFourEyes(source, human?.get('four_eyes'), schemas),
     warnings: source.warnings,
   };

@@ -1,8 +1,9 @@
 import { isSeq } from 'yaml';
-import type { HumanCap, ToolSchemas } from '../types.ts';
+import { type ArgumentTypes, argumentTypes } from '../cel/argument-types.ts';
+import type { EditableArguments, HumanCap, ToolSchemas } from '../types.ts';
 import { ARGUMENT, PATTERN } from './names.ts';
 import { readTool } from './read-match.ts';
-import type { Spot, YamlSource } from './yaml-source.ts';
+import { oneOf, type Spot, type YamlSource } from './yaml-source.ts';
 
 const KEYS = ['tool', 'argument', 'max', 'max_usd', 'approver', 'role'];
 
@@ -45,6 +46,43 @@ function readCap(source: YamlSource, spot: Spot, schemas: ToolSchemas): HumanCap
     approver: pattern('approver') ?? '*',
     role: pattern('role') ?? '*',
   };
+}
+
+/** Reads `human.editable`: the arguments that an approver may change, by tool (SV-5). */
+export function readEditable(
+  source: YamlSource,
+  spot: Spot | undefined,
+  schemas: ToolSchemas,
+): readonly EditableArguments[] {
+  const spots = (spot && source.list(spot)) ?? [];
+  return spots.flatMap((entry) => {
+    const members = source.map(entry, {
+      keys: ['tool', 'arguments'],
+      required: ['tool', 'arguments'],
+    });
+    const toolSpot = members?.get('tool');
+    const tool = toolSpot && readTool(source, toolSpot, schemas);
+    const listSpot = members?.get('arguments');
+    if (tool === undefined || listSpot === undefined) return [];
+    const names = readArguments(source, listSpot, argumentTypes(schemas, [tool]));
+    return names === undefined ? [] : [{ tool, arguments: names }];
+  });
+}
+
+/** Reads a list of argument names; `args` are those that exist, undefined when they are not known. */
+export function readArguments(
+  source: YamlSource,
+  spot: Spot,
+  args: ArgumentTypes | undefined,
+): readonly string[] | undefined {
+  return source.list(spot)?.flatMap((entry) => {
+    const name = source.text(entry, ARGUMENT);
+    if (name !== undefined && args !== undefined && !Object.hasOwn(args, name)) {
+      const known = oneOf(Object.keys(args));
+      source.report(entry, `${entry.path}: argument ${name} does not exist; available: ${known}.`);
+    }
+    return name ?? [];
+  });
 }
 
 /**

@@ -5,10 +5,11 @@ import type { Match } from '../review/match.ts';
 import { type Rule, type ToolSchemas, VERDICTS } from '../types.ts';
 import { ID, REASON } from './names.ts';
 import { readAdjustments } from './read-adjustments.ts';
+import { readArguments } from './read-human.ts';
 import { readMatch } from './read-match.ts';
 import type { Spot, YamlSource } from './yaml-source.ts';
 
-const KEYS = ['id', 'about', 'match', 'when', 'decide', 'reason', 'risk', 'set'];
+const KEYS = ['id', 'about', 'match', 'when', 'decide', 'reason', 'risk', 'set', 'editable'];
 
 /** Reads the ordered rules (SV-3). */
 export function readRules(
@@ -64,9 +65,15 @@ function readRule(
     source.report(spot, `${spot.path} decides revise, so it must have match.tool and set.`);
     return undefined;
   }
+  const editableSpot = members.get('editable');
+  if (editableSpot !== undefined && decide !== 'escalate' && decide !== 'approve') {
+    source.report(editableSpot, `${editableSpot.path} is only for rules that escalate or approve.`);
+  }
+  const editable = editableSpot && readArguments(source, editableSpot, args);
   const adjustments = set === undefined ? [] : readAdjustments(source, set, scope, args);
   if (!id || !decide || !reason) return undefined;
-  return { id, line: source.lineOf(spot), match, when, decide, reason, risk, adjustments };
+  const line = source.lineOf(spot);
+  return { id, line, match, when, decide, reason, risk, adjustments, editable };
 }
 
 /** A rule that cannot match a tool has no arguments. */

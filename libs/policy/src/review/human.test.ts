@@ -1,7 +1,9 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   cappedApproval,
   checkHumanDecision,
+  editableArguments,
   humanCaps,
   loadPolicy,
   PolicyError,
@@ -24,13 +26,16 @@ const check = (amount: unknown, name = 'bob', role?: string) =>
   checkHumanDecision(policy, {
     tool: 'refund',
     args: amount === undefined ? {} : { amount_usd: amount as number },
-    approver: { name, role },
+    approver: { name, roles: role === undefined ? [] : [role] },
   });
 
 describe('the cap of an approver', () => {
   it('is the first in the document that matches name and role (SV-5)', () => {
     const max = (name: string, role?: string) =>
-      humanCaps(policy, { tool: 'refund', approver: { name, role } }).map((cap) => cap.max);
+      humanCaps(policy, {
+        tool: 'refund',
+        approver: { name, roles: role === undefined ? [] : [role] },
+      }).map((cap) => cap.max);
     expect(max('bob')).toEqual([800]);
     expect(max('anna.k')).toEqual([1200.509]);
     expect(max('anna.k', 'senior')).toEqual([5000]);
@@ -40,14 +45,14 @@ describe('the cap of an approver', () => {
     expect(humanCaps(policy, { tool: 'mail' })).toEqual([]);
   });
 
-  it('allows an approval with the comment for the audit record (SV-5)', () => {
-    expect(check(800)).toEqual({ allowed: true, comment: 'approved_with_cap:800' });
-    expect(check(12.5)).toEqual({ allowed: true, comment: 'approved_with_cap:12.5' });
+  it('allows an approval with the basis for the audit record (SV-5)', () => {
+    expect(check(800)).toEqual({ allowed: true, basis: 'approved_with_cap:800' });
+    expect(check(12.5)).toEqual({ allowed: true, basis: 'approved_with_cap:12.5' });
     expect(check(5000, 'eve', 'senior')).toMatchObject({ allowed: true });
     const mail = { tool: 'mail', args: { amount_usd: 9e9 }, approver: { name: 'bob' } };
     expect(checkHumanDecision(policy, mail)).toEqual({
       allowed: true,
-      comment: 'approved_by_human',
+      basis: 'approved_by_human',
     });
   });
 
@@ -76,13 +81,123 @@ describe('the cap of an approver', () => {
   it('is required where other approvers have one (SYS-4)', () => {
     const order = { tool: 'order', args: { pieces: 1 } };
     const by = (role?: string) =>
-      checkHumanDecision(policy, { ...order, approver: { name: 'bob', role } });
-    expect(by('buyer')).toEqual({ allowed: true, comment: 'approved_with_cap:1' });
+      checkHumanDecision(policy, {
+        ...order,
+        approver: { name: 'bob', roles: role === undefined ? [] : [role] },
+      });
+    expect(by('buyer')).toEqual({ allowed: true, basis: 'approved_with_cap:1' });
     expect(by()).toMatchObject({ reason: 'no_human_cap' });
-    const tooMany = { tool: 'order', args: { pieces: 13 }, approver: { name: 'b', role: 'buyer' } };
+    const tooMany = {
+      tool: 'order',
+      args: { pieces: 13 },
+      approver: { name: 'b', roles: ['buyer'] },
+    };
     expect(checkHumanDecision(policy, tooMany)).toMatchObject({
       message: "pieces 13 exceeds b's cap of 12 for order.",
     });
+  });
+});
+
+describe('an approver with several roles', () => {
+  const order = (roles: readonly string[], pieces = 12) =>
+    checkHumanDecision(policy, {
+      tool: 'order',
+      args: { pieces },
+      approver: { name: 'bob', roles },
+    });
+
+  it('may do what any of them may, under the highest cap (SV-5, PE-1)', () => {
+    expect(order(['caller', 'buyer', 'admin'])).toEqual({
+      allowed: true,
+      basis: 'approved_with_cap:12',
+    });
+    expect(order(['caller', 'buyer'], 13)).toMatchObject({ reason: 'above_human_cap' });
+    const refund = (roles: readonly string[]) =>
+      humanCaps(policy, { tool: 'refund', approver: { name: 'bob', roles } });
+    expect(refund(['caller', 'senior'])).toMatchObject([{ max: 5000 }]);
+    expect(refund(['senior', 'caller'])).toMatchObject([{ max: 5000 }]);
+  });
+
+  it('names the missing role in the refusal (SV-5)', () => {
+    expect(order(['caller', 'admin'])).toEqual({
+      allowed: false,
+      reason: 'no_human_cap',
+      message:
+        'bob is not permitted to approve order: a cap on pieces requires the role buyer; this approver has caller, admin.',
+    });
+    expect(order([])).toMatchObject({ message: expect.stringContaining('has no role.') });
+  });
+});
+
+describe('the precision of a cap in USD', () => {
+  it('never allows an amount that rounding could raise (SV-5)', () => {
+    expect(check(700.555)).toEqual({
+      allowed: false,
+      reason: 'invalid_requested_amount',
+      message: 'amount_usd must be in whole cents: at most 2 decimal places.',
+    });
+    const amount = fc.oneof(
+      fc.double({ noNaN: true, min: 0, max: 900 }),
+      fc.integer({ min: 1, max: 900_000 }).map((mills) => mills / 1000),
+    );
+    fc.assert(
+      fc.property(amount, (value) => {
+        if (!check(value).allowed) return;
+        const cents = Math.round(value * 100);
+        expect(cents / 100).toBe(value);
+        expect(cents).toBeLessThanOrEqual(80_000);
+      }),
+    );
+  });
+});
+
+describe('the editable arguments', () => {
+  const editable = loadPolicy(
+    `policy: p
+rules:
+  - { id: locked, match: { tool: refund }, decide: escalate, reason: r, editable: [] }
+  - { id: own, match: { tool: refund }, decide: escalate, reason: r, editable: [reason] }
+  - { id: plain, match: { tool: "*" }, decide: escalate, reason: r }
+human:
+  editable:
+    - { tool: mail, arguments: [subject, text] }
+    - { tool: "ma*", arguments: [text, cc] }
+  caps:
+    - { tool: refund, argument: amount_usd, max_usd: 800, role: senior }
+    - { tool: mail, argument: copies, max: 3 }
+`,
+    { file: 'p.yaml' },
+  );
+  it.each([
+    ['refund', 'locked', []],
+    ['refund', 'own', ['reason']],
+    ['refund', 'plain', ['amount_usd']],
+    ['refund', '', ['amount_usd']],
+    ['mail', 'plain', ['subject', 'text', 'cc']],
+    ['other', 'plain', []],
+  ])('of %s, escalated by %s, are %j (SV-5)', (tool, ruleId, expected) => {
+    expect(editableArguments(editable, { tool, ruleId })).toEqual(expected);
+  });
+
+  it.each([
+    [
+      'rules: [{ id: a, decide: block, reason: r, editable: [x] }]',
+      'is only for rules that escalate or approve.',
+    ],
+    [
+      'rules: [{ id: a, match: { tool: pay }, decide: escalate, reason: r, editable: [y] }]',
+      'rules[0].editable[0]: argument y does not exist; available: x.',
+    ],
+    [
+      'rules: []\nhuman: { editable: [{ tool: pay, arguments: [y] }] }',
+      'human.editable[0].arguments[0]: argument y does not exist; available: x.',
+    ],
+    ['rules: []\nhuman: { editable: [{ tool: pay }] }', 'must have the key arguments.'],
+  ])('reject %s (SV-3)', (text, problem) => {
+    const toolSchemas = { pay: { type: 'object', properties: { x: { type: 'number' } } } };
+    expect(() => loadPolicy(`policy: p\n${text}\n`, { file: 'p.yaml', toolSchemas })).toThrow(
+      problem,
+    );
   });
 });
 
@@ -94,15 +209,15 @@ describe('a capped approval', () => {
     expect(capped(1200)).toEqual({
       approved: true,
       args: { amount_usd: 800 },
-      comment: 'approved_with_cap:800',
+      basis: 'approved_with_cap:800',
     });
     expect(capped(12.349)).toMatchObject({ args: { amount_usd: 12.34 } });
   });
 
   it('rejects an invalid amount (SV-5)', () => {
-    expect(capped('800')).toEqual({ approved: false, comment: 'invalid_requested_amount_type' });
-    expect(capped(-3)).toEqual({ approved: false, comment: 'invalid_requested_amount' });
-    expect(capped(0.004)).toEqual({ approved: false, comment: 'invalid_requested_amount' });
+    expect(capped('800')).toEqual({ approved: false, basis: 'invalid_requested_amount_type' });
+    expect(capped(-3)).toEqual({ approved: false, basis: 'invalid_requested_amount' });
+    expect(capped(0.004)).toEqual({ approved: false, basis: 'invalid_requested_amount' });
   });
 
   it('leaves the arguments of a tool without caps unchanged (SV-5)', () => {
@@ -110,7 +225,7 @@ describe('a capped approval', () => {
     expect(cappedApproval(policy, mail)).toEqual({
       approved: true,
       args: { to: 'x' },
-      comment: 'approved_by_human',
+      basis: 'approved_by_human',
     });
   });
 });

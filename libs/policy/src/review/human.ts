@@ -1,4 +1,4 @@
-import type { JsonObject } from '@writ/kernel';
+import { fitsDecimals, type JsonObject } from '@writ/kernel';
 import { centsDown, centsUp, usdFromCents } from '../cel/cents.ts';
 import { matchesGlob } from '../glob.ts';
 import type { HumanCap, Policy } from '../types.ts';
@@ -6,7 +6,8 @@ import type { HumanCap, Policy } from '../types.ts';
 /** Who decides an approval. */
 export interface Approver {
   readonly name: string;
-  readonly role?: string | undefined;
+  /** All roles; the approver may do what any of them may. */
+  readonly roles?: readonly string[] | undefined;
 }
 
 /** A call that a human approves, with the arguments as edited by the approver. */
@@ -24,12 +25,12 @@ export function requiresFourEyes({ fourEyes }: Policy, tool: string): boolean {
   return fourEyes.some((pattern) => matchesGlob(pattern, tool));
 }
 
-/** Whether an approver is permitted to approve, with the comment for the audit record (SV-5). */
+/** Whether an approver is permitted to approve, with the basis for the audit record (SV-5). */
 export type HumanCheck =
   | {
       readonly allowed: true;
       /** `approved_by_human`, or `approved_with_cap:<n>` when a cap applies to the approver. */
-      readonly comment: string;
+      readonly basis: string;
     }
   | {
       readonly allowed: false;
@@ -43,39 +44,65 @@ export type HumanCheck =
     };
 
 /**
- * Returns the caps that apply to an approver for a tool, one per argument: the first in the
- * document that matches name and role (SV-5). Without an approver, returns the caps that apply to
- * all approvers.
+ * Returns the caps that apply to an approver for a tool, one per argument (SV-5). For each role of the
+ * approver it is the first in the document that matches name and role; of several roles, the highest
+ * cap applies. Without an approver, returns the caps that apply to all approvers.
  */
 export function humanCaps(
   policy: Policy,
   { tool, approver }: { readonly tool: string; readonly approver?: Approver | undefined },
 ): readonly HumanCap[] {
-  const caps = new Map<string, HumanCap>();
-  for (const cap of policy.humanCaps) {
-    const fits =
-      matchesGlob(cap.tool, tool) &&
-      matchesGlob(cap.approver, approver?.name ?? '') &&
-      matchesGlob(cap.role, approver?.role ?? '');
-    if (fits && !caps.has(cap.argument)) caps.set(cap.argument, cap);
+  const highest = new Map<string, HumanCap>();
+  for (const role of rolesOf(approver)) {
+    const ofRole = new Map<string, HumanCap>();
+    for (const cap of policy.humanCaps) {
+      const fits =
+        matchesGlob(cap.tool, tool) &&
+        matchesGlob(cap.approver, approver?.name ?? '') &&
+        matchesGlob(cap.role, role);
+      if (fits && !ofRole.has(cap.argument)) ofRole.set(cap.argument, cap);
+    }
+    for (const [argument, cap] of ofRole) {
+      const known = highest.get(argument);
+      if (known === undefined || known.max < cap.max) highest.set(argument, cap);
+    }
   }
-  return [...caps.values()];
+  return [...highest.values()];
+}
+
+/**
+ * Returns the arguments that an approver may change (SV-5): the `editable` list of the rule that
+ * escalated, else those of `human.editable` for the tool, else the arguments with a cap.
+ * @param ruleId the rule that escalated; empty when none did
+ */
+export function editableArguments(
+  { rules, editable, humanCaps: caps }: Policy,
+  { tool, ruleId }: { readonly tool: string; readonly ruleId: string },
+): readonly string[] {
+  const ofRule = rules.find(({ id }) => id === ruleId)?.editable;
+  if (ofRule !== undefined) return ofRule;
+  const ofTool = editable.filter((entry) => matchesGlob(entry.tool, tool));
+  const names =
+    ofTool.length > 0
+      ? ofTool.flatMap((entry) => entry.arguments)
+      : caps.filter((cap) => matchesGlob(cap.tool, tool)).map((cap) => cap.argument);
+  return [...new Set(names)];
 }
 
 /**
  * Checks whether an approver is permitted to approve these arguments (SV-5). Rejects an argument
- * above the cap (`above_human_cap`), one that is not a number (`invalid_requested_amount_type`) or
- * not greater than zero (`invalid_requested_amount`), and an approver without a cap for a capped
- * argument (`no_human_cap`).
+ * above the cap (`above_human_cap`), one that is not a number (`invalid_requested_amount_type`), not
+ * greater than zero or, for a cap in USD, with fractions of a cent (`invalid_requested_amount`), and
+ * an approver without a cap for a capped argument (`no_human_cap`).
  */
 export function checkHumanDecision(policy: Policy, decision: HumanDecision): HumanCheck {
   const { tool, args, approver } = decision;
   const caps = humanCaps(policy, { tool, approver });
-  const unbound = policy.humanCaps.find(
+  const missing = policy.humanCaps.filter(
     (cap) => matchesGlob(cap.tool, tool) && caps.every((own) => own.argument !== cap.argument),
   );
-  if (unbound !== undefined) {
-    const message = `${approver.name} is not permitted to approve ${tool}: no cap on ${unbound.argument} applies to this approver.`;
+  if (missing[0] !== undefined) {
+    const message = `${approver.name} is not permitted to approve ${tool}: ${missingCap(missing, missing[0].argument, approver)}`;
     return { allowed: false, reason: 'no_human_cap', message };
   }
   for (const cap of caps) {
@@ -86,14 +113,18 @@ export function checkHumanDecision(policy: Policy, decision: HumanDecision): Hum
       const message = `${cap.argument} ${value} exceeds ${approver.name}'s cap of ${cap.max}${unitOf(cap)} for ${tool}.`;
       return { allowed: false, reason: 'above_human_cap', message };
     }
+    if (cap.unit === 'usd' && !fitsDecimals(Number(value), 2)) {
+      const message = `${cap.argument} must be in whole cents: at most 2 decimal places.`;
+      return { allowed: false, reason: 'invalid_requested_amount', message };
+    }
   }
-  return { allowed: true, comment: comment(caps, args) };
+  return { allowed: true, basis: basisOf(caps, args) };
 }
 
 /** An approval limited to the caps of its approver. */
 export type CappedApproval =
-  | { readonly approved: true; readonly args: JsonObject; readonly comment: string }
-  | { readonly approved: false; readonly comment: string };
+  | { readonly approved: true; readonly args: JsonObject; readonly basis: string }
+  | { readonly approved: false; readonly basis: string };
 
 /**
  * Returns the largest approval that the caps of the approver permit: capped arguments are lowered
@@ -108,8 +139,28 @@ export function cappedApproval(policy: Policy, decision: HumanDecision): CappedA
     if (typeof value === 'number') args[cap.argument] = lowered(value, cap);
   }
   const check = checkHumanDecision(policy, { tool, args, approver });
-  if (!check.allowed) return { approved: false, comment: check.reason };
-  return { approved: true, args, comment: check.comment };
+  if (!check.allowed) return { approved: false, basis: check.reason };
+  return { approved: true, args, basis: check.basis };
+}
+
+function rolesOf(approver: Approver | undefined): readonly string[] {
+  const roles = approver?.roles ?? [];
+  return roles.length === 0 ? [''] : roles;
+}
+
+/** Says which roles or approvers the caps on an argument are for, and which the approver has. */
+function missingCap(caps: readonly HumanCap[], argument: string, approver: Approver): string {
+  const ofArgument = caps.filter((cap) => cap.argument === argument);
+  const wanted = ofArgument.map(({ role, approver: name }) =>
+    [role === '*' ? '' : `the role ${role}`, name === '*' ? '' : `the name ${name}`]
+      .filter((part) => part !== '')
+      .join(' and '),
+  );
+  const has =
+    approver.roles === undefined || approver.roles.length === 0
+      ? 'this approver has no role'
+      : `this approver has ${approver.roles.join(', ')}`;
+  return `a cap on ${argument} requires ${[...new Set(wanted)].join(' or ')}; ${has}.`;
 }
 
 function amountProblem(value: JsonObject[string], cap: HumanCap): HumanCheck | undefined {
@@ -131,7 +182,7 @@ function lowered(value: number, cap: HumanCap): number {
   return cap.unit === 'usd' ? usdFromCents(centsDown(least)) : least;
 }
 
-function comment([cap]: readonly HumanCap[], args: JsonObject): string {
+function basisOf([cap]: readonly HumanCap[], args: JsonObject): string {
   return cap === undefined ? 'approved_by_human' : `approved_with_cap:${args[cap.argument]}`;
 }
 

@@ -32,7 +32,7 @@ describe('a policy table', () => {
     depth: 1
     expect: { decision: block, reason: low }
 human:
-  - { name: as much as the cap, tool: pay, args: { n: 5 }, comment: "approved_with_cap:5" }
+  - { name: as much as the cap, tool: pay, args: { n: 5 }, basis: "approved_with_cap:5" }
   - { name: more, tool: pay, args: { n: 6 }, refused: above_human_cap }
 `);
     expect(results.map(({ name, line, passed }) => [name, line, passed])).toEqual([
@@ -60,7 +60,7 @@ human: { four_eyes: [pay] }
   - { name: wrong, action: { tool: pay, args: { n: 5 } }, receipt: { status: refused }, after: { sum: 6 } }
 human:
   - { name: own, tool: pay, args: {}, started_run: true, refused: four_eyes }
-  - { name: other, tool: pay, args: {}, comment: approved_by_human }
+  - { name: other, tool: pay, args: {}, basis: approved_by_human }
 `;
     const results = runPolicyTable(counting, parsePolicyTable(table, { file: 't.yaml' }));
     expect(results.flatMap(({ differences }) => differences)).toEqual([
@@ -76,7 +76,7 @@ human:
     expect: { decision: approve, reason: ok, rule: pay, risk: 1, args: { n: 9 } }
     finally: { decision: approve }
 human:
-  - { name: more, tool: pay, args: { n: 6 }, comment: "approved_with_cap:6" }
+  - { name: more, tool: pay, args: { n: 6 }, basis: "approved_with_cap:6" }
 `);
     expect(results.flatMap(({ differences }) => differences)).toEqual([
       'facts.open is not a fact of this type.',
@@ -116,7 +116,7 @@ human:
     ],
     [
       'rows: []\nhuman: [{ name: a, tool: x, args: {} }]',
-      't.yaml:2:9: human[0] must have either comment or refused.',
+      't.yaml:2:9: human[0] must have either basis or refused.',
     ],
     [
       'rows: [{ name: a, facts: &f {}, action: { tool: x, args: *f }, expect: { decision: block } }]',

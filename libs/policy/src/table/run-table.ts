@@ -122,14 +122,14 @@ function compare(
 function runHumanRow(policy: Policy, row: HumanRow): readonly string[] {
   const got = judgeHuman(policy, row);
   const wanted =
-    row.refused === undefined ? `allowed as ${row.comment}` : `refused as ${row.refused}`;
+    row.refused === undefined ? `allowed as ${row.basis}` : `refused as ${row.refused}`;
   return got === wanted ? [] : [`is ${got}, expected ${wanted}.`];
 }
 
-function judgeHuman(policy: Policy, { tool, args, approver: name, role, startedRun }: HumanRow) {
+function judgeHuman(policy: Policy, { tool, args, approver: name, roles, startedRun }: HumanRow) {
   if (startedRun && requiresFourEyes(policy, tool)) return 'refused as four_eyes';
-  const check = checkHumanDecision(policy, { tool, args, approver: { name, role } });
-  return check.allowed ? `allowed as ${check.comment}` : `refused as ${check.reason}`;
+  const check = checkHumanDecision(policy, { tool, args, approver: { name, roles } });
+  return check.allowed ? `allowed as ${check.basis}` : `refused as ${check.reason}`;
 }
 
 function result(row: TableRow | HumanRow, differences: readonly string[]): TableResult {

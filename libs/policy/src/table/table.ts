@@ -1,4 +1,5 @@
 import type { JsonObject, PriorityName } from '@writ/kernel';
+import { isSeq } from 'yaml';
 import { PRIORITY_NAMES } from '../document/read-match.ts';
 import type { Spot } from '../document/yaml-source.ts';
 import { YamlSource } from '../document/yaml-source.ts';
@@ -48,11 +49,11 @@ export interface HumanRow {
   readonly tool: string;
   readonly args: JsonObject;
   readonly approver: string;
-  readonly role: string | undefined;
+  readonly roles: readonly string[];
   /** Whether the approver started the run. */
   readonly startedRun: boolean;
-  /** The expected comment when the approval is allowed. */
-  readonly comment: string | undefined;
+  /** The expected basis when the approval is allowed. */
+  readonly basis: string | undefined;
   /** The expected reason when the approval is rejected. */
   readonly refused: string | undefined;
 }
@@ -81,16 +82,7 @@ const ROW_KEYS = [
   'receipt',
   'after',
 ];
-const HUMAN_KEYS = [
-  'name',
-  'tool',
-  'args',
-  'approver',
-  'role',
-  'started_run',
-  'comment',
-  'refused',
-];
+const HUMAN_KEYS = ['name', 'tool', 'args', 'approver', 'role', 'started_run', 'basis', 'refused'];
 const RECEIPT_STATUSES = ['succeeded', 'failed', 'refused', 'unknown'] as const;
 const EXPECT_KEYS = ['decision', 'reason', 'rule', 'risk', 'args'];
 const ACTION_KEYS = ['kind', 'tool', 'args', 'answer', 'agent', 'task'];
@@ -154,8 +146,8 @@ function readReceipt(source: YamlSource, spot: Spot | undefined): TableRow['rece
 function readHumanRow(source: YamlSource, spot: Spot): HumanRow | undefined {
   const members = source.map(spot, { keys: HUMAN_KEYS, required: ['name', 'tool', 'args'] });
   if (members === undefined) return undefined;
-  if (members.has('comment') === members.has('refused')) {
-    source.report(spot, `${spot.path} must have either comment or refused.`);
+  if (members.has('basis') === members.has('refused')) {
+    source.report(spot, `${spot.path} must have either basis or refused.`);
   }
   const { text, json } = readers(source, members);
   return {
@@ -164,11 +156,18 @@ function readHumanRow(source: YamlSource, spot: Spot): HumanRow | undefined {
     tool: text('tool') ?? '',
     args: json('args') ?? {},
     approver: text('approver') ?? 'approver',
-    role: text('role'),
+    roles: readRoles(source, members.get('role')),
     startedRun: readFlag(source, members.get('started_run')),
-    comment: text('comment'),
+    basis: text('basis'),
     refused: text('refused'),
   };
+}
+
+/** Reads `role`: one name or a list of names. */
+function readRoles(source: YamlSource, spot: Spot | undefined): readonly string[] {
+  if (spot === undefined) return [];
+  const spots = isSeq(spot.node) ? (source.list(spot) ?? []) : [spot];
+  return spots.flatMap((entry) => source.text(entry) ?? []);
 }
 
 /** Reads an action; its kind is optional when the other keys determine it. */

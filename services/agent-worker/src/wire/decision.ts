@@ -32,7 +32,9 @@ export function decisionFrom(message: DecisionMessage | undefined): Decision {
     ...(message.writ !== '' && { writ: message.writ }),
     ...(writExpireTime && { writExpiresAt: timestampMs(writExpireTime) }),
     approvalId: message.approvalId,
-    ...(human && { humanApproval: { approved: human.approved, comment: human.comment } }),
+    ...(human && {
+      humanApproval: { approved: human.approved, comment: human.comment, basis: human.basis },
+    }),
     settled: message.settled,
     stopReason: message.stopReason,
     runEnded: message.runEnded,

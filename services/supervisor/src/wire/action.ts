@@ -59,11 +59,12 @@ export function executedFromMessage(from: ExecutedFrom | null | undefined): Exec
 export function humanApprovalMessage(
   human: HumanAnswer,
 ): MessageInitShape<typeof HumanApprovalSchema> {
-  const { approvalId, approved, comment, decidedBy, decidedAt } = human;
+  const { approvalId, approved, comment, basis, decidedBy, decidedAt } = human;
   return {
     approvalId,
     approved,
     comment,
+    basis,
     decidedBy,
     decideTime: timestampFromDate(new Date(decidedAt)),
   };

@@ -5,8 +5,9 @@ import {
   ApprovalKind as KindMessage,
   ApprovalState as StateMessage,
 } from '@writ/contracts/writ/approval/v1/approval_pb';
-import { type Approver, humanCaps, type Policy } from '@writ/policy';
+import type { Approver, HumanCap } from '@writ/policy';
 import type { Person } from '@writ/rpc';
+import type { EditableArgument, ReaderRights } from '../domain/approval/reader-rights.ts';
 import { actionFrom } from '../domain/result/recorded-action.ts';
 import { type ApprovalRow, humanAnswerOf } from '../store/approval/approvals.ts';
 import { actionMessage, humanApprovalMessage } from './action.ts';
@@ -32,21 +33,28 @@ export function approvalStatesFrom(states: readonly StateMessage[]): ApprovalRow
     .map(([state]) => state as ApprovalRow['state']);
 }
 
-/** The approver of the policy: name, and role admin or approver. */
+/** The approver of the policy: name, and all roles. */
 export function approverOf({ subject, roles }: Person): Approver {
-  return { name: subject, role: roles.includes('admin') ? 'admin' : 'approver' };
+  return { name: subject, roles };
 }
 
-/** Converts an approval, with the caps of the reader (SV-5). */
+/** What an approval shows besides its row. */
+export interface ApprovalParts {
+  /** Of the reader. */
+  readonly caps: readonly HumanCap[];
+  readonly editable: readonly EditableArgument[];
+  /** Undefined when the approval is not pending. */
+  readonly rights: ReaderRights | undefined;
+}
+
+/** Converts an approval, with the caps and rights of the reader (SV-5). */
 export function approvalMessage(
   row: ApprovalRow,
-  policy: Policy,
-  reader: Approver,
+  { caps, editable, rights }: ApprovalParts,
 ): MessageInitShape<typeof ApprovalSchema> {
   const action = actionFrom(row.action);
   const executed = actionFrom(row.executed_action);
   const human = humanAnswerOf(row);
-  const caps = row.tool === '' ? [] : humanCaps(policy, { tool: row.tool, approver: reader });
   return {
     approvalId: row.approval_id,
     kind: KINDS[row.kind],
@@ -66,5 +74,11 @@ export function approvalMessage(
     ...(human && { humanApproval: humanApprovalMessage(human) }),
     ...(executed && { executedAction: actionMessage(executed) }),
     runCreatedBy: row.run_created_by,
+    editableArguments: editable.map(({ argument, max, decimals }) => ({
+      argument,
+      maxJson: max === undefined ? '' : JSON.stringify(max),
+      ...(decimals !== undefined && { decimals }),
+    })),
+    ...(rights && { readerRights: rights }),
   };
 }

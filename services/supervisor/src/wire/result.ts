@@ -67,6 +67,8 @@ function traceRowMessage(row: TraceRow): MessageInitShape<typeof TraceRowSchema>
     ...(row.humanApproved !== undefined && { humanApproved: row.humanApproved }),
     agent: row.agent,
     callId: row.callId,
+    // A result that was stored before the field existed has none.
+    riskScore: row.riskScore ?? 0,
   };
 }
 

@@ -37,7 +37,11 @@ export function historyEntry(
     executed_from: decision.executedFrom ?? null,
     observation: capped(observation),
     ...(humanApproval && {
-      human_approval: { approved: humanApproval.approved, comment: humanApproval.comment },
+      human_approval: {
+        approved: humanApproval.approved,
+        ...(humanApproval.basis !== '' && { basis: humanApproval.basis }),
+        ...(humanApproval.comment !== '' && { comment: humanApproval.comment }),
+      },
     }),
   };
 }

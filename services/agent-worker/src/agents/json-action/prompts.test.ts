@@ -31,7 +31,7 @@ const decision: Decision = {
   executedAction: refund(800),
   executedFrom: 'human_revised',
   approvalId: 'apr-1',
-  humanApproval: { approved: true, comment: 'approved_with_cap:800' },
+  humanApproval: { approved: true, comment: '', basis: 'approved_with_cap:800' },
   settled: true,
   stopReason: '',
   runEnded: false,
@@ -122,7 +122,7 @@ describe('the deciding prompt of a json-action agent', () => {
         executed_action: { args: { amount_usd: 800 } },
         executed_from: 'human_revised',
         observation: { status: 'ok', refund: { amount_usd: 800 } },
-        human_approval: { approved: true, comment: 'approved_with_cap:800' },
+        human_approval: { approved: true, basis: 'approved_with_cap:800' },
       },
     });
     expect(prompt.recent_step_summaries).toEqual(

@@ -138,9 +138,12 @@ function isFillable(property: JsonValue): boolean {
 
 function typeOf(property: JsonValue): string {
   if (!isJsonObject(property)) return 'any';
-  const { type, enum: values } = property;
+  const { type, enum: values, decimals } = property;
   if (Array.isArray(values))
     return `one of ${values.map((value) => JSON.stringify(value)).join(', ')}`;
+  if (type === 'number' && typeof decimals === 'number') {
+    return `number with at most ${decimals} decimals`;
+  }
   if (typeof type === 'string') return type;
   return Array.isArray(type) ? type.join(' or ') : 'any';
 }

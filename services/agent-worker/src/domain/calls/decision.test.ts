@@ -31,7 +31,7 @@ describe('a decision', () => {
     expect(phaseOfRefusal({ ...decision, verdict: 'invalid' })).toBe('worker');
     expect(phaseOfRefusal({ ...decision, stopReason: 'max_steps' })).toBe('worker');
     expect(phaseOfRefusal({ ...decision, stopReason: 'approval_expired' })).toBe('human_approval');
-    const humanApproval = { approved: false, comment: '' };
+    const humanApproval = { approved: false, comment: '', basis: '' };
     expect(phaseOfRefusal({ ...decision, humanApproval })).toBe('human_approval');
   });
 

@@ -33,7 +33,13 @@ export interface Decision {
   /** Expiry of the writ, in milliseconds since 1970. */
   readonly writExpiresAt?: number;
   readonly approvalId: string;
-  readonly humanApproval?: { readonly approved: boolean; readonly comment: string };
+  readonly humanApproval?: {
+    readonly approved: boolean;
+    /** What the approver wrote. */
+    readonly comment: string;
+    /** What the approval rests on, as the supervisor recorded it. */
+    readonly basis: string;
+  };
   /** Whether the decision is final; false while an approval is pending. */
   readonly settled: boolean;
   /** The stop reason with which this decision ends the agent; empty when the agent may continue. */

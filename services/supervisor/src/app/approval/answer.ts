@@ -5,7 +5,8 @@ import type { ApprovalRow } from '../../store/approval/approvals.ts';
 /** The answer of an approver. */
 export type Answer =
   | { readonly kind: 'approve' }
-  | { readonly kind: 'edit'; readonly argumentsJson: string }
+  /** All arguments, or only those that change. */
+  | { readonly kind: 'edit'; readonly json: string; readonly isPartial: boolean }
   | { readonly kind: 'reject' }
   | { readonly kind: 'resolve'; readonly done: boolean; readonly resultJson: string };
 

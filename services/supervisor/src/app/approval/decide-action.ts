@@ -1,13 +1,13 @@
 import {
   InvalidRequestError,
   isJsonObject,
-  type JsonObject,
   type PreconditionError,
   parseJsonStrict,
 } from '@writ/kernel';
 import { type SupervisorContext, type Tx, transact } from '../../context.ts';
 import { assertFourEyes } from '../../domain/approval/four-eyes.ts';
-import { EDITS_FIELD, judgeYes, type YesOutcome } from '../../domain/approval/judge-answer.ts';
+import { type Edits, judgeYes, type YesOutcome } from '../../domain/approval/judge-answer.ts';
+import { EDITS_FIELD } from '../../domain/approval/locked-arguments.ts';
 import { activeMsAt } from '../../domain/clock/active-clock.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
 import type { ReviewedTool } from '../../domain/review/reviewed-tool.ts';
@@ -31,7 +31,7 @@ import { type PendingApproval, settleNo, settleYes } from './settle-action.ts';
  * Approves or rejects an action (SV-5).
  * @throws PreconditionError APPROVAL_DECIDED, RUN_ENDED, HALTED and what judgeYes throws
  * @throws InvalidRequestError REQUEST_ID_REUSED, INVALID_ARGUMENTS
- * @throws PermissionDeniedError FOUR_EYES_REQUIRED
+ * @throws PermissionDeniedError FOUR_EYES_REQUIRED, APPROVAL_ARGUMENT_LOCKED, APPROVAL_CAP_MISSING
  * @throws UnavailableError TOOL_LIST_UNAVAILABLE: an approval needs the definition of the tool (SYS-4)
  */
 export async function decideAction(
@@ -60,7 +60,7 @@ interface Outcome {
 async function decide(
   tx: Tx,
   request: AnswerRequest,
-  edits: JsonObject | undefined,
+  edits: Edits | undefined,
   tool: ReviewedTool | undefined,
 ): Promise<Outcome> {
   const { trx, at, context } = tx;
@@ -89,7 +89,7 @@ async function decide(
     const activeMs = activeMsAt(clockOf(subject.agent), at);
     const outcome = judgeYes(
       context.policy,
-      { action, edits, approver: approverOf(request.person) },
+      { action, edits, approver: approverOf(request.person), ruleId: row.rule_id },
       tool,
       situationOf(subject, facts, activeMs),
     );
@@ -106,10 +106,11 @@ async function decide(
   return { answered: { row: settled } };
 }
 
-function editsOf({ answer }: AnswerRequest): JsonObject | undefined {
+function editsOf({ answer }: AnswerRequest): Edits | undefined {
   if (answer.kind !== 'edit') return undefined;
-  const value = parseJsonStrict(answer.argumentsJson, { field: EDITS_FIELD });
-  if (isJsonObject(value)) return value;
+  const { json, isPartial } = answer;
+  const values = parseJsonStrict(json, { field: EDITS_FIELD });
+  if (isJsonObject(values)) return { values, isPartial };
   throw new InvalidRequestError('INVALID_ARGUMENTS', `${EDITS_FIELD} must be a JSON object.`, {
     field: EDITS_FIELD,
   });

@@ -62,6 +62,7 @@ export async function openApproval(
     decided_by: null,
     decided_at: null,
     comment: null,
+    basis: null,
     approved: null,
     executed_action: null,
     request_id: null,

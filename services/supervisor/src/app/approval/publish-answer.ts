@@ -35,6 +35,7 @@ export async function publishAnswer(
         asked: kind,
         state,
         approver: approval.decided_by ?? undefined,
+        basis: approval.basis ?? undefined,
         comment_sha256: approval.comment ? sha256Hex(approval.comment) : undefined,
         rule: approval.rule_id,
         policy_version: policy.version,

@@ -57,7 +57,8 @@ export async function settleYes(
       state: 'approved',
       approved: true,
       executed_action: columns.executed_action,
-      ...answerColumns(request, request.comment || yes.comment),
+      basis: yes.basis,
+      ...answerColumns(request),
     },
   });
   if (columns.args_sha256 !== null) await countApprovedCall(trx, key);
@@ -83,7 +84,7 @@ export async function settleNo(
     approval:
       request === undefined
         ? { state: 'expired', approved: false }
-        : { state: 'rejected', approved: false, ...answerColumns(request, request.comment) },
+        : { state: 'rejected', approved: false, ...answerColumns(request) },
   });
 }
 
@@ -102,7 +103,7 @@ async function settle(
   return row;
 }
 
-function answerColumns({ person, requestId, digest }: AnswerRequest, comment: string) {
+function answerColumns({ person, requestId, digest, comment }: AnswerRequest) {
   return {
     decided_by: person.subject,
     comment,

@@ -63,6 +63,7 @@ function decisionRecord(
     step: row.step,
     verdict: row.verdict,
     reason: row.reason,
+    risk: row.risk,
     rawText: row.raw_text ?? undefined,
     action: actionFrom(row.action),
     revisedAction: actionFrom(row.revised_action),

@@ -16,14 +16,24 @@ import {
 import type { RecordedAction } from '../result/recorded-action.ts';
 import { contractOf, type Situation } from '../review/judge.ts';
 import type { ReviewedTool } from '../review/reviewed-tool.ts';
+import { assertEditable, EDITS_FIELD } from './locked-arguments.ts';
+
+/** The arguments of an edit. */
+export interface Edits {
+  readonly values: JsonObject;
+  /** Whether `values` has only the changed arguments. */
+  readonly isPartial: boolean;
+}
 
 /** An approving answer. */
 export interface Yes {
   /** The action of the approval. */
   readonly action: RecordedAction;
-  /** The edited arguments; undefined when they are unchanged. */
-  readonly edits: JsonObject | undefined;
+  /** Undefined when the arguments are unchanged. */
+  readonly edits: Edits | undefined;
   readonly approver: Approver;
+  /** The rule that escalated; empty when none did. */
+  readonly ruleId: string;
 }
 
 /** The result of an approving answer: the action to execute, or the arguments after revision by policy. */
@@ -34,19 +44,16 @@ export type YesOutcome =
       /** Whether the arguments differ from those of the approval. */
       readonly edited: boolean;
       /** `approved_by_human` or `approved_with_cap:<n>`. */
-      readonly comment: string;
+      readonly basis: string;
     }
   | { readonly kind: 'proposal'; readonly args: JsonObject };
-
-/** The request field that contains edits. */
-export const EDITS_FIELD = 'approve_with_edits.arguments_json';
 
 /**
  * Applies the current policy and caps to an action that a person approves (SV-5): `escalate` rules are skipped, all
  * others apply. If a revise rule would change the arguments, the result contains the revised arguments.
  * @throws InvalidRequestError INVALID_ARGUMENTS naming the argument, EDITS_REQUIRE_TOOL_CALL
  * @throws PreconditionError APPROVAL_REJECTED_BY_POLICY, APPROVAL_ABOVE_CAP, TOOL_REMOVED
- * @throws PermissionDeniedError APPROVAL_CAP_MISSING
+ * @throws PermissionDeniedError APPROVAL_CAP_MISSING, APPROVAL_ARGUMENT_LOCKED
  */
 export function judgeYes(
   policy: Policy,
@@ -55,33 +62,44 @@ export function judgeYes(
   situation: Situation,
 ): YesOutcome {
   const action = editedAction(yes);
-  if (action.kind === 'tool') checkShape(action.name, action.args, tool, 'proposed');
-  const outcome = reviewToFixpoint(policy, {
-    ...situation,
-    action,
-    toolRisk: tool?.risk,
-    contractOf: contractOf(tool),
-    skipEscalation: true,
-  });
+  const reviewed = (proposed: RecordedAction) =>
+    reviewToFixpoint(policy, {
+      ...situation,
+      action: proposed,
+      toolRisk: tool?.risk,
+      contractOf: contractOf(tool),
+      skipEscalation: true,
+    });
+  if (action.kind === 'tool') {
+    const edited = checkShape(action.name, action.args, tool, 'proposed');
+    const before = yes.action.kind === 'tool' ? yes.action.args : {};
+    assertEditable(policy, { tool: action.name, ruleId: yes.ruleId, before, edited }, (args) => {
+      return reviewed({ ...action, args }).action.args;
+    });
+  }
+  const outcome = reviewed(action);
   if (outcome.verdict !== 'approve') throw refused(outcome.decision.reason);
   if (action.kind !== 'tool') {
-    return { kind: 'go', action, edited: false, comment: 'approved_by_human' };
+    return { kind: 'go', action, edited: false, basis: 'approved_by_human' };
   }
   const revised = outcome.action.args ?? action.args;
   if (!sameArguments(revised, action.args)) return { kind: 'proposal', args: revised };
   const args = checkShape(action.name, action.args, tool, 'executed');
-  const comment = checkCaps(policy, action.name, args, yes.approver);
+  const basis = checkCaps(policy, action.name, args, yes.approver);
   const edited = yes.action.kind === 'tool' && !sameArguments(args, yes.action.args);
-  return { kind: 'go', action: { ...action, args }, edited, comment };
+  return { kind: 'go', action: { ...action, args }, edited, basis };
 }
 
 function editedAction({ action, edits }: Yes): RecordedAction {
   if (edits === undefined) return action;
-  if (action.kind === 'tool') return { ...action, args: edits };
+  if (action.kind === 'tool') {
+    const { values, isPartial } = edits;
+    return { ...action, args: isPartial ? { ...action.args, ...values } : values };
+  }
   throw new InvalidRequestError(
     'EDITS_REQUIRE_TOOL_CALL',
     'approve_with_edits requires a tool call; approve or reject this action.',
-    { field: 'approve_with_edits' },
+    { field: EDITS_FIELD },
   );
 }
 
@@ -110,7 +128,7 @@ function checkShape(
 
 function checkCaps(policy: Policy, tool: string, args: JsonObject, approver: Approver): string {
   const check = checkHumanDecision(policy, { tool, args, approver });
-  if (check.allowed) return check.comment;
+  if (check.allowed) return check.basis;
   const { reason, message } = check;
   switch (reason) {
     case 'above_human_cap': {

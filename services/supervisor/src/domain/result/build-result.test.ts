@@ -13,7 +13,8 @@ const AGENT = { name: 'refund-worker', instance: 'refund-worker-1' };
 const PERSON = {
   approvalId: 'apr-1',
   approved: true,
-  comment: 'approved_with_cap:800',
+  comment: '',
+  basis: 'approved_with_cap:800',
   decidedBy: 'anna',
   decidedAt: '2026-02-26T10:00:00.000Z',
 };
@@ -34,6 +35,7 @@ function approved(step: number, action: RecordedAction, reason: string): Decisio
     step,
     verdict: 'approve',
     reason,
+    risk: 0.4,
     rawText: undefined,
     action,
     revisedAction: undefined,
@@ -101,7 +103,7 @@ describe('buildResult', () => {
     tab: { usage: NO_USAGE, runUsage, failures: [] },
   });
 
-  it('reports a refund of 1000 USD in four rows (SV-7)', () => {
+  it('reports a refund of 1000 USD in four rows with their risk scores (SV-7)', () => {
     const result = buildResult(answered);
     expect(result).toMatchObject({
       status: 'ok',
@@ -121,6 +123,7 @@ describe('buildResult', () => {
       ok: true,
       agent: AGENT,
       callId: `op-${step}`,
+      riskScore: 0.4,
     });
     expect(result.trace).toEqual([
       row(1, 'get_refund_context', 'feaa769a39ae'),

@@ -66,6 +66,7 @@ function traceRow(
       ok: failure === undefined,
       ...(failure !== undefined && { stopReason: failure }),
       ...(human !== undefined && { humanApproved: human.approved }),
+      riskScore: decision.risk,
       agent,
       callId,
     },

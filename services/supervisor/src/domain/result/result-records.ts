@@ -26,6 +26,8 @@ export interface DecisionRecord {
   readonly step: number;
   readonly verdict: Verdict;
   readonly reason: string;
+  /** 0 to 1. */
+  readonly risk: number;
   readonly rawText: string | undefined;
   /** Undefined for an invalid proposal. */
   readonly action: RecordedAction | undefined;

@@ -12,7 +12,10 @@ export type ExecutedFrom = 'original' | 'supervisor_revised' | 'human_revised';
 export interface HumanAnswer {
   readonly approvalId: string;
   readonly approved: boolean;
+  /** What the approver wrote; empty when they wrote nothing. */
   readonly comment: string;
+  /** `approved_by_human` or `approved_with_cap:<n>`; empty unless an action was approved. */
+  readonly basis: string;
   readonly decidedBy: string;
   /** ISO 8601. */
   readonly decidedAt: string;
@@ -31,6 +34,8 @@ export interface TraceRow {
   readonly stopReason?: string;
   /** Absent without an approval or an answer. */
   readonly humanApproved?: boolean;
+  /** Of the deciding rule or of the tool, whichever is higher; 0 to 1. */
+  readonly riskScore: number;
   readonly agent: AgentRef;
   readonly callId: string;
 }

@@ -1,5 +1,6 @@
 import type {
   ApprovalService,
+  ApproveWithEdits,
   DecideApprovalRequest,
 } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { ResolvedOutcome } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
@@ -7,10 +8,10 @@ import { canonicalDigest, canonicalJson, InvalidRequestError } from '@writ/kerne
 import { type Handler, requirePerson } from '@writ/rpc';
 import type { Answer, AnswerRequest } from '../../app/approval/answer.ts';
 import { decideAction } from '../../app/approval/decide-action.ts';
+import { presentApproval } from '../../app/approval/present-approval.ts';
 import { resolveCall } from '../../app/approval/resolve-call.ts';
 import type { SupervisorContext } from '../../context.ts';
 import { loadApproval } from '../../store/approval/approvals.ts';
-import { approvalMessage, approverOf } from '../../wire/approval.ts';
 
 /**
  * DecideApproval: answers an approval with the identity of the caller's credentials. Exactly one answer counts; the
@@ -37,7 +38,7 @@ export function decideApproval(
       ? resolveCall(context, given, approval)
       : decideAction(context, given, approval));
     return {
-      approval: approvalMessage(row, context.policy, approverOf(person)),
+      approval: await presentApproval(context, row, person),
       proposedArgumentsJson: proposal === undefined ? '' : canonicalJson(proposal),
     };
   };
@@ -48,7 +49,7 @@ function answerFrom({ answer }: DecideApprovalRequest): Answer {
     case 'approve':
       return { kind: 'approve' };
     case 'approveWithEdits':
-      return { kind: 'edit', argumentsJson: answer.value.argumentsJson };
+      return editFrom(answer.value);
     case 'reject':
       return { kind: 'reject' };
     case 'resolve': {
@@ -58,6 +59,17 @@ function answerFrom({ answer }: DecideApprovalRequest): Answer {
     case undefined:
       throw new InvalidRequestError('FIELD_REQUIRED', 'answer is required.', { field: 'answer' });
   }
+}
+
+function editFrom({ argumentsJson, changesJson }: ApproveWithEdits): Answer {
+  if ((argumentsJson === '') !== (changesJson === '')) {
+    return { kind: 'edit', json: argumentsJson || changesJson, isPartial: changesJson !== '' };
+  }
+  throw new InvalidRequestError(
+    'INVALID_ARGUMENTS',
+    'approve_with_edits requires either arguments_json or changes_json.',
+    { field: 'approve_with_edits' },
+  );
 }
 
 function assertFits(kind: 'action' | 'resolve', answer: Answer): void {

@@ -1,8 +1,8 @@
 import type { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { type Handler, requirePerson } from '@writ/rpc';
+import { presentApproval } from '../../app/approval/present-approval.ts';
 import type { SupervisorContext } from '../../context.ts';
 import { loadApproval } from '../../store/approval/approvals.ts';
-import { approvalMessage, approverOf } from '../../wire/approval.ts';
 
 /** GetApproval: one approval, with the caps of the reader (SV-5). */
 export function getApproval(
@@ -11,6 +11,6 @@ export function getApproval(
   return async ({ approvalId }, call) => {
     const person = requirePerson(call);
     const row = await loadApproval(context.store.db, person.tenant, approvalId);
-    return { approval: approvalMessage(row, context.policy, approverOf(person)) };
+    return { approval: await presentApproval(context, row, person) };
   };
 }

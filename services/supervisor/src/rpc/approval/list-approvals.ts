@@ -1,9 +1,10 @@
 import type { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { type Handler, requirePerson } from '@writ/rpc';
+import { presentApproval } from '../../app/approval/present-approval.ts';
 import type { SupervisorContext } from '../../context.ts';
 import { pageTime, pageToken, readPageToken } from '../../domain/run/page-token.ts';
 import { listApprovals as readApprovals } from '../../store/approval/approvals.ts';
-import { approvalMessage, approvalStatesFrom, approverOf } from '../../wire/approval.ts';
+import { approvalStatesFrom } from '../../wire/approval.ts';
 
 const DEFAULT_PAGE = 50;
 
@@ -22,9 +23,8 @@ export function listApprovals(
     const rows = await readApprovals(context.store.db, { ...filters, after, limit: limit + 1 });
     const page = rows.slice(0, limit);
     const last = page.at(-1);
-    const reader = approverOf(person);
     return {
-      approvals: page.map((row) => approvalMessage(row, context.policy, reader)),
+      approvals: await Promise.all(page.map((row) => presentApproval(context, row, person))),
       nextPageToken:
         rows.length > limit && last !== undefined
           ? pageToken([last.created_at.toISOString(), last.approval_id], filters)

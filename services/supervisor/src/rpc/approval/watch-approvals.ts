@@ -1,8 +1,8 @@
 import type { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { type Handler, requirePerson } from '@writ/rpc';
+import { presentApproval } from '../../app/approval/present-approval.ts';
 import { watchApprovals as watch } from '../../app/approval/watch-approvals.ts';
 import type { SupervisorContext } from '../../context.ts';
-import { approvalMessage, approverOf } from '../../wire/approval.ts';
 
 /** WatchApprovals: streams the pending approvals of a tenant, then each approval that opens or closes. */
 export function watchApprovals(
@@ -11,7 +11,7 @@ export function watchApprovals(
   return async function* ({ runId }, call) {
     const person = requirePerson(call);
     for await (const row of watch(context, { tenant: person.tenant, runId }, call.signal)) {
-      yield { approval: approvalMessage(row, context.policy, approverOf(person)) };
+      yield { approval: await presentApproval(context, row, person) };
     }
   };
 }

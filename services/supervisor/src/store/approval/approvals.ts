@@ -155,12 +155,13 @@ export async function approvalsOf(
 
 /** The answer of the approver; undefined while pending, and for an expired or withdrawn approval. */
 export function humanAnswerOf(row: ApprovalRow): HumanAnswer | undefined {
-  const { approval_id: approvalId, approved, comment, decided_by, decided_at } = row;
+  const { approval_id: approvalId, approved, comment, basis, decided_by, decided_at } = row;
   if (approved === null || decided_by === null || decided_at === null) return undefined;
   return {
     approvalId,
     approved,
     comment: comment ?? '',
+    basis: basis ?? '',
     decidedBy: decided_by,
     decidedAt: decided_at.toISOString(),
   };

@@ -123,7 +123,10 @@ export const approvals = table('approvals', {
     expires_at: column.timestamp().nullable(),
     decided_by: column.text().nullable(),
     decided_at: column.timestamp().nullable(),
+    /** What the approver wrote; empty when they wrote nothing. */
     comment: column.text().nullable(),
+    /** `approved_by_human` or `approved_with_cap:<n>`; null unless an action was approved. */
+    basis: column.text().nullable(),
     approved: column.boolean().nullable(),
     executed_action: column.text().nullable(),
     /** The deciding request, for idempotency. */

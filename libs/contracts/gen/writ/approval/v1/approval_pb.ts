@@ -18,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file writ/approval/v1/approval.proto.
  */
 export const file_writ_approval_v1_approval: GenFile = /*@__PURE__*/
-  fileDesc("Ch93cml0L2FwcHJvdmFsL3YxL2FwcHJvdmFsLnByb3RvEhB3cml0LmFwcHJvdmFsLnYxIjEKC0FyZ3VtZW50Q2FwEhAKCGFyZ3VtZW50GAEgASgJEhAKCG1heF9qc29uGAIgASgJItgECghBcHByb3ZhbBITCgthcHByb3ZhbF9pZBgBIAEoCRIsCgRraW5kGAIgASgOMh4ud3JpdC5hcHByb3ZhbC52MS5BcHByb3ZhbEtpbmQSLgoFc3RhdGUYAyABKA4yHy53cml0LmFwcHJvdmFsLnYxLkFwcHJvdmFsU3RhdGUSDgoGcnVuX2lkGAQgASgJEiwKBWFnZW50GAUgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIPCgdjYWxsX2lkGAYgASgJEgwKBHN0ZXAYByABKA0SJgoGYWN0aW9uGAggASgLMhYud3JpdC5yZXZpZXcudjEuQWN0aW9uEg4KBnJlYXNvbhgJIAEoCRIPCgdydWxlX2lkGAogASgJEgwKBHJpc2sYCyABKAESFgoOcG9saWN5X3ZlcnNpb24YDCABKAkSLwoLY3JlYXRlX3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2V4cGlyZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgRjYXBzGA8gAygLMh0ud3JpdC5hcHByb3ZhbC52MS5Bcmd1bWVudENhcBI1Cg5odW1hbl9hcHByb3ZhbBgQIAEoCzIdLndyaXQucmV2aWV3LnYxLkh1bWFuQXBwcm92YWwSLwoPZXhlY3V0ZWRfYWN0aW9uGBEgASgLMhYud3JpdC5yZXZpZXcudjEuQWN0aW9uEhYKDnJ1bl9jcmVhdGVkX2J5GBIgASgJKmIKDEFwcHJvdmFsS2luZBIdChlBUFBST1ZBTF9LSU5EX1VOU1BFQ0lGSUVEEAASGAoUQVBQUk9WQUxfS0lORF9BQ1RJT04QARIZChVBUFBST1ZBTF9LSU5EX1JFU09MVkUQAircAQoNQXBwcm92YWxTdGF0ZRIeChpBUFBST1ZBTF9TVEFURV9VTlNQRUNJRklFRBAAEhoKFkFQUFJPVkFMX1NUQVRFX1BFTkRJTkcQARIbChdBUFBST1ZBTF9TVEFURV9BUFBST1ZFRBACEhsKF0FQUFJPVkFMX1NUQVRFX1JFSkVDVEVEEAMSGgoWQVBQUk9WQUxfU1RBVEVfRVhQSVJFRBAEEhwKGEFQUFJPVkFMX1NUQVRFX1dJVEhEUkFXThAFEhsKF0FQUFJPVkFMX1NUQVRFX1JFU09MVkVEEAZiBnByb3RvMw", [file_google_protobuf_timestamp, file_writ_review_v1_action, file_writ_review_v1_decision, file_writ_supervision_v1_supervision]);
+  fileDesc("Ch93cml0L2FwcHJvdmFsL3YxL2FwcHJvdmFsLnByb3RvEhB3cml0LmFwcHJvdmFsLnYxIjEKC0FyZ3VtZW50Q2FwEhAKCGFyZ3VtZW50GAEgASgJEhAKCG1heF9qc29uGAIgASgJIloKEEVkaXRhYmxlQXJndW1lbnQSEAoIYXJndW1lbnQYASABKAkSEAoIbWF4X2pzb24YAiABKAkSFQoIZGVjaW1hbHMYAyABKA1IAIgBAUILCglfZGVjaW1hbHMiRgoMUmVhZGVyUmlnaHRzEhMKC21heV9hcHByb3ZlGAEgASgIEhAKCG1heV9lZGl0GAIgASgIEg8KB3JlZnVzYWwYAyABKAkizwUKCEFwcHJvdmFsEhMKC2FwcHJvdmFsX2lkGAEgASgJEiwKBGtpbmQYAiABKA4yHi53cml0LmFwcHJvdmFsLnYxLkFwcHJvdmFsS2luZBIuCgVzdGF0ZRgDIAEoDjIfLndyaXQuYXBwcm92YWwudjEuQXBwcm92YWxTdGF0ZRIOCgZydW5faWQYBCABKAkSLAoFYWdlbnQYBSABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmEg8KB2NhbGxfaWQYBiABKAkSDAoEc3RlcBgHIAEoDRImCgZhY3Rpb24YCCABKAsyFi53cml0LnJldmlldy52MS5BY3Rpb24SDgoGcmVhc29uGAkgASgJEg8KB3J1bGVfaWQYCiABKAkSDAoEcmlzaxgLIAEoARIWCg5wb2xpY3lfdmVyc2lvbhgMIAEoCRIvCgtjcmVhdGVfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKBGNhcHMYDyADKAsyHS53cml0LmFwcHJvdmFsLnYxLkFyZ3VtZW50Q2FwEjUKDmh1bWFuX2FwcHJvdmFsGBAgASgLMh0ud3JpdC5yZXZpZXcudjEuSHVtYW5BcHByb3ZhbBIvCg9leGVjdXRlZF9hY3Rpb24YESABKAsyFi53cml0LnJldmlldy52MS5BY3Rpb24SFgoOcnVuX2NyZWF0ZWRfYnkYEiABKAkSPgoSZWRpdGFibGVfYXJndW1lbnRzGBMgAygLMiIud3JpdC5hcHByb3ZhbC52MS5FZGl0YWJsZUFyZ3VtZW50EjUKDXJlYWRlcl9yaWdodHMYFCABKAsyHi53cml0LmFwcHJvdmFsLnYxLlJlYWRlclJpZ2h0cypiCgxBcHByb3ZhbEtpbmQSHQoZQVBQUk9WQUxfS0lORF9VTlNQRUNJRklFRBAAEhgKFEFQUFJPVkFMX0tJTkRfQUNUSU9OEAESGQoVQVBQUk9WQUxfS0lORF9SRVNPTFZFEAIq3AEKDUFwcHJvdmFsU3RhdGUSHgoaQVBQUk9WQUxfU1RBVEVfVU5TUEVDSUZJRUQQABIaChZBUFBST1ZBTF9TVEFURV9QRU5ESU5HEAESGwoXQVBQUk9WQUxfU1RBVEVfQVBQUk9WRUQQAhIbChdBUFBST1ZBTF9TVEFURV9SRUpFQ1RFRBADEhoKFkFQUFJPVkFMX1NUQVRFX0VYUElSRUQQBBIcChhBUFBST1ZBTF9TVEFURV9XSVRIRFJBV04QBRIbChdBUFBST1ZBTF9TVEFURV9SRVNPTFZFRBAGYgZwcm90bzM", [file_google_protobuf_timestamp, file_writ_review_v1_action, file_writ_review_v1_decision, file_writ_supervision_v1_supervision]);
 
 /**
  * ArgumentCap is the largest value of an argument that an approver may approve.
@@ -47,6 +47,78 @@ export type ArgumentCap = Message<"writ.approval.v1.ArgumentCap"> & {
  */
 export const ArgumentCapSchema: GenMessage<ArgumentCap> = /*@__PURE__*/
   messageDesc(file_writ_approval_v1_approval, 0);
+
+/**
+ * EditableArgument is an argument that an approver may change. All others are locked: an edit that
+ * changes one is denied with APPROVAL_ARGUMENT_LOCKED.
+ *
+ * @generated from message writ.approval.v1.EditableArgument
+ */
+export type EditableArgument = Message<"writ.approval.v1.EditableArgument"> & {
+  /**
+   * Name of the argument.
+   *
+   * @generated from field: string argument = 1;
+   */
+  argument: string;
+
+  /**
+   * Largest value that the reader may approve, as a JSON number; empty without a cap.
+   *
+   * @generated from field: string max_json = 2;
+   */
+  maxJson: string;
+
+  /**
+   * Largest number of decimal places; absent when the tool declares none.
+   *
+   * @generated from field: optional uint32 decimals = 3;
+   */
+  decimals?: number | undefined;
+};
+
+/**
+ * Describes the message writ.approval.v1.EditableArgument.
+ * Use `create(EditableArgumentSchema)` to create a new message.
+ */
+export const EditableArgumentSchema: GenMessage<EditableArgument> = /*@__PURE__*/
+  messageDesc(file_writ_approval_v1_approval, 1);
+
+/**
+ * ReaderRights is what the policy lets the reader of an approval do, as far as it depends on the
+ * reader: the rules are evaluated when the approval is decided.
+ *
+ * @generated from message writ.approval.v1.ReaderRights
+ */
+export type ReaderRights = Message<"writ.approval.v1.ReaderRights"> & {
+  /**
+   * Whether the reader may approve the arguments as they are.
+   *
+   * @generated from field: bool may_approve = 1;
+   */
+  mayApprove: boolean;
+
+  /**
+   * Whether the reader may approve at all, possibly with other values of editable arguments.
+   *
+   * @generated from field: bool may_edit = 2;
+   */
+  mayEdit: boolean;
+
+  /**
+   * Why not, in one sentence; empty when may_approve is true.
+   *
+   * @generated from field: string refusal = 3;
+   */
+  refusal: string;
+};
+
+/**
+ * Describes the message writ.approval.v1.ReaderRights.
+ * Use `create(ReaderRightsSchema)` to create a new message.
+ */
+export const ReaderRightsSchema: GenMessage<ReaderRights> = /*@__PURE__*/
+  messageDesc(file_writ_approval_v1_approval, 2);
 
 /**
  * Approval is one question to a person. It is stored until it is decided, withdrawn or expired.
@@ -179,6 +251,20 @@ export type Approval = Message<"writ.approval.v1.Approval"> & {
    * @generated from field: string run_created_by = 18;
    */
   runCreatedBy: string;
+
+  /**
+   * Arguments that the policy lets approvers change; empty when all are locked.
+   *
+   * @generated from field: repeated writ.approval.v1.EditableArgument editable_arguments = 19;
+   */
+  editableArguments: EditableArgument[];
+
+  /**
+   * Rights of the reader of this message; absent unless pending. Rejecting is always possible.
+   *
+   * @generated from field: writ.approval.v1.ReaderRights reader_rights = 20;
+   */
+  readerRights?: ReaderRights | undefined;
 };
 
 /**
@@ -186,7 +272,7 @@ export type Approval = Message<"writ.approval.v1.Approval"> & {
  * Use `create(ApprovalSchema)` to create a new message.
  */
 export const ApprovalSchema: GenMessage<Approval> = /*@__PURE__*/
-  messageDesc(file_writ_approval_v1_approval, 1);
+  messageDesc(file_writ_approval_v1_approval, 3);
 
 /**
  * ApprovalKind is the kind of question to a person.

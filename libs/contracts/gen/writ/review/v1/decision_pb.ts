@@ -15,7 +15,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file writ/review/v1/decision.proto.
  */
 export const file_writ_review_v1_decision: GenFile = /*@__PURE__*/
-  fileDesc("Ch13cml0L3Jldmlldy92MS9kZWNpc2lvbi5wcm90bxIOd3JpdC5yZXZpZXcudjEivAEKDUh1bWFuQXBwcm92YWwSLgoLYXBwcm92YWxfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSEAoIYXBwcm92ZWQYAiABKAgSGgoHY29tbWVudBgDIAEoCUIJukgGcgQogIABEhwKCmRlY2lkZWRfYnkYBCABKAlCCLpIBXIDGIACEi8KC2RlY2lkZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLnBAoIRGVjaXNpb24SEwoLZGVjaXNpb25faWQYASABKAkSDwoHY2FsbF9pZBgCIAEoCRIMCgRzdGVwGAMgASgNEigKB3ZlcmRpY3QYBCABKA4yFy53cml0LnJldmlldy52MS5WZXJkaWN0Eg4KBnJlYXNvbhgFIAEoCRIPCgdydWxlX2lkGAYgASgJEgwKBHJpc2sYByABKAESFgoOcG9saWN5X3ZlcnNpb24YCCABKAkSJgoGYWN0aW9uGAkgASgLMhYud3JpdC5yZXZpZXcudjEuQWN0aW9uEi4KDnJldmlzZWRfYWN0aW9uGAogASgLMhYud3JpdC5yZXZpZXcudjEuQWN0aW9uEi8KD2V4ZWN1dGVkX2FjdGlvbhgLIAEoCzIWLndyaXQucmV2aWV3LnYxLkFjdGlvbhIzCg1leGVjdXRlZF9mcm9tGAwgASgOMhwud3JpdC5yZXZpZXcudjEuRXhlY3V0ZWRGcm9tEgwKBHdyaXQYDSABKAkSNAoQd3JpdF9leHBpcmVfdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLYXBwcm92YWxfaWQYDyABKAkSNQoOaHVtYW5fYXBwcm92YWwYECABKAsyHS53cml0LnJldmlldy52MS5IdW1hbkFwcHJvdmFsEg8KB3NldHRsZWQYESABKAgSEwoLc3RvcF9yZWFzb24YEiABKAkSEQoJcnVuX2VuZGVkGBMgASgIEi8KC2RlY2lkZV90aW1lGBQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCqJAQoHVmVyZGljdBIXChNWRVJESUNUX1VOU1BFQ0lGSUVEEAASEwoPVkVSRElDVF9BUFBST1ZFEAESEgoOVkVSRElDVF9SRVZJU0UQAhIRCg1WRVJESUNUX0JMT0NLEAMSFAoQVkVSRElDVF9FU0NBTEFURRAEEhMKD1ZFUkRJQ1RfSU5WQUxJRBAFYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp, file_writ_review_v1_action]);
+  fileDesc("Ch13cml0L3Jldmlldy92MS9kZWNpc2lvbi5wcm90bxIOd3JpdC5yZXZpZXcudjEi1QEKDUh1bWFuQXBwcm92YWwSLgoLYXBwcm92YWxfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSEAoIYXBwcm92ZWQYAiABKAgSGgoHY29tbWVudBgDIAEoCUIJukgGcgQogIABEhwKCmRlY2lkZWRfYnkYBCABKAlCCLpIBXIDGIACEi8KC2RlY2lkZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCgViYXNpcxgGIAEoCUIIukgFcgMYgAIi5wQKCERlY2lzaW9uEhMKC2RlY2lzaW9uX2lkGAEgASgJEg8KB2NhbGxfaWQYAiABKAkSDAoEc3RlcBgDIAEoDRIoCgd2ZXJkaWN0GAQgASgOMhcud3JpdC5yZXZpZXcudjEuVmVyZGljdBIOCgZyZWFzb24YBSABKAkSDwoHcnVsZV9pZBgGIAEoCRIMCgRyaXNrGAcgASgBEhYKDnBvbGljeV92ZXJzaW9uGAggASgJEiYKBmFjdGlvbhgJIAEoCzIWLndyaXQucmV2aWV3LnYxLkFjdGlvbhIuCg5yZXZpc2VkX2FjdGlvbhgKIAEoCzIWLndyaXQucmV2aWV3LnYxLkFjdGlvbhIvCg9leGVjdXRlZF9hY3Rpb24YCyABKAsyFi53cml0LnJldmlldy52MS5BY3Rpb24SMwoNZXhlY3V0ZWRfZnJvbRgMIAEoDjIcLndyaXQucmV2aWV3LnYxLkV4ZWN1dGVkRnJvbRIMCgR3cml0GA0gASgJEjQKEHdyaXRfZXhwaXJlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2FwcHJvdmFsX2lkGA8gASgJEjUKDmh1bWFuX2FwcHJvdmFsGBAgASgLMh0ud3JpdC5yZXZpZXcudjEuSHVtYW5BcHByb3ZhbBIPCgdzZXR0bGVkGBEgASgIEhMKC3N0b3BfcmVhc29uGBIgASgJEhEKCXJ1bl9lbmRlZBgTIAEoCBIvCgtkZWNpZGVfdGltZRgUIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAqiQEKB1ZlcmRpY3QSFwoTVkVSRElDVF9VTlNQRUNJRklFRBAAEhMKD1ZFUkRJQ1RfQVBQUk9WRRABEhIKDlZFUkRJQ1RfUkVWSVNFEAISEQoNVkVSRElDVF9CTE9DSxADEhQKEFZFUkRJQ1RfRVNDQUxBVEUQBBITCg9WRVJESUNUX0lOVkFMSUQQBWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp, file_writ_review_v1_action]);
 
 /**
  * HumanApproval is the decision of a person.
@@ -38,7 +38,7 @@ export type HumanApproval = Message<"writ.review.v1.HumanApproval"> & {
   approved: boolean;
 
   /**
-   * `approved_by_human`, `approved_with_cap:<n>`, or the comment of the person.
+   * What the person wrote; empty when they wrote nothing.
    *
    * @generated from field: string comment = 3;
    */
@@ -57,6 +57,14 @@ export type HumanApproval = Message<"writ.review.v1.HumanApproval"> & {
    * @generated from field: google.protobuf.Timestamp decide_time = 5;
    */
   decideTime?: Timestamp | undefined;
+
+  /**
+   * What the approval rests on: `approved_by_human`, or `approved_with_cap:<n>` under a cap. Set
+   * by the supervisor, never by the person; empty unless an action was approved.
+   *
+   * @generated from field: string basis = 6;
+   */
+  basis: string;
 };
 
 /**

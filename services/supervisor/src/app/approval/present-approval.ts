@@ -1,0 +1,55 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { ApprovalSchema } from '@writ/contracts/writ/approval/v1/approval_pb';
+import { UnavailableError } from '@writ/kernel';
+import { humanCaps } from '@writ/policy';
+import type { Person } from '@writ/rpc';
+import type { SupervisorContext } from '../../context.ts';
+import { editableFor, type ReadApproval, rightsOf } from '../../domain/approval/reader-rights.ts';
+import { actionFrom } from '../../domain/result/recorded-action.ts';
+import type { ReviewedTool } from '../../domain/review/reviewed-tool.ts';
+import type { ApprovalRow } from '../../store/approval/approvals.ts';
+import { approvalMessage, approverOf } from '../../wire/approval.ts';
+
+/**
+ * An approval as one person sees it: with the caps and rights of the reader under the current policy, and the
+ * arguments that may be changed (SV-5).
+ */
+export async function presentApproval(
+  { policy, config, peers }: SupervisorContext,
+  row: ApprovalRow,
+  person: Person,
+): Promise<MessageInitShape<typeof ApprovalSchema>> {
+  const reader = approverOf(person);
+  const caps = row.tool === '' ? [] : humanCaps(policy, { tool: row.tool, approver: reader });
+  const read = readApproval(row);
+  const tool = row.tool === '' ? undefined : await definitionOf(peers, row.tool);
+  return approvalMessage(row, {
+    caps,
+    editable: editableFor(policy, read, reader, tool),
+    rights: row.state === 'pending' ? rightsOf(policy, read, reader, config.fourEyes) : undefined,
+  });
+}
+
+function readApproval(row: ApprovalRow): ReadApproval {
+  const action = actionFrom(row.action);
+  return {
+    kind: row.kind,
+    tool: row.tool,
+    ruleId: row.rule_id,
+    args: action?.kind === 'tool' ? action.args : {},
+    runStartedBy: row.run_created_by,
+  };
+}
+
+/** Undefined while the gateway does not answer: the approval is shown without the precision of its arguments. */
+async function definitionOf(
+  { toolGateway }: SupervisorContext['peers'],
+  name: string,
+): Promise<ReviewedTool | undefined> {
+  try {
+    return await toolGateway.tool(name);
+  } catch (error) {
+    if (error instanceof UnavailableError) return undefined;
+    throw error;
+  }
+}
