@@ -1,4 +1,5 @@
 export { type BackgroundWork, defineService, type ServiceHost } from './define-service.ts';
+export { type CountAtCommit, countAtCommit } from './events/count-at-commit.ts';
 export { tracedHandlers } from './events/traced-events.ts';
 export { runService } from './run-service.ts';
 export type { Service, ServiceParts } from './service.ts';

@@ -13,6 +13,7 @@ export {
 export { readBacklog } from './outbox/outbox-queries.ts';
 export { createOutboxRelay } from './outbox/outbox-relay.ts';
 export type { OutboxRelay, OutboxRelayOptions, RelayFailure } from './outbox/relay-options.ts';
+export { afterCommit } from './query/after-commit.ts';
 export { beforeCommit, DeferredInsert } from './query/deferred-insert.ts';
 export { int64 } from './query/int64.ts';
 export { type PreparedQuery, pickColumns, prepareQuery } from './query/prepared-query.ts';

@@ -3,7 +3,8 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { hookSubject } from '@writ/bus';
 import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { derivedId } from '@writ/kernel';
-import { appendOutbox } from '@writ/store';
+import { countAtCommit } from '@writ/service';
+import { afterCommit, appendOutbox } from '@writ/store';
 import { ATTR_WRIT_EVENT_ID, type Telemetry, traceparentOf } from '@writ/telemetry';
 import type { AgentRow } from './store/agents.ts';
 import type { WorkerStore, WorkerTransaction } from './store/worker-store.ts';
@@ -95,16 +96,15 @@ export function createWorkerEvents(telemetry: Telemetry): WorkerEvents {
       },
       at,
     );
-    telemetry.log.info(
-      { tenant, run_id: runId, agent: instance, step, [ATTR_WRIT_EVENT_ID]: eventId },
-      name,
-    );
+    const fields = { tenant, run_id: runId, agent: instance, step, [ATTR_WRIT_EVENT_ID]: eventId };
+    afterCommit(trx, () => telemetry.log.info(fields, name));
   };
   const { metrics } = telemetry;
+  const count = countAtCommit(telemetry);
   return {
     stepStarted: (trx, scope, waitingFor, at) => emit(trx, scope, 'STEP_START', { waitingFor }, at),
     stepEnded: (trx, scope, status, at) => {
-      metrics.count('steps', { 'writ.tenant': scope.agent.tenant, 'writ.status': status });
+      count(trx, 'steps', { 'writ.tenant': scope.agent.tenant, 'writ.status': status });
       return emit(trx, scope, 'STEP_END', { status }, at);
     },
     leaseBegan: (isResumed) => metrics.count('leases', { 'writ.resumed': String(isResumed) }),
@@ -116,7 +116,7 @@ export function createWorkerEvents(telemetry: Telemetry): WorkerEvents {
     flowEnded: (trx, agent, status, at) =>
       emit(trx, { agent, step: 0 }, 'FLOW_END', { status }, at),
     guardrailTripped: (trx, { callId, guardrail, ...scope }, at) => {
-      metrics.count('guardrails', { 'writ.guardrail': guardrail });
+      count(trx, 'guardrails', { 'writ.guardrail': guardrail });
       return emit(trx, scope, 'GUARDRAIL_TRIP', { callId, dimension: guardrail }, at);
     },
   };

@@ -8,7 +8,8 @@ import {
 } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { UsageSchema } from '@writ/contracts/writ/meter/v1/usage_pb';
 import { derivedId } from '@writ/kernel';
-import { appendOutbox } from '@writ/store';
+import { countAtCommit } from '@writ/service';
+import { afterCommit, appendOutbox } from '@writ/store';
 import {
   ATTR_ERROR_TYPE,
   ATTR_GEN_AI_REQUEST_MODEL,
@@ -63,7 +64,7 @@ export interface MeterEvents {
     cause: 'refused' | 'settled',
   ): Promise<void>;
   /** Counts an answer with a near-budget warning (EM-5); emits no event. */
-  nearBudget(tenant: string): void;
+  nearBudget(tx: MeterTx, tenant: string): void;
   /** Whether the transaction wrote an event to the outbox. */
   hasEvents(trx: MeterTransaction): boolean;
 }
@@ -106,21 +107,19 @@ export function createMeterEvents(telemetry: Telemetry): MeterEvents {
       },
       at,
     );
-    telemetry.log.info(
-      { tenant, run_id: runId, agent: agentInstance, call_id: callId, attempt, event_id: eventId },
-      name,
-    );
+    const ids = { run_id: runId, agent: agentInstance, call_id: callId, attempt };
+    afterCommit(trx, () => telemetry.log.info({ tenant, ...ids, event_id: eventId }, name));
   };
-  const { metrics } = telemetry;
+  const count = countAtCommit(telemetry);
   return {
     hasEvents: (trx) => withEvents.has(trx),
     llmStarted: (tx, scope) => emit(tx, scope, 'LLM_START', { status: 'ok' }),
     llmEnded: (tx, scope, { status, durationMs, spent }) => {
       const labels = { 'writ.tenant': scope.tab.tenant, [ATTR_GEN_AI_REQUEST_MODEL]: scope.model };
       const { input, output } = spent.usage;
-      metrics.count('tokens', { ...labels, [ATTR_GEN_AI_TOKEN_TYPE]: 'input' }, Number(input));
-      metrics.count('tokens', { ...labels, [ATTR_GEN_AI_TOKEN_TYPE]: 'output' }, Number(output));
-      metrics.count('cost', labels, Number(spent.cost));
+      count(tx.trx, 'tokens', { ...labels, [ATTR_GEN_AI_TOKEN_TYPE]: 'input' }, Number(input));
+      count(tx.trx, 'tokens', { ...labels, [ATTR_GEN_AI_TOKEN_TYPE]: 'output' }, Number(output));
+      count(tx.trx, 'cost', labels, Number(spent.cost));
       return emit(tx, scope, 'LLM_END', {
         status,
         duration: durationFromMs(Math.max(0, Math.round(durationMs))),
@@ -134,11 +133,11 @@ export function createMeterEvents(telemetry: Telemetry): MeterEvents {
         estimated: spent.estimated,
       });
     },
-    nearBudget: (tenant) => metrics.count('nearBudget', { 'writ.tenant': tenant }),
+    nearBudget: ({ trx }, tenant) => count(trx, 'nearBudget', { 'writ.tenant': tenant }),
     budgetExhausted: (tx, scope, { dimension, level }, cause) => {
       const labels = { 'writ.tenant': scope.tab.tenant, 'writ.dimension': dimension };
-      if (cause === 'refused') metrics.count('budgetRefusals', { ...labels, 'writ.level': level });
-      else metrics.count('debts', labels);
+      if (cause === 'refused') count(tx.trx, 'budgetRefusals', { ...labels, 'writ.level': level });
+      else count(tx.trx, 'debts', labels);
       trace.getActiveSpan()?.setAttribute(ATTR_ERROR_TYPE, 'BUDGET_EXHAUSTED');
       return emit(tx, scope, 'BUDGET_EXHAUSTED', {
         dimension,

@@ -3,7 +3,8 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { hookSubject } from '@writ/bus';
 import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { derivedId } from '@writ/kernel';
-import { appendOutbox } from '@writ/store';
+import { countAtCommit } from '@writ/service';
+import { afterCommit, appendOutbox } from '@writ/store';
 import { type Telemetry, traceparentOf } from '@writ/telemetry';
 import type { PoolSlotChange } from './app/pool/pause-feed.ts';
 import type { SlotChange } from './domain/pool/pool.ts';
@@ -23,14 +24,16 @@ export interface SpawnEvents {
 }
 
 /** Creates spawn-budget's events. */
-export function createSpawnEvents({ log, metrics }: Telemetry): SpawnEvents {
+export function createSpawnEvents(telemetry: Telemetry): SpawnEvents {
+  const { log } = telemetry;
+  const count = countAtCommit(telemetry);
   return {
     isEvent: ({ change }) => eventOf(change) !== undefined,
     async slotChanged(trx, pool, { tenant, runId, change, at }) {
       const name = eventOf(change);
       if (name === undefined) return;
       const { agent, becauseOf, leaseExpiredAt, sequence } = change;
-      metrics.count('slotChanges', { 'writ.event': name, 'writ.state': statusOf(change) });
+      count(trx, 'slotChanges', { 'writ.event': name, 'writ.state': statusOf(change) });
       const traceparent = traceparentOf() ?? pool.traceparent;
       const eventId = derivedId('evt', tenant, runId, agent.instance, String(sequence), name);
       const payload = toBinary(
@@ -54,7 +57,8 @@ export function createSpawnEvents({ log, metrics }: Telemetry): SpawnEvents {
       );
       const subject = hookSubject({ tenant, runId, agent: agent.instance, event: name });
       await appendOutbox(trx, { eventId, subject, payload, headers: { traceparent } }, at);
-      log.info({ tenant, run_id: runId, agent: agent.instance, event_id: eventId }, name);
+      const ids = { run_id: runId, agent: agent.instance, event_id: eventId };
+      afterCommit(trx, () => log.info({ tenant, ...ids }, name));
     },
   };
 }

@@ -8,7 +8,8 @@ import {
 } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { UsageSchema } from '@writ/contracts/writ/meter/v1/usage_pb';
 import { type AgentRef, derivedId } from '@writ/kernel';
-import { appendOutbox } from '@writ/store';
+import { countAtCommit } from '@writ/service';
+import { afterCommit, appendOutbox } from '@writ/store';
 import {
   ATTR_WRIT_ACTION_KIND,
   ATTR_WRIT_DECISION,
@@ -118,9 +119,9 @@ export interface SupervisorEvents {
     at: Date,
   ): Promise<void>;
   /** A proposal was decided: sets span attributes and counts. The timeline entry is written separately. */
-  decided(row: DecisionRow, actionKind: string): void;
+  decided(trx: SupervisorTransaction, row: DecisionRow, actionKind: string): void;
   /** A writ was signed. */
-  writMinted(executedFrom: string): void;
+  writMinted(trx: SupervisorTransaction, executedFrom: string): void;
   /** A halt of a tenant, or of everything, is in force; the event belongs to no run. */
   scopeHalted(
     trx: SupervisorTransaction,
@@ -194,19 +195,18 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
       { tenant: run.tenant, runId: run.run_id, eventId, entry: encodeHook(event) },
       at,
     );
-    telemetry.log.info(
-      { tenant: run.tenant, run_id: run.run_id, agent: agent.instance, event_id: eventId },
-      name,
-    );
+    const ids = { run_id: run.run_id, agent: agent.instance, event_id: eventId };
+    afterCommit(trx, () => telemetry.log.info({ tenant: run.tenant, ...ids }, name));
   };
-  const { metrics } = telemetry;
+  const count = countAtCommit(telemetry);
   return {
     runStarted: (trx, scope, at) => {
-      metrics.count('runsStarted', { 'writ.tenant': scope.run.tenant });
+      count(trx, 'runsStarted', { 'writ.tenant': scope.run.tenant });
       return emit(trx, scope, 'RUN_START', { status: 'ok' }, at);
     },
     runEnded: (trx, scope, { stopReason, usage }, at) => {
-      metrics.count('runs', { 'writ.tenant': scope.run.tenant, 'writ.stop_reason': stopReason });
+      const tenant = scope.run.tenant;
+      count(trx, 'runs', { 'writ.tenant': tenant, 'writ.stop_reason': stopReason });
       return emit(
         trx,
         scope,
@@ -228,20 +228,28 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
     handedOff: (trx, scope, otherAgent, at) =>
       emit(trx, scope, 'HANDOFF', { status: 'ok', otherAgent }, at),
     approvalRequested: (trx, scope, { approvalId, reason, toolName = '' }, at) => {
-      metrics.count('approvalsOpened', { 'writ.tenant': scope.run.tenant });
+      count(trx, 'approvalsOpened', { 'writ.tenant': scope.run.tenant });
       return emit(trx, scope, 'APPROVAL_REQUESTED', { approvalId, status: reason, toolName }, at);
     },
     approvalDecided: (trx, scope, { approvalId, status, toolName = '' }, at) => {
-      metrics.count('approvalsDecided', { 'writ.tenant': scope.run.tenant, 'writ.state': status });
+      count(trx, 'approvalsDecided', { 'writ.tenant': scope.run.tenant, 'writ.state': status });
       return emit(trx, scope, 'APPROVAL_DECIDED', { approvalId, status, toolName }, at);
     },
     halted: (trx, scope, haltId, at) => {
-      metrics.count('halts');
+      count(trx, 'halts');
       return emit(trx, scope, 'HALTED', { haltId, status: 'halted' }, at);
     },
-    decided: (row, actionKind) => markReview(telemetry, row, actionKind),
-    writMinted: (executedFrom) =>
-      metrics.count('writs', { [ATTR_WRIT_EXECUTED_FROM]: executedFrom }),
+    decided: (trx, row, actionKind) => {
+      markReview(telemetry, row, actionKind);
+      count(trx, 'reviews', {
+        'writ.tenant': row.tenant,
+        [ATTR_WRIT_DECISION]: row.verdict,
+        [ATTR_WRIT_RULE]: row.rule_id,
+        [ATTR_WRIT_ACTION_KIND]: actionKind,
+      });
+    },
+    writMinted: (trx, executedFrom) =>
+      count(trx, 'writs', { [ATTR_WRIT_EXECUTED_FROM]: executedFrom }),
     toolStarted: (trx, scope, { tool: toolName, argsSha256, startedAt }, at) =>
       emit(
         trx,
@@ -278,7 +286,8 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
       });
       const payload = toBinary(HookEventSchema, event);
       await tell(trx, { eventId, subject: hookSubject({ tenant, event: 'HALTED' }), payload }, at);
-      telemetry.log.info({ tenant, halt_id: haltId, event_id: eventId }, 'HALTED');
+      const fields = { tenant, halt_id: haltId, event_id: eventId };
+      afterCommit(trx, () => telemetry.log.info(fields, 'HALTED'));
     },
   };
 }
@@ -288,8 +297,8 @@ function msBetween(from: Date, to: Date): number {
   return Math.max(0, to.getTime() - from.getTime());
 }
 
-/** Sets the attributes of a decision on the span of its review, and counts it (SYS-1). */
-function markReview({ traces, metrics }: Telemetry, row: DecisionRow, actionKind: string): void {
+/** Sets the attributes of a decision on the span of its review (SYS-1). */
+function markReview({ traces }: Telemetry, row: DecisionRow, actionKind: string): void {
   if (traces) {
     trace.getActiveSpan()?.setAttributes({
       [ATTR_WRIT_DECISION_ID]: row.decision_id,
@@ -301,11 +310,4 @@ function markReview({ traces, metrics }: Telemetry, row: DecisionRow, actionKind
       ...(row.executed_from !== null && { [ATTR_WRIT_EXECUTED_FROM]: row.executed_from }),
     });
   }
-  if (!metrics.enabled) return;
-  metrics.count('reviews', {
-    'writ.tenant': row.tenant,
-    [ATTR_WRIT_DECISION]: row.verdict,
-    [ATTR_WRIT_RULE]: row.rule_id,
-    [ATTR_WRIT_ACTION_KIND]: actionKind,
-  });
 }

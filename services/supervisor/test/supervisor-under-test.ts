@@ -71,6 +71,8 @@ rules:
 export class SupervisorUnderTest {
   readonly fakes: FakePeers;
   readonly spans = new InMemorySpans();
+  /** The counters that were incremented, in order. */
+  readonly counted: string[] = [];
   /** Delivers events of the fakes to the supervisor. */
   readonly bus = createInProcessBus({ onError: () => undefined });
   readonly #dataDir: string;
@@ -154,8 +156,9 @@ export class SupervisorUnderTest {
       logLevel: 'silent',
       spanProcessors: [this.spans],
     });
+    const count = (metric: string) => void this.counted.push(metric);
     const service = await createSupervisor(this.config, {
-      telemetry,
+      telemetry: { ...telemetry, metrics: { ...telemetry.metrics, enabled: true, count } },
       bus: this.bus,
       addressOf: this.fakes.addressOf,
       ...(this.#clock && { clock: this.#clock }),

@@ -3,7 +3,7 @@ import { durationFromMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { hookSubject } from '@writ/bus';
 import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { derivedId } from '@writ/kernel';
-import { appendOutbox } from '@writ/store';
+import { afterCommit, appendOutbox } from '@writ/store';
 import { ATTR_ERROR_TYPE, type Telemetry, trace, traceparentOf } from '@writ/telemetry';
 import type { CallRow } from './store/calls.ts';
 import type { GatewayTransaction } from './store/gateway-store.ts';
@@ -55,28 +55,28 @@ export function createGatewayEvents(telemetry: Telemetry): GatewayEvents {
       },
       at,
     );
-    telemetry.log.info(
-      {
-        tenant,
-        run_id: runId,
-        agent: instance,
-        call_id: callId,
-        tool: call.tool,
-        status,
-        event_id: eventId,
-      },
-      name,
-    );
+    const fields = {
+      tenant,
+      run_id: runId,
+      agent: instance,
+      call_id: callId,
+      tool: call.tool,
+      status,
+      event_id: eventId,
+    };
+    afterCommit(trx, () => telemetry.log.info(fields, name));
   };
   return {
     toolStarted: (trx, call, at) => emit(trx, 'TOOL_START', call, at),
     toolEnded: (trx, call, at) => {
       const status = call.stop_reason === '' ? 'ok' : call.stop_reason;
       const labels = { 'writ.tool': call.tool, 'writ.status': status };
-      telemetry.metrics.count('toolCalls', { 'writ.tenant': call.tenant, ...labels });
-      if (call.duration_ms !== null) {
-        telemetry.metrics.record('toolSeconds', call.duration_ms / 1_000, labels);
-      }
+      const { metrics } = telemetry;
+      const { duration_ms: durationMs, tenant } = call;
+      afterCommit(trx, () => {
+        metrics.count('toolCalls', { 'writ.tenant': tenant, ...labels });
+        if (durationMs !== null) metrics.record('toolSeconds', durationMs / 1_000, labels);
+      });
       if (status !== 'ok') trace.getActiveSpan()?.setAttribute(ATTR_ERROR_TYPE, status);
       return emit(trx, 'TOOL_END', call, at);
     },

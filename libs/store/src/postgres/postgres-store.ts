@@ -3,6 +3,7 @@ import { setImmediate as nextEventLoopTurn } from 'node:timers/promises';
 import { InternalError, UnavailableError } from '@writ/kernel';
 import { type CompiledQuery, Kysely, type QueryResult, type Transaction } from 'kysely';
 import type { CommitObserver } from '../commit-observer.ts';
+import { runAfterCommit } from '../query/after-commit.ts';
 import { runBeforeCommit } from '../query/deferred-insert.ts';
 import { enableLeadership } from '../replicas/leadership.ts';
 import { migrate } from '../schema/migrations.ts';
@@ -145,8 +146,8 @@ class PostgresStore<DB> implements Store<DB> {
     const turn = await this.#writer.enter(options.background === true);
     const scope = { active: true };
     try {
+      const trx = this.#transactions.of(turn);
       const running = this.#scopes.run(scope, async () => {
-        const trx = this.#transactions.of(turn);
         const worked = await work(trx);
         await runBeforeCommit(trx);
         return worked;
@@ -155,6 +156,7 @@ class PostgresStore<DB> implements Store<DB> {
       // Work that is still running may use the store again.
       scope.active = false;
       await turn.finish();
+      runAfterCommit(trx);
       return result;
     } finally {
       scope.active = false;

@@ -3,6 +3,7 @@ import { setImmediate as nextEventLoopTurn } from 'node:timers/promises';
 import { InternalError, UnavailableError } from '@writ/kernel';
 import { type CompiledQuery, Kysely, type QueryResult, type Transaction } from 'kysely';
 import type { CommitObserver } from '../commit-observer.ts';
+import { runAfterCommit } from '../query/after-commit.ts';
 import { runBeforeCommit } from '../query/deferred-insert.ts';
 import { type Migrations, migrate } from '../schema/migrations.ts';
 import type { Store, TransactionOptions } from '../store.ts';
@@ -107,13 +108,15 @@ class SqliteStore<DB> implements Store<DB> {
   ): Promise<T> {
     this.#refuseInside('store.transaction');
     this.#refuseClosed();
-    return await this.#transactionsFor(options).run(async (trx) => {
+    let used: Transaction<DB> | undefined;
+    const result = await this.#transactionsFor(options).run(async (trx) => {
+      used = trx;
       const scope = { active: true };
       try {
         const running = this.#scopes.run(scope, async () => {
-          const result = await work(trx);
+          const worked = await work(trx);
           await runBeforeCommit(trx);
-          return result;
+          return worked;
         });
         return await withTransactionTimeout(running, this.#timeoutMs, this.#writer.label);
       } finally {
@@ -121,6 +124,8 @@ class SqliteStore<DB> implements Store<DB> {
         scope.active = false;
       }
     });
+    if (used !== undefined) runAfterCommit(used);
+    return result;
   }
 
   #transactionsFor({ background, relaxedDurability }: TransactionOptions): SqliteTransactions<DB> {

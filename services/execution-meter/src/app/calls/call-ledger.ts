@@ -203,7 +203,8 @@ export class CallLedger {
     if (exceeded !== undefined) {
       await events.budgetExhausted({ trx, at }, scope, exceeded, 'settled');
     }
-    if (levels.some((balance) => isNearBudget(balance, tab.near))) events.nearBudget(tab.tenant);
+    if (levels.some((balance) => isNearBudget(balance, tab.near)))
+      events.nearBudget({ trx, at }, tab.tenant);
     const after = withSpending(call, spent);
     return { tab, levels, call: { ...after, warnings: [...call.warnings, ...warnings] } };
   }

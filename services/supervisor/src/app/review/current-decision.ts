@@ -29,7 +29,7 @@ export async function currentDecision(
 ): Promise<DecisionMessage> {
   const human = await humanAnswerTo(tx.trx, row);
   if (!(await mayExecute(tx.trx, subject, row))) return decisionMessage(row, { human });
-  const writ = await signWrit(tx.context, subject, row);
+  const writ = await signWrit(tx, subject, row);
   const columns = writColumns(row, writ);
   await saveDecision(tx.trx, callKeyOf(row), columns);
   await auditWrit(tx, { ...row, ...columns });

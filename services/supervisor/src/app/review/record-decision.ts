@@ -33,12 +33,12 @@ export async function recordDecision(
 
   const draft = decisionRow(tx, subject, ruling, after);
   // Before the timeline entry: without a writ there is no decision.
-  const writ = approvesCall(draft) ? await signWrit(context, subject, draft) : undefined;
+  const writ = approvesCall(draft) ? await signWrit(tx, subject, draft) : undefined;
   const signed: DecisionRow = { ...draft, ...(writ && writColumns(draft, writ)) };
   const sequence = await publishDecision(tx, subject, signed, { name: 'decided' });
   const row: DecisionRow = { ...signed, sequence };
   await insertDecision(trx, row);
-  context.events.decided(row, judgement.action?.kind ?? 'invalid');
+  context.events.decided(trx, row, judgement.action?.kind ?? 'invalid');
   if (approvesCall(row)) await countApprovedCall(trx, key);
   await auditDecision(tx, row, ruling);
   await applyDecision(tx, subject, ruling);

@@ -1,7 +1,7 @@
 import { mintWrit, type SignedToken } from '@writ/identity';
 import { InternalError } from '@writ/kernel';
 import { resultFieldsFor } from '@writ/policy';
-import type { SupervisorContext } from '../../context.ts';
+import type { Tx } from '../../context.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
 import type { DecisionRow } from '../../store/review/decisions.ts';
 import type { ReviewSubject } from './review-subject.ts';
@@ -20,7 +20,7 @@ export function approvesCall(row: DecisionRow): boolean {
  * @throws InternalError WRIT_NOT_APPLICABLE
  */
 export async function signWrit(
-  { signer, policy, config, events }: SupervisorContext,
+  { trx, context: { signer, policy, config, events } }: Tx,
   { key, run, ref, agent, manifest }: ReviewSubject,
   row: DecisionRow,
 ): Promise<SignedToken> {
@@ -33,7 +33,7 @@ export async function signWrit(
     );
   }
   const { maxToolCalls } = manifest.limits;
-  events.writMinted(executed_from);
+  events.writMinted(trx, executed_from);
   return await mintWrit(
     signer,
     {
