@@ -6,7 +6,7 @@ import {
   ModelService,
 } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { DeadlineError, isWritError, type JsonObject, wrapUnknown } from '@writ/kernel';
-import { type Route, requireAgent, route, unimplemented } from '@writ/rpc';
+import { type Route, requireAgent, route } from '@writ/rpc';
 import { agentKey, lineOf } from './delivery.ts';
 import { reused } from './fake-supervisor.ts';
 import type { FaultSwitches } from './fault-switches.ts';
@@ -39,6 +39,8 @@ export class FakeMeter {
   readonly paid: string[] = [];
   readonly requests: GenerateRequest[] = [];
   model: FakeModel;
+  /** The catalog. */
+  models: { readonly alias: string; readonly providerId: string }[] = [];
   readonly #faults: FaultSwitches;
   readonly #answers = new Map<string, { readonly request: string; readonly answer: FakeAnswer }>();
 
@@ -51,7 +53,7 @@ export class FakeMeter {
     const meter = this;
     return [
       route(ModelService, {
-        listModels: unimplemented('The fake meter does not do this.'),
+        listModels: async () => ({ models: meter.models }),
         async *generate(request, call) {
           const { runId, agent } = requireAgent(call);
           meter.requests.push(request);

@@ -1,7 +1,12 @@
 import { ManualClock, RunMeta, Supervision } from '@writ/kernel';
 import type { AgentManifest } from '../src/domain/agent/manifest.ts';
 import type { ChatTurn, LlmOutcome, LlmRequest } from '../src/domain/calls/model-call.ts';
-import type { AgentContext, ModelAnswer, ProposalOutcome } from '../src/runtime/agent.ts';
+import type {
+  AgentContext,
+  ModelAnswer,
+  ProposalOutcome,
+  RateLimit,
+} from '../src/runtime/agent.ts';
 import type { Stop } from '../src/runtime/unwinding.ts';
 
 /** Operations that a scripted context recorded. */
@@ -9,6 +14,7 @@ export interface Asked {
   readonly requests: LlmRequest[];
   readonly calls: { readonly tool: string; readonly argumentsJson: string }[];
   readonly slept: number[];
+  readonly turns: RateLimit[];
   readonly logged: string[];
   readonly tripped: string[];
   readonly remembered: ChatTurn[];
@@ -43,6 +49,7 @@ export function scriptedContext({ manifest, answers = [], outcomes = [], history
     requests: [],
     calls: [],
     slept: [],
+    turns: [],
     logged: [],
     tripped: [],
     remembered: [],
@@ -79,6 +86,7 @@ export function scriptedContext({ manifest, answers = [], outcomes = [], history
       asked.slept.push(ms);
       clock.advance(ms);
     },
+    turn: async (limit) => void asked.turns.push(limit),
     all: async (branches) => await Promise.all(branches.map((branch) => branch(ctx))),
     step: async (_, work) => await work(),
     flow: () => undefined,

@@ -38,7 +38,16 @@ export interface ExecutionMeterPeer {
    * @throws the named error that ends the stream when there is no answer
    */
   generate(call: GenerateCall, options: CallOptions): Promise<LlmOutcome>;
+  /** Lists the models that the agent may use. */
+  listModels(options: CallOptions): Promise<readonly ModelChoice[]>;
   close(): void;
+}
+
+/** A model of the catalog. */
+interface ModelChoice {
+  readonly alias: string;
+  /** Identifies the endpoint of the provider. */
+  readonly provider: string;
 }
 
 const ROLES = {
@@ -68,6 +77,10 @@ export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMe
         'The execution-meter ended the stream without an answer.',
         { call_id: call.callId },
       );
+    },
+    async listModels(callOptions) {
+      const { models } = await client.listModels({}, callOptions);
+      return models.map(({ alias, providerId }) => ({ alias, provider: providerId }));
     },
     close: () => client.close(),
   };

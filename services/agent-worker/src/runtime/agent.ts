@@ -113,6 +113,19 @@ export interface Restored {
   readonly items: readonly unknown[];
 }
 
+/** A rate limit that several agents share (AG-9). */
+export interface RateLimit {
+  /** The agents that share it: those of the run, those of this name, those of the tenant, or those with a model of this provider. */
+  readonly scope: 'run' | 'agent' | 'tenant' | 'provider';
+  /** What it counts; calls of different levels have separate limits. */
+  readonly level: 'chat' | 'function';
+  /** Maximum number of turns in any period of `perMs` milliseconds. */
+  readonly calls: number;
+  readonly perMs: number;
+  /** Catalog alias, which selects the provider. */
+  readonly model?: string;
+}
+
 /** The operations of an agent (RT-1). Each result is journaled once. */
 export interface AgentContext {
   readonly manifest: AgentManifest;
@@ -185,6 +198,8 @@ export interface AgentContext {
   sleepUntilSignal(name: string): Promise<JsonObject>;
   /** Suspends the agent for a time in milliseconds. Uses no memory meanwhile. */
   sleep(ms: number): Promise<void>;
+  /** Takes the next turn of a rate limit, and suspends the agent until then (AG-9). */
+  turn(limit: RateLimit): Promise<void>;
 
   /**
    * Runs branches concurrently, each with its own context, and returns when all are done. Throws

@@ -14,6 +14,7 @@ import type {
   ModelAnswer,
   Proposal,
   ProposalOutcome,
+  RateLimit,
   Restored,
   SpawnOptions,
   SpawnOutcome,
@@ -24,6 +25,7 @@ import { spawn } from './children/spawn.ts';
 import { stopOnRefusal } from './execution.ts';
 import type { NumberedCall } from './journal.ts';
 import { propose } from './proposals.ts';
+import { turnOf } from './rate-limits.ts';
 import type { RunScope } from './scope.ts';
 import { awaitSignal, sleep } from './signals.ts';
 import { emit, follow } from './topics.ts';
@@ -189,6 +191,14 @@ export class RuntimeContext implements AgentContext {
 
   async sleep(ms: number): Promise<void> {
     await this.#guarded(() => sleep(this.#scope, ms));
+  }
+
+  async turn(limit: RateLimit): Promise<void> {
+    const { value: at } = await this.#remote('turn', limit, 'read', () =>
+      turnOf(this.#scope, limit),
+    );
+    const wait = at - this.now().getTime();
+    if (wait > 0) await this.sleep(wait);
   }
 
   async all<T>(branches: readonly ((ctx: AgentContext) => Promise<T>)[]): Promise<T[]> {

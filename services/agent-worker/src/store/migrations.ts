@@ -3,6 +3,7 @@ import { type CreateTableBuilder, type Kysely, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { aliveIndex } from './alive-migration.ts';
 import { inactiveAgentIndexes } from './inactive-agents-migration.ts';
+import { rateLimitTables } from './rate-limits.ts';
 
 type ColumnType = 'text' | 'integer' | 'bigint' | 'timestamptz';
 
@@ -344,4 +345,5 @@ export const workerMigrations: Migrations = {
   '0008_alive': aliveIndex,
   '0009_resting': inactiveAgentIndexes,
   '0010_partial_finals': partialFinals,
+  '0011_rate_limits': rateLimitTables,
 };

@@ -1,5 +1,6 @@
 import type { OutboxTable } from '@writ/store';
 import type { Generated } from 'kysely';
+import type { RateLimitsTable, RateTurnsTable } from './rate-limits.ts';
 
 /** An agent of a run: its definition, status and lease. */
 export interface AgentsTable {
@@ -208,5 +209,7 @@ export interface WorkerDatabase {
   timers: TimersTable;
   follows: FollowsTable;
   history: HistoryTable;
+  rate_limits: RateLimitsTable;
+  rate_turns: RateTurnsTable;
   outbox: OutboxTable;
 }

@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { ModelInfoSchema, ModelService } from '@writ/contracts/writ/model/v1/model_service_pb';
+import { sha256Hex } from '@writ/kernel';
 import type { Handlers } from '@writ/rpc';
 import type { ModelEntry } from '../domain/catalog/catalog.ts';
 import type { RpcContext } from './rpc-context.ts';
@@ -17,6 +18,7 @@ export function listModels({
     return {
       alias: model.alias,
       providerModel: model.providerModel,
+      providerId: sha256Hex(model.baseUrl).slice(0, 16),
       contextWindow: BigInt(model.contextWindow ?? 0),
       ...(known && {
         inputPriceNanoUsdPerMillion: known.input.base,

@@ -1,7 +1,7 @@
 import { cacheChat, cacheFunction } from './built-in/cache.ts';
 import { logChat, logFunction, logRun } from './built-in/logging.ts';
 import { validateOutput } from './built-in/output-validation.ts';
-import { rateLimit } from './built-in/rate-limit.ts';
+import { limitChat, limitFunction } from './built-in/rate-limit.ts';
 import { redactChat, redactFunction } from './built-in/redaction.ts';
 import { retryChat, retryFunction } from './built-in/retry.ts';
 import type { MiddlewareRegistry } from './middleware.ts';
@@ -16,14 +16,14 @@ export const BUILT_IN_MIDDLEWARE: MiddlewareRegistry = {
     cache: cacheChat,
     logging: logChat,
     output_validation: validateOutput,
-    rate_limit: rateLimit(),
+    rate_limit: limitChat,
     redaction: redactChat,
     retry: retryChat,
   },
   function: {
     cache: cacheFunction,
     logging: logFunction,
-    rate_limit: rateLimit(),
+    rate_limit: limitFunction,
     redaction: redactFunction,
     retry: retryFunction,
   },

@@ -232,15 +232,24 @@ describe('built-in middleware', () => {
     expect(asked.calls.map(({ tool }) => tool)).toEqual(['search', 'search', 'pay']);
   });
 
-  it('limits the rate of calls and sleeps for the rest of the interval (AG-9)', async () => {
+  it('takes a turn of the configured limit before each call (AG-9)', async () => {
+    const figures = { calls: 2, per_ms: 1_000 };
     const { asked } = await act({
-      settings: chat({ name: 'rate_limit', options: { calls: 2, per_ms: 1_000 } }),
-      answers: Array.from({ length: 5 }, () => answerOf('a')),
+      settings: {
+        ...chat({ name: 'rate_limit', options: { ...figures, scope: 'provider' } }),
+        ...functions({ name: 'rate_limit', options: figures }),
+      },
+      answers: [answerOf('a')],
+      outcomes: [executed({})],
       run: async (ctx) => {
-        for (let n = 0; n < 5; n += 1) await ctx.llm(ask(`q${n}`));
+        await ctx.llm(ask('q'));
+        await ctx.tool('search', '{}');
       },
     });
-    expect(asked.slept).toEqual([1_000, 1_000]);
+    expect(asked.turns).toEqual([
+      { scope: 'provider', level: 'chat', calls: 2, perMs: 1_000, model: 'small' },
+      { scope: 'agent', level: 'function', calls: 2, perMs: 1_000 },
+    ]);
   });
 
   it('redacts addresses and numbers in model input and output (AG-9)', async () => {

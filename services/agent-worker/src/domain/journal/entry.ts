@@ -17,6 +17,7 @@ export type OperationKind =
   | 'tools'
   | 'recall'
   | 'trip'
+  | 'turn'
   | 'log'
   | 'now'
   | 'random';

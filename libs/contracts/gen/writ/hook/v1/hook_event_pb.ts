@@ -182,7 +182,8 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   otherAgent?: AgentRef | undefined;
 
   /**
-   * Cap or guardrail: tokens, cost, turns, spawns, stuck, max_tokens, near_budget.
+   * Cap or guardrail: tokens, cost, turns, spawns, stuck, max_tokens, near_budget,
+   * middleware.
    *
    * @generated from field: string dimension = 23;
    */

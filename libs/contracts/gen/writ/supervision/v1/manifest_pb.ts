@@ -15,7 +15,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file writ/supervision/v1/manifest.proto.
  */
 export const file_writ_supervision_v1_manifest: GenFile = /*@__PURE__*/
-  fileDesc("CiJ3cml0L3N1cGVydmlzaW9uL3YxL21hbmlmZXN0LnByb3RvEhN3cml0LnN1cGVydmlzaW9uLnYxIukBCgtBZ2VudExpbWl0cxIWCgltYXhfc3RlcHMYASABKA1IAIgBARIbCg5tYXhfdG9vbF9jYWxscxgCIAEoDUgBiAEBEhsKDm1heF9pdGVyYXRpb25zGAMgASgNSAKIAQESGQoMbWF4X3JlZnVzYWxzGAQgASgNSAOIAQESGAoLbWF4X3JldHJpZXMYBSABKA1IBIgBAUIMCgpfbWF4X3N0ZXBzQhEKD19tYXhfdG9vbF9jYWxsc0IRCg9fbWF4X2l0ZXJhdGlvbnNCDwoNX21heF9yZWZ1c2Fsc0IOCgxfbWF4X3JldHJpZXMipgIKDU1vZGVsU2V0dGluZ3MSLwoFbW9kZWwYASABKAlCILpIHXIbMhleW2EtekEtWjAtOS5fOi8tXXsxLDEyOH0kEh4KDGFsc29fYWxsb3dlZBgCIAMoCUIIukgFkgECEEASMQoLdGVtcGVyYXR1cmUYAyABKAFCF7pIFBISGQAAAAAAAABAKQAAAAAAAAAASACIAQESLAoRbWF4X291dHB1dF90b2tlbnMYBCABKANCDLpICSIHGICt4gQoAUgBiAEBEhEKCWpzb25fbW9kZRgFIAEoCBIqCgd0aW1lb3V0GAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQg4KDF90ZW1wZXJhdHVyZUIUChJfbWF4X291dHB1dF90b2tlbnMiowIKEUd1YXJkcmFpbFNldHRpbmdzEiIKFW1heF90b2tlbnNfcmVjb3ZlcmllcxgBIAEoDUgAiAEBEiQKF21heF9yZXBlYXRlZF90b29sX3N0ZXBzGAIgASgNSAGIAQESJAoOcmVzZXJ2ZV90b2tlbnMYAyABKANCB7pIBCICKABIAogBARI7ChVyZXNlcnZlX2Nvc3RfZnJhY3Rpb24YBCABKAFCF7pIFBISGQAAAAAAAPA/KQAAAAAAAAAASAOIAQFCGAoWX21heF90b2tlbnNfcmVjb3Zlcmllc0IaChhfbWF4X3JlcGVhdGVkX3Rvb2xfc3RlcHNCEQoPX3Jlc2VydmVfdG9rZW5zQhgKFl9yZXNlcnZlX2Nvc3RfZnJhY3Rpb24ihgEKD0NvbnRleHRTZXR0aW5ncxIkCg5jb250ZXh0X3dpbmRvdxgBIAEoA0IHukgEIgIoAEgAiAEBEhkKCHN0cmF0ZWd5GAIgASgJQge6SARyAhhAEh8KDG9wdGlvbnNfanNvbhgDIAEoCUIJukgGcgQogIAEQhEKD19jb250ZXh0X3dpbmRvdyJdChFNaWRkbGV3YXJlU2V0dGluZxInCgRuYW1lGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEh8KDG9wdGlvbnNfanNvbhgCIAEoCUIJukgGcgQogIAEIr0BCghTdWJBZ2VudBInCgRuYW1lGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEh0KC2Rlc2NyaXB0aW9uGAIgASgJQgi6SAVyAxiAIBIuCgthc2tfdGltZW91dBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI5Cghwcmlvcml0eRgEIAEoDjIdLndyaXQuc3VwZXJ2aXNpb24udjEuUHJpb3JpdHlCCLpIBYIBAhABIqkLCg1BZ2VudE1hbmlmZXN0EicKBG5hbWUYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSIAoPZGVmaW5pdGlvbl9oYXNoGAIgASgJQge6SARyAhhAEjYKBGtpbmQYAyABKA4yHi53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50S2luZEIIukgFggECEAESHQoLZGVzY3JpcHRpb24YBCABKAlCCLpIBXIDGIAgEh8KDGluc3RydWN0aW9ucxgFIAEoCUIJukgGcgQogIAQEiUKEmZpbmFsX2luc3RydWN0aW9ucxgGIAEoCUIJukgGcgQogIAQEjEKBW1vZGVsGAcgASgLMiIud3JpdC5zdXBlcnZpc2lvbi52MS5Nb2RlbFNldHRpbmdzEjMKBXRvb2xzGAggAygJQiS6SCGSAR4QgAgiGXIXMhVeW2EtekEtWjAtOV8tXXsxLDY0fSQSMAoGbGltaXRzGAkgASgLMiAud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudExpbWl0cxI+ChBleGVjdXRpb25fYnVkZ2V0GAogASgLMiQud3JpdC5zdXBlcnZpc2lvbi52MS5FeGVjdXRpb25CdWRnZXQSNgoMc3Bhd25fYnVkZ2V0GAsgASgLMiAud3JpdC5zdXBlcnZpc2lvbi52MS5TcGF3bkJ1ZGdldBI5Cghwcmlvcml0eRgMIAEoDjIdLndyaXQuc3VwZXJ2aXNpb24udjEuUHJpb3JpdHlCCLpIBYIBAhABEkIKCXJldGVudGlvbhgNIAEoDjIlLndyaXQuc3VwZXJ2aXNpb24udjEuSGlzdG9yeVJldGVudGlvbkIIukgFggECEAESQgoKb25fcmVmdXNhbBgOIAEoDjIkLndyaXQuc3VwZXJ2aXNpb24udjEuUmVmdXNhbEhhbmRsaW5nQgi6SAWCAQIQARI8ChZhcHByb3ZhbF9yZXF1aXJlZF9yaXNrGA8gASgBQhe6SBQSEhkAAAAAAADwPykAAAAAAAAAAEgAiAEBEjwKCnN1Yl9hZ2VudHMYECADKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLlN1YkFnZW50Qgm6SAaSAQMQgAISOgoKZ3VhcmRyYWlscxgRIAEoCzImLndyaXQuc3VwZXJ2aXNpb24udjEuR3VhcmRyYWlsU2V0dGluZ3MSNQoHY29udGV4dBgSIAEoCzIkLndyaXQuc3VwZXJ2aXNpb24udjEuQ29udGV4dFNldHRpbmdzEkoKEGFnZW50X21pZGRsZXdhcmUYEyADKAsyJi53cml0LnN1cGVydmlzaW9uLnYxLk1pZGRsZXdhcmVTZXR0aW5nQgi6SAWSAQIQQBJJCg9jaGF0X21pZGRsZXdhcmUYFCADKAsyJi53cml0LnN1cGVydmlzaW9uLnYxLk1pZGRsZXdhcmVTZXR0aW5nQgi6SAWSAQIQQBJNChNmdW5jdGlvbl9taWRkbGV3YXJlGBUgAygLMiYud3JpdC5zdXBlcnZpc2lvbi52MS5NaWRkbGV3YXJlU2V0dGluZ0IIukgFkgECEEASJAoTaW5pdGlhbF90b29sX2Nob2ljZRgWIAEoCUIHukgEcgIYQBIeCgxvdXRwdXRfdG9waWMYFyABKAlCCLpIBXIDGIACEiAKDWZvbGxvd190b3BpY3MYGCADKAlCCbpIBpIBAxCAAhIZChF1bnJldmlld2VkX2RlbHRhcxgZIAEoCBIfCgxvcHRpb25zX2pzb24YGiABKAlCCbpIBnIEKICAEBJFCgpvbl9wcmVlbXB0GBsgASgOMicud3JpdC5zdXBlcnZpc2lvbi52MS5QcmVlbXB0aW9uSGFuZGxpbmdCCLpIBYIBAhABQhkKF19hcHByb3ZhbF9yZXF1aXJlZF9yaXNrKvcBCglBZ2VudEtpbmQSGgoWQUdFTlRfS0lORF9VTlNQRUNJRklFRBAAEhQKEEFHRU5UX0tJTkRfUkVBQ1QQARIaChZBR0VOVF9LSU5EX0pTT05fQUNUSU9OEAISGwoXQUdFTlRfS0lORF9PUkNIRVNUUkFUT1IQAxIZChVBR0VOVF9LSU5EX1VTRVJfUFJPWFkQBBIaChZBR0VOVF9LSU5EX0lORk9STUFUSU9OEAUSHAoYQUdFTlRfS0lORF9QRVJTT05BTF9GRUVEEAYSEwoPQUdFTlRfS0lORF9GTE9XEAcSFQoRQUdFTlRfS0lORF9DVVNUT00QCCpvCg9SZWZ1c2FsSGFuZGxpbmcSIAocUkVGVVNBTF9IQU5ETElOR19VTlNQRUNJRklFRBAAEhkKFVJFRlVTQUxfSEFORExJTkdfU1RPUBABEh8KG1JFRlVTQUxfSEFORExJTkdfVEVMTF9NT0RFTBACKngKElByZWVtcHRpb25IYW5kbGluZxIjCh9QUkVFTVBUSU9OX0hBTkRMSU5HX1VOU1BFQ0lGSUVEEAASHAoYUFJFRU1QVElPTl9IQU5ETElOR19QQVJLEAESHwobUFJFRU1QVElPTl9IQU5ETElOR19QQVJUSUFMEAJiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_writ_supervision_v1_supervision]);
+  fileDesc("CiJ3cml0L3N1cGVydmlzaW9uL3YxL21hbmlmZXN0LnByb3RvEhN3cml0LnN1cGVydmlzaW9uLnYxIukBCgtBZ2VudExpbWl0cxIWCgltYXhfc3RlcHMYASABKA1IAIgBARIbCg5tYXhfdG9vbF9jYWxscxgCIAEoDUgBiAEBEhsKDm1heF9pdGVyYXRpb25zGAMgASgNSAKIAQESGQoMbWF4X3JlZnVzYWxzGAQgASgNSAOIAQESGAoLbWF4X3JldHJpZXMYBSABKA1IBIgBAUIMCgpfbWF4X3N0ZXBzQhEKD19tYXhfdG9vbF9jYWxsc0IRCg9fbWF4X2l0ZXJhdGlvbnNCDwoNX21heF9yZWZ1c2Fsc0IOCgxfbWF4X3JldHJpZXMipgIKDU1vZGVsU2V0dGluZ3MSLwoFbW9kZWwYASABKAlCILpIHXIbMhleW2EtekEtWjAtOS5fOi8tXXsxLDEyOH0kEh4KDGFsc29fYWxsb3dlZBgCIAMoCUIIukgFkgECEEASMQoLdGVtcGVyYXR1cmUYAyABKAFCF7pIFBISGQAAAAAAAABAKQAAAAAAAAAASACIAQESLAoRbWF4X291dHB1dF90b2tlbnMYBCABKANCDLpICSIHGICt4gQoAUgBiAEBEhEKCWpzb25fbW9kZRgFIAEoCBIqCgd0aW1lb3V0GAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQg4KDF90ZW1wZXJhdHVyZUIUChJfbWF4X291dHB1dF90b2tlbnMiowIKEUd1YXJkcmFpbFNldHRpbmdzEiIKFW1heF90b2tlbnNfcmVjb3ZlcmllcxgBIAEoDUgAiAEBEiQKF21heF9yZXBlYXRlZF90b29sX3N0ZXBzGAIgASgNSAGIAQESJAoOcmVzZXJ2ZV90b2tlbnMYAyABKANCB7pIBCICKABIAogBARI7ChVyZXNlcnZlX2Nvc3RfZnJhY3Rpb24YBCABKAFCF7pIFBISGQAAAAAAAPA/KQAAAAAAAAAASAOIAQFCGAoWX21heF90b2tlbnNfcmVjb3Zlcmllc0IaChhfbWF4X3JlcGVhdGVkX3Rvb2xfc3RlcHNCEQoPX3Jlc2VydmVfdG9rZW5zQhgKFl9yZXNlcnZlX2Nvc3RfZnJhY3Rpb24iygEKD0NvbnRleHRTZXR0aW5ncxIkCg5jb250ZXh0X3dpbmRvdxgBIAEoA0IHukgEIgIoAEgAiAEBEhkKCHN0cmF0ZWd5GAIgASgJQge6SARyAhhAEh8KDG9wdGlvbnNfanNvbhgDIAEoCUIJukgGcgQogIAEEkIKCnN0cmF0ZWdpZXMYBCADKAsyJC53cml0LnN1cGVydmlzaW9uLnYxLkNvbnRleHRTdHJhdGVneUIIukgFkgECEBBCEQoPX2NvbnRleHRfd2luZG93IlsKD0NvbnRleHRTdHJhdGVneRInCgRuYW1lGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEh8KDG9wdGlvbnNfanNvbhgCIAEoCUIJukgGcgQogIAEIl8KD0hpc3RvcnlTZXR0aW5ncxIrCghwcm92aWRlchgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIfCgxvcHRpb25zX2pzb24YAiABKAlCCbpIBnIEKICABCJdChFNaWRkbGV3YXJlU2V0dGluZxInCgRuYW1lGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEh8KDG9wdGlvbnNfanNvbhgCIAEoCUIJukgGcgQogIAEIr0BCghTdWJBZ2VudBInCgRuYW1lGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEh0KC2Rlc2NyaXB0aW9uGAIgASgJQgi6SAVyAxiAIBIuCgthc2tfdGltZW91dBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI5Cghwcmlvcml0eRgEIAEoDjIdLndyaXQuc3VwZXJ2aXNpb24udjEuUHJpb3JpdHlCCLpIBYIBAhABIuALCg1BZ2VudE1hbmlmZXN0EicKBG5hbWUYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSIAoPZGVmaW5pdGlvbl9oYXNoGAIgASgJQge6SARyAhhAEjYKBGtpbmQYAyABKA4yHi53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50S2luZEIIukgFggECEAESHQoLZGVzY3JpcHRpb24YBCABKAlCCLpIBXIDGIAgEh8KDGluc3RydWN0aW9ucxgFIAEoCUIJukgGcgQogIAQEiUKEmZpbmFsX2luc3RydWN0aW9ucxgGIAEoCUIJukgGcgQogIAQEjEKBW1vZGVsGAcgASgLMiIud3JpdC5zdXBlcnZpc2lvbi52MS5Nb2RlbFNldHRpbmdzEjMKBXRvb2xzGAggAygJQiS6SCGSAR4QgAgiGXIXMhVeW2EtekEtWjAtOV8tXXsxLDY0fSQSMAoGbGltaXRzGAkgASgLMiAud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudExpbWl0cxI+ChBleGVjdXRpb25fYnVkZ2V0GAogASgLMiQud3JpdC5zdXBlcnZpc2lvbi52MS5FeGVjdXRpb25CdWRnZXQSNgoMc3Bhd25fYnVkZ2V0GAsgASgLMiAud3JpdC5zdXBlcnZpc2lvbi52MS5TcGF3bkJ1ZGdldBI5Cghwcmlvcml0eRgMIAEoDjIdLndyaXQuc3VwZXJ2aXNpb24udjEuUHJpb3JpdHlCCLpIBYIBAhABEkIKCXJldGVudGlvbhgNIAEoDjIlLndyaXQuc3VwZXJ2aXNpb24udjEuSGlzdG9yeVJldGVudGlvbkIIukgFggECEAESQgoKb25fcmVmdXNhbBgOIAEoDjIkLndyaXQuc3VwZXJ2aXNpb24udjEuUmVmdXNhbEhhbmRsaW5nQgi6SAWCAQIQARI8ChZhcHByb3ZhbF9yZXF1aXJlZF9yaXNrGA8gASgBQhe6SBQSEhkAAAAAAADwPykAAAAAAAAAAEgAiAEBEjwKCnN1Yl9hZ2VudHMYECADKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLlN1YkFnZW50Qgm6SAaSAQMQgAISOgoKZ3VhcmRyYWlscxgRIAEoCzImLndyaXQuc3VwZXJ2aXNpb24udjEuR3VhcmRyYWlsU2V0dGluZ3MSNQoHY29udGV4dBgSIAEoCzIkLndyaXQuc3VwZXJ2aXNpb24udjEuQ29udGV4dFNldHRpbmdzEkoKEGFnZW50X21pZGRsZXdhcmUYEyADKAsyJi53cml0LnN1cGVydmlzaW9uLnYxLk1pZGRsZXdhcmVTZXR0aW5nQgi6SAWSAQIQQBJJCg9jaGF0X21pZGRsZXdhcmUYFCADKAsyJi53cml0LnN1cGVydmlzaW9uLnYxLk1pZGRsZXdhcmVTZXR0aW5nQgi6SAWSAQIQQBJNChNmdW5jdGlvbl9taWRkbGV3YXJlGBUgAygLMiYud3JpdC5zdXBlcnZpc2lvbi52MS5NaWRkbGV3YXJlU2V0dGluZ0IIukgFkgECEEASJAoTaW5pdGlhbF90b29sX2Nob2ljZRgWIAEoCUIHukgEcgIYQBIeCgxvdXRwdXRfdG9waWMYFyABKAlCCLpIBXIDGIACEiAKDWZvbGxvd190b3BpY3MYGCADKAlCCbpIBpIBAxCAAhIZChF1bnJldmlld2VkX2RlbHRhcxgZIAEoCBIfCgxvcHRpb25zX2pzb24YGiABKAlCCbpIBnIEKICAEBJFCgpvbl9wcmVlbXB0GBsgASgOMicud3JpdC5zdXBlcnZpc2lvbi52MS5QcmVlbXB0aW9uSGFuZGxpbmdCCLpIBYIBAhABEjUKB2hpc3RvcnkYHCABKAsyJC53cml0LnN1cGVydmlzaW9uLnYxLkhpc3RvcnlTZXR0aW5nc0IZChdfYXBwcm92YWxfcmVxdWlyZWRfcmlzayr3AQoJQWdlbnRLaW5kEhoKFkFHRU5UX0tJTkRfVU5TUEVDSUZJRUQQABIUChBBR0VOVF9LSU5EX1JFQUNUEAESGgoWQUdFTlRfS0lORF9KU09OX0FDVElPThACEhsKF0FHRU5UX0tJTkRfT1JDSEVTVFJBVE9SEAMSGQoVQUdFTlRfS0lORF9VU0VSX1BST1hZEAQSGgoWQUdFTlRfS0lORF9JTkZPUk1BVElPThAFEhwKGEFHRU5UX0tJTkRfUEVSU09OQUxfRkVFRBAGEhMKD0FHRU5UX0tJTkRfRkxPVxAHEhUKEUFHRU5UX0tJTkRfQ1VTVE9NEAgqbwoPUmVmdXNhbEhhbmRsaW5nEiAKHFJFRlVTQUxfSEFORExJTkdfVU5TUEVDSUZJRUQQABIZChVSRUZVU0FMX0hBTkRMSU5HX1NUT1AQARIfChtSRUZVU0FMX0hBTkRMSU5HX1RFTExfTU9ERUwQAip4ChJQcmVlbXB0aW9uSGFuZGxpbmcSIwofUFJFRU1QVElPTl9IQU5ETElOR19VTlNQRUNJRklFRBAAEhwKGFBSRUVNUFRJT05fSEFORExJTkdfUEFSSxABEh8KG1BSRUVNUFRJT05fSEFORExJTkdfUEFSVElBTBACYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_duration, file_writ_supervision_v1_supervision]);
 
 /**
  * AgentLimits limit the loop of an agent. Unset means the default of the kind; zero means zero.
@@ -178,7 +178,8 @@ export type ContextSettings = Message<"writ.supervision.v1.ContextSettings"> & {
   contextWindow?: bigint | undefined;
 
   /**
-   * Name of the strategy: sliding_window, compact, truncate or summary.
+   * Name of the strategy: sliding_window, compact, truncate, summary, or that of
+   * a strategy in a module of the worker.
    *
    * @generated from field: string strategy = 2;
    */
@@ -190,6 +191,13 @@ export type ContextSettings = Message<"writ.supervision.v1.ContextSettings"> & {
    * @generated from field: string options_json = 3;
    */
   optionsJson: string;
+
+  /**
+   * Strategies that are applied one after the other, instead of `strategy`.
+   *
+   * @generated from field: repeated writ.supervision.v1.ContextStrategy strategies = 4;
+   */
+  strategies: ContextStrategy[];
 };
 
 /**
@@ -198,6 +206,62 @@ export type ContextSettings = Message<"writ.supervision.v1.ContextSettings"> & {
  */
 export const ContextSettingsSchema: GenMessage<ContextSettings> = /*@__PURE__*/
   messageDesc(file_writ_supervision_v1_manifest, 3);
+
+/**
+ * ContextStrategy is one strategy of a pipeline.
+ *
+ * @generated from message writ.supervision.v1.ContextStrategy
+ */
+export type ContextStrategy = Message<"writ.supervision.v1.ContextStrategy"> & {
+  /**
+   * Built-in name, or the name of a strategy in a module of the worker.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Options as a JSON object.
+   *
+   * @generated from field: string options_json = 2;
+   */
+  optionsJson: string;
+};
+
+/**
+ * Describes the message writ.supervision.v1.ContextStrategy.
+ * Use `create(ContextStrategySchema)` to create a new message.
+ */
+export const ContextStrategySchema: GenMessage<ContextStrategy> = /*@__PURE__*/
+  messageDesc(file_writ_supervision_v1_manifest, 4);
+
+/**
+ * HistorySettings select where the history of sessions is stored.
+ *
+ * @generated from message writ.supervision.v1.HistorySettings
+ */
+export type HistorySettings = Message<"writ.supervision.v1.HistorySettings"> & {
+  /**
+   * Name of a history provider in a module of the worker.
+   *
+   * @generated from field: string provider = 1;
+   */
+  provider: string;
+
+  /**
+   * Options as a JSON object.
+   *
+   * @generated from field: string options_json = 2;
+   */
+  optionsJson: string;
+};
+
+/**
+ * Describes the message writ.supervision.v1.HistorySettings.
+ * Use `create(HistorySettingsSchema)` to create a new message.
+ */
+export const HistorySettingsSchema: GenMessage<HistorySettings> = /*@__PURE__*/
+  messageDesc(file_writ_supervision_v1_manifest, 5);
 
 /**
  * MiddlewareSetting enables one middleware.
@@ -225,7 +289,7 @@ export type MiddlewareSetting = Message<"writ.supervision.v1.MiddlewareSetting">
  * Use `create(MiddlewareSettingSchema)` to create a new message.
  */
 export const MiddlewareSettingSchema: GenMessage<MiddlewareSetting> = /*@__PURE__*/
-  messageDesc(file_writ_supervision_v1_manifest, 4);
+  messageDesc(file_writ_supervision_v1_manifest, 6);
 
 /**
  * SubAgent is one agent to which an orchestrator may delegate.
@@ -267,7 +331,7 @@ export type SubAgent = Message<"writ.supervision.v1.SubAgent"> & {
  * Use `create(SubAgentSchema)` to create a new message.
  */
 export const SubAgentSchema: GenMessage<SubAgent> = /*@__PURE__*/
-  messageDesc(file_writ_supervision_v1_manifest, 5);
+  messageDesc(file_writ_supervision_v1_manifest, 7);
 
 /**
  * AgentManifest is the definition of an agent, stored by the supervisor, with
@@ -464,6 +528,13 @@ export type AgentManifest = Message<"writ.supervision.v1.AgentManifest"> & {
    * @generated from field: writ.supervision.v1.PreemptionHandling on_preempt = 27;
    */
   onPreempt: PreemptionHandling;
+
+  /**
+   * Where the history of its sessions is stored; absent for the worker's own store.
+   *
+   * @generated from field: writ.supervision.v1.HistorySettings history = 28;
+   */
+  history?: HistorySettings | undefined;
 };
 
 /**
@@ -471,7 +542,7 @@ export type AgentManifest = Message<"writ.supervision.v1.AgentManifest"> & {
  * Use `create(AgentManifestSchema)` to create a new message.
  */
 export const AgentManifestSchema: GenMessage<AgentManifest> = /*@__PURE__*/
-  messageDesc(file_writ_supervision_v1_manifest, 6);
+  messageDesc(file_writ_supervision_v1_manifest, 8);
 
 /**
  * AgentKind is the kind of an agent.

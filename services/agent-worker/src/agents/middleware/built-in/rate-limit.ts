@@ -1,32 +1,53 @@
+import type { ModelAnswer, ProposalOutcome, RateLimit } from '../../../runtime/agent.ts';
 import { optionsReader } from '../../options.ts';
-import type { AgentRunContext, CreateMiddleware } from '../middleware.ts';
+import type { ChatContext, CreateMiddleware, FunctionContext } from '../middleware.ts';
 
-const readOptions = optionsReader<{ calls: number; per_ms: number }>(
+interface Options {
+  readonly calls: number;
+  readonly per_ms: number;
+  readonly scope: RateLimit['scope'];
+}
+
+const FIGURES = {
+  calls: { type: 'integer', minimum: 1, maximum: 10_000 },
+  per_ms: { type: 'integer', minimum: 1, maximum: 86_400_000 },
+};
+const REQUIRED = ['calls', 'per_ms'];
+
+const readChat = optionsReader<Options>(
   'rate_limit',
-  {
-    calls: { type: 'integer', minimum: 1, maximum: 10_000 },
-    per_ms: { type: 'integer', minimum: 1, maximum: 86_400_000 },
-  },
-  ['calls', 'per_ms'],
+  { ...FIGURES, scope: { enum: ['run', 'agent', 'tenant', 'provider'], default: 'agent' } },
+  REQUIRED,
 );
 
 /**
- * Allows at most `calls` calls per `per_ms` milliseconds; further calls sleep until they are
- * allowed.
+ * Allows at most `calls` model calls in any `per_ms` milliseconds; further calls are suspended until
+ * they are allowed. All agents of the `scope` share the limit, on all workers and across restarts.
  */
-export function rateLimit<C extends AgentRunContext, R>(): CreateMiddleware<C, R> {
-  return (options) => {
-    const { calls, per_ms: perMs } = readOptions(options);
-    const times: number[] = [];
-    return {
-      process: async (context, next) => {
-        const { ctx } = context;
-        const oldest = times.length < calls ? undefined : times.shift();
-        const wait = oldest === undefined ? 0 : oldest + perMs - ctx.now().getTime();
-        if (wait > 0) await ctx.sleep(wait);
-        times.push(ctx.now().getTime());
-        return await next(context);
-      },
-    };
+export const limitChat: CreateMiddleware<ChatContext, ModelAnswer> = (options) => {
+  const { calls, per_ms: perMs, scope } = readChat(options);
+  return {
+    process: async (context, next) => {
+      const { model } = context.request;
+      await context.ctx.turn({ scope, level: 'chat', calls, perMs, model });
+      return await next(context);
+    },
   };
-}
+};
+
+const readFunction = optionsReader<Options>(
+  'rate_limit',
+  { ...FIGURES, scope: { enum: ['run', 'agent', 'tenant'], default: 'agent' } },
+  REQUIRED,
+);
+
+/** Limits the tool calls of a scope like {@link limitChat}. */
+export const limitFunction: CreateMiddleware<FunctionContext, ProposalOutcome> = (options) => {
+  const { calls, per_ms: perMs, scope } = readFunction(options);
+  return {
+    process: async (context, next) => {
+      await context.ctx.turn({ scope, level: 'function', calls, perMs });
+      return await next(context);
+    },
+  };
+};
