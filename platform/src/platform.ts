@@ -1,4 +1,3 @@
-import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createAgentWorker, readAgentWorkerConfig } from '@writ/agent-worker';
 import { createInProcessBus, TIMELINE_CONSUMER } from '@writ/bus';
@@ -6,7 +5,7 @@ import { createExecutionMeter, readExecutionMeterConfig } from '@writ/execution-
 import { devApiKey, type ServiceName, TRUST_FILE, writeTrustFile } from '@writ/identity';
 import { UnavailableError } from '@writ/kernel';
 import { Loopback } from '@writ/rpc';
-import { readPeerSettings, type Service, type ServiceParts } from '@writ/service';
+import { lockDataFolder, readPeerSettings, type Service, type ServiceParts } from '@writ/service';
 import { createSpawnBudget, readSpawnBudgetConfig } from '@writ/spawn-budget';
 import { createSupervisor, readSupervisorConfig } from '@writ/supervisor';
 import { createTelemetry, type Telemetry } from '@writ/telemetry';
@@ -40,7 +39,8 @@ const START_ORDER = [
  * Starts the embedded platform: every service on its own port. Their calls to each other skip HTTP/2 and
  * nothing else, unless `WRIT_LOOPBACK=grpc` is set. After a failed start, everything that was started is stopped.
  *
- * @throws WritError or ConfigError, one sentence that names the file, the setting or the port
+ * @throws WritError or ConfigError, one sentence that names the file, the setting, the port, or the process that
+ *   uses the data folder
  */
 export async function startPlatform(config: PlatformConfig): Promise<Platform> {
   const stops: (() => Promise<void>)[] = [];
@@ -50,7 +50,8 @@ export async function startPlatform(config: PlatformConfig): Promise<Platform> {
     return stopping;
   };
   try {
-    mkdirSync(config.dataDir, { recursive: true, mode: 0o700 });
+    const lock = await lockDataFolder(config.dataDir, START_ORDER);
+    stops.push(() => Promise.resolve(lock.release()));
     const apiKey = await devApiKey(config.dataDir);
     const services = await createServices(config, stops);
     const addresses = {

@@ -1,6 +1,6 @@
-import { mkdirSync } from 'node:fs';
 import { createWritClient, type WritClient } from '@writ/client';
 import { InvalidRequestError } from '@writ/kernel';
+import { makeDataFolder } from '@writ/service';
 import { createTelemetry, traceparentOf } from '@writ/telemetry';
 import { type PlatformOptions, readPlatformConfig } from './config.ts';
 import { createDemoPeople } from './demo-people.ts';
@@ -35,7 +35,7 @@ export async function openSession(
 ): Promise<Session> {
   const { example } = options;
   const script = scriptOf(example, options.script ?? example.script);
-  mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
+  makeDataFolder(options.dataDir);
   const model = await openModelSource(env, example, {
     script: script.name,
     dataDir: options.dataDir,

@@ -105,6 +105,7 @@ export const REASONS = {
   INVALID_CLAIMS: { status: 'invalid_argument', meaning: 'A token cannot be signed because a claim is missing or malformed.', action: 'Correct the claim that metadata.field names.' },
   INVALID_PUBLIC_KEYS: { status: 'invalid_argument', meaning: 'A set of public keys cannot be used.', action: 'Export the keys again.' },
   INVALID_FILE: { status: 'invalid_argument', meaning: 'A file of keys or credentials is unreadable or malformed.', action: 'Correct or recreate the file that metadata.file names.' },
+  DATA_FOLDER_LOCKED: { status: 'failed_precondition', meaning: 'Another process uses the data folder.', action: 'Stop the process that metadata.pid names, or set WRIT_DATA to another folder.' },
   FILE_LOCKED: { status: 'aborted', meaning: 'Another process is changing the file.', action: 'Retry; if no process runs, remove the lock file.' },
   TRUST_FILE_MISSING: { status: 'unavailable', meaning: 'The trust file does not exist yet.', action: 'Wait until the platform has written it.' },
 

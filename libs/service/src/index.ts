@@ -1,3 +1,4 @@
+export { type DataFolderLock, lockDataFolder, makeDataFolder } from './data-folder.ts';
 export { type BackgroundWork, defineService, type ServiceHost } from './define-service.ts';
 export { type CountAtCommit, countAtCommit } from './events/count-at-commit.ts';
 export { tracedHandlers } from './events/traced-events.ts';

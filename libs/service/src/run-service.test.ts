@@ -13,7 +13,7 @@ const HANGING = `
     start: async () => setInterval(() => undefined, 1_000),
     stop: () => { console.log('stopping'); return new Promise(() => undefined); },
   };
-  await runService({ name: 'spawn-budget', read: () => ({}), create: async () => service });
+  await runService({ name: 'spawn-budget', read: () => ({ dataDir: '', store: { dialect: 'postgres' } }), create: async () => service });
 `;
 
 /** A service process whose service fails to close. */
@@ -24,7 +24,7 @@ const BROKEN = `
     start: async () => undefined,
     stop: async () => { throw new Error('It does not close.'); },
   };
-  await runService({ name: 'spawn-budget', read: () => ({}), create: async () => service });
+  await runService({ name: 'spawn-budget', read: () => ({ dataDir: '', store: { dialect: 'postgres' } }), create: async () => service });
 `;
 
 it.skipIf(!isNatsAvailable())(

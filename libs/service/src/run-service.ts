@@ -1,16 +1,23 @@
 import { once } from 'node:events';
 import { openServiceTls, type ServiceName, type ServiceTls } from '@writ/identity';
 import { createTelemetry } from '@writ/telemetry';
+import { lockDataFolder } from './data-folder.ts';
 import { openBus } from './events/open-bus.ts';
 import type { Service, ServiceParts } from './service.ts';
 import { type ProcessSettings, readProcessSettings } from './settings/config.ts';
 
+/** What a service process reads of the configuration of its service. */
+interface ProgramConfig {
+  readonly dataDir: string;
+  readonly store: { readonly dialect: 'sqlite' | 'postgres' };
+}
+
 /** The program of a service process. */
-export interface ServiceProgram<Config> {
+export interface ServiceProgram<C extends ProgramConfig> {
   readonly name: ServiceName;
   /** Reads the configuration of the service from the environment. */
-  readonly read: () => Config;
-  readonly create: (config: Config, parts: ServiceParts) => Promise<Service>;
+  readonly read: () => C;
+  readonly create: (config: C, parts: ServiceParts) => Promise<Service>;
 }
 
 /** Maximum duration of a shutdown: less than the 30 s grace period of Kubernetes. */
@@ -21,7 +28,9 @@ const SHUTDOWN_MS = 25_000;
  * exits at once, which is as safe as kill -9. A failed start prints one line to standard error, closes everything
  * and exits with status 1.
  */
-export async function runService<Config>(program: ServiceProgram<Config>): Promise<void> {
+export async function runService<C extends ProgramConfig>(
+  program: ServiceProgram<C>,
+): Promise<void> {
   try {
     await run(program);
   } catch (error) {
@@ -34,12 +43,20 @@ function messageOf(error: unknown): unknown {
   return error instanceof Error ? error.message : error;
 }
 
-async function run<Config>({ name, read, create }: ServiceProgram<Config>): Promise<void> {
+async function run<C extends ProgramConfig>({
+  name,
+  read,
+  create,
+}: ServiceProgram<C>): Promise<void> {
   const config = read();
   const settings = readProcessSettings();
   // Everything is closed even if something fails to close, because an open resource keeps the process alive.
   const opened = new AsyncDisposableStack();
   try {
+    // Replicas may share a folder of keys, but not a SQLite file.
+    if (config.store.dialect === 'sqlite') {
+      opened.adopt(await lockDataFolder(config.dataDir, [name]), (lock) => lock.release());
+    }
     await serve({ name, create, config, settings, opened });
   } catch (error) {
     await opened.disposeAsync().catch((further: unknown) => console.error(messageOf(further)));
@@ -48,14 +65,14 @@ async function run<Config>({ name, read, create }: ServiceProgram<Config>): Prom
   await opened.disposeAsync();
 }
 
-async function serve<Config>({
+async function serve<C extends ProgramConfig>({
   name,
   create,
   config,
   settings,
   opened,
-}: Pick<ServiceProgram<Config>, 'name' | 'create'> & {
-  readonly config: Config;
+}: Pick<ServiceProgram<C>, 'name' | 'create'> & {
+  readonly config: C;
   readonly settings: ProcessSettings;
   readonly opened: AsyncDisposableStack;
 }): Promise<void> {

@@ -1,0 +1,139 @@
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as delay } from 'node:timers/promises';
+import { InvalidRequestError, PreconditionError } from '@writ/kernel';
+
+/** The lock of a data folder; one process has it at a time. */
+export interface DataFolderLock {
+  /** Releases the lock. The end of the process releases it as well, however it ends. */
+  release(): void;
+}
+
+/** How long a new owner may take to write its process id, ms. */
+const NAME_WAIT_MS = 1_000;
+const NAME_POLL_MS = 20;
+
+/**
+ * Creates the data folder if it does not exist, and locks it for these services (SYS-5). The operating system holds
+ * the locks and releases them when the process ends, so a lock is never stale, and one of two racing starts wins.
+ * Several service processes can share a folder; two of the same service, or two platforms, cannot.
+ *
+ * @throws InvalidRequestError INVALID_FILE: the folder cannot be created or written
+ * @throws PreconditionError DATA_FOLDER_LOCKED naming the process that uses it
+ */
+export async function lockDataFolder(
+  dataDir: string,
+  services: readonly string[],
+): Promise<DataFolderLock> {
+  makeDataFolder(dataDir);
+  const folder = join(dataDir, 'locks');
+  const locks: { readonly pidFile: string; readonly database: DatabaseSync }[] = [];
+  const release = (): void => {
+    for (const { pidFile, database } of locks.splice(0)) {
+      rmSync(pidFile, { force: true });
+      database.close();
+    }
+  };
+  for (const service of services) {
+    const pidFile = join(folder, `${service}.pid`);
+    const database = tryLock(dataDir, join(folder, `${service}.lock`));
+    if (database === undefined) {
+      release();
+      throw locked(dataDir, await ownerOf(pidFile));
+    }
+    locks.push({ pidFile, database });
+    // Replaced in one step, so that a reader never finds half a number.
+    writeFileSync(`${pidFile}.tmp`, `${process.pid}\n`, { mode: 0o600 });
+    renameSync(`${pidFile}.tmp`, pidFile);
+  }
+  return { release };
+}
+
+/**
+ * Creates the data folder if it does not exist.
+ * @throws InvalidRequestError INVALID_FILE: the folder cannot be created or written
+ */
+export function makeDataFolder(dataDir: string): void {
+  try {
+    mkdirSync(join(dataDir, 'locks'), { recursive: true, mode: 0o700 });
+  } catch (error) {
+    const code = codeOf(error);
+    const isFile = code === 'EEXIST' || code === 'ENOTDIR';
+    throw unusable(dataDir, isFile ? 'it is a file or below one' : code, error);
+  }
+}
+
+/**
+ * Takes the write lock of a SQLite database: an advisory lock of the operating system that Node has no function for.
+ * Its file stays empty, and is not deleted, because another process may be opening it.
+ */
+function tryLock(dataDir: string, file: string): DatabaseSync | undefined {
+  let database: DatabaseSync | undefined;
+  try {
+    database = new DatabaseSync(file, { timeout: 0 });
+    database.exec('BEGIN IMMEDIATE');
+    return database;
+  } catch (error) {
+    database?.close();
+    if (isBusy(error)) return undefined;
+    throw unusable(dataDir, `${file} cannot be locked`, error);
+  }
+}
+
+/** The process that has the lock; undefined when it does not write its id in time. */
+async function ownerOf(pidFile: string): Promise<number | undefined> {
+  const deadline = performance.now() + NAME_WAIT_MS;
+  for (;;) {
+    const pid = readPid(pidFile);
+    // The id of a killed owner remains until the next one replaces it.
+    if (pid !== undefined && isAlive(pid)) return pid;
+    if (performance.now() >= deadline) return undefined;
+    await delay(NAME_POLL_MS);
+  }
+}
+
+function readPid(pidFile: string): number | undefined {
+  try {
+    const pid = Number(readFileSync(pidFile, 'utf8'));
+    return Number.isSafeInteger(pid) && pid > 0 ? pid : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    // A process of another user exists, too.
+    return codeOf(error) === 'EPERM';
+  }
+}
+
+function unusable(dataDir: string, why: string, cause: unknown): InvalidRequestError {
+  return new InvalidRequestError(
+    'INVALID_FILE',
+    `The data folder ${dataDir} cannot be used: ${why}; set WRIT_DATA to a writable folder.`,
+    { file: dataDir },
+    { cause },
+  );
+}
+
+function locked(dataDir: string, pid: number | undefined): PreconditionError {
+  const owner = pid === undefined ? 'another process' : `process ${pid}`;
+  return new PreconditionError(
+    'DATA_FOLDER_LOCKED',
+    `The data folder ${dataDir} is in use by ${owner}; stop that process, or set WRIT_DATA to another folder.`,
+    { file: dataDir, ...(pid !== undefined && { pid: String(pid) }) },
+  );
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'errcode' in error && error.errcode === 5;
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+}
