@@ -131,7 +131,7 @@ describe('a cap', () => {
 
   it('on cost is exact to the nano-USD and warns before it is reached (EM-4, EM-5)', async () => {
     const usage = {
-      prompt_tokens: 100,
+      prompt_tokens: 48,
       completion_tokens: 50,
       cached_tokens: 40,
       reasoning_tokens: 10,
@@ -148,7 +148,7 @@ describe('a cap', () => {
     });
     await world.openTab({ budget: { maxCostNanoUsd: 500_000n } });
     const { finished } = await world.generate();
-    expect(finished?.costNanoUsd).toBe(60n * 400n + 40n * 100n + 40n * 1_600n + 10n * 3_200n);
+    expect(finished?.costNanoUsd).toBe(8n * 400n + 40n * 100n + 40n * 1_600n + 10n * 3_200n);
     expect(finished?.nearBudget).toBe(false);
   });
 

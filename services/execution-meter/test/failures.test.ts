@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
-import { EndReason } from '@writ/contracts/writ/model/v1/model_pb';
+import { ChatRole, EndReason } from '@writ/contracts/writ/model/v1/model_pb';
 import type { GenerateRequestSchema } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import {
@@ -221,15 +221,18 @@ describe('an irregular answer', () => {
   });
 
   it('that settles above its reservation is booked as debt, and the next call is refused (EM-3)', async () => {
+    // The upper bound of this prompt does not fit, so that the hold is a count; other tokenizers count more.
+    const prompt = 'word '.repeat(400);
     await start({
-      scripts: { hello: [{ text: 'Hi.', usage: { prompt_tokens: 900, completion_tokens: 900 } }] },
+      scripts: { hello: [{ text: 'Hi.', usage: { prompt_tokens: 1700, completion_tokens: 100 } }] },
     });
     await world.openTab({
       agent: { name: 'support', instance: 'capped' },
       budget: { maxTokens: 1000n },
     });
     const options = await world.credentials('capped');
-    await world.generate({}, options);
+    const parts = [{ kind: { case: 'text' as const, value: prompt } }];
+    await world.generate({ messages: [{ role: ChatRole.USER, parts }] }, options);
     expect(await world.level(BudgetLevel.AGENT, 'capped')).toMatchObject({
       usedTokens: 1800n,
       reservedTokens: 0n,

@@ -255,6 +255,15 @@ export const METRICS = {
     from: 'execution-meter',
     about: 'Attempts settled above the remaining amount of a cap',
   },
+  impossibleUsage: {
+    name: 'writ.meter.impossible_usage',
+    kind: 'counter',
+    unit: '{attempt}',
+    labels: [ATTR_GEN_AI_REQUEST_MODEL],
+    from: 'execution-meter',
+    about:
+      'Attempts whose reported usage contradicts the request or the answer, and is estimated instead',
+  },
   genAiTokens: {
     name: 'gen_ai.client.token.usage',
     kind: 'histogram',

@@ -104,7 +104,8 @@ export class AttemptLoop {
     const { model } = planner;
     chunks.append({ type: 'attempt', attempt: open.attempt, providerModel: model.providerModel });
     const onText = (text: string): void => chunks.append({ type: 'text', text });
-    const attempt = { request, model, apiKey, open, signal, onText };
+    const promptTokens = planner.promptTokensAtMost;
+    const attempt = { request, model, apiKey, open, promptTokens, signal, onText };
     const outcome = await sendAttempt(context, provider, attempt);
     const isEmpty = outcome.type === 'answered' && isEmptyAnswer(outcome.answer);
     if (!isEmpty || !request.requireContent) return outcome;
@@ -194,8 +195,15 @@ async function spendingOf(
   }
   const texts = outcome.type === 'answered' ? textsOf(outcome.answer) : outcome.partial;
   if (texts === undefined) return { ...hold, estimated: true, failed: false };
-  const [input, output] = await Promise.all([planner.promptTokens(), countTokens(texts)]);
+  const [input, counted] = await Promise.all([planner.promptTokens(), countTokens(texts)]);
+  // An answer is cut at the requested limit; tokenizers differ in what they count up to there.
+  const output = atMost(counted, hold.usage.output);
   return spendingFor(plan, { ...NO_USAGE, input, output }, true);
+}
+
+function atMost(value: bigint, limit: bigint): bigint {
+  if (value > limit) return limit;
+  return value;
 }
 
 function textsOf({ text, toolUses }: ChatAnswer): string[] {

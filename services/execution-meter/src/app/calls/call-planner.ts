@@ -40,6 +40,11 @@ export class CallPlanner {
     return this.#plan;
   }
 
+  /** Upper bound of the prompt tokens of every tokenizer. */
+  get promptTokensAtMost(): bigint {
+    return promptTokensAtMost(this.#size);
+  }
+
   /** Counts the prompt, after its upper bound did not fit. */
   async count(): Promise<void> {
     this.#plan = this.#planFor(promptTokensToHold(this.#size, await this.#counted()), true);

@@ -36,7 +36,8 @@ import {
 import type { MeterContext } from '../../context.ts';
 import type { ModelEntry } from '../../domain/catalog/catalog.ts';
 import { capturedInput, capturedOutput } from '../../domain/chat/captured.ts';
-import type { ChatRequest } from '../../domain/chat/chat.ts';
+import { type ChatRequest, isEmptyAnswer } from '../../domain/chat/chat.ts';
+import { contradictionIn, type UsageBounds } from '../../domain/chat/reported-usage.ts';
 import type { AttemptOutcome, Provider } from '../../providers/provider.ts';
 import { attemptTimeoutMs } from './call-planner.ts';
 import type { OpenAttempt } from './call-record.ts';
@@ -48,6 +49,8 @@ export interface SentAttempt {
   readonly model: ModelEntry;
   readonly apiKey: string | undefined;
   readonly open: OpenAttempt;
+  /** Upper bound of the prompt tokens of every tokenizer. */
+  readonly promptTokens: bigint;
   readonly signal: AbortSignal;
   readonly onText: (text: string) => void;
 }
@@ -56,7 +59,7 @@ export interface SentAttempt {
 export function sendAttempt(
   context: MeterContext,
   provider: Provider,
-  { request, model, apiKey, open, signal, onText }: SentAttempt,
+  { request, model, apiKey, open, promptTokens, signal, onText }: SentAttempt,
 ): Promise<AttemptOutcome> {
   const { chat } = request;
   return withSpan(
@@ -87,7 +90,7 @@ export function sendAttempt(
     async (span) => {
       const { tenant, runId, agentInstance, callId } = request;
       const startedAt = performance.now();
-      const outcome = await provider({
+      const received = await provider({
         model,
         apiKey,
         chat,
@@ -98,6 +101,8 @@ export function sendAttempt(
         signal,
         onText,
       });
+      const bounds = { promptTokens, outputTokens: open.hold.usage.output };
+      const outcome = withPossibleUsage(context, received, bounds, request);
       recordOutcome(span, outcome);
       // Traces outlive a history that is deleted with its run.
       if (context.config.captureContent && open.tab.retention === 'permanent' && span.isRecording())
@@ -106,6 +111,24 @@ export function sendAttempt(
       return outcome;
     },
   );
+}
+
+/** Removes usage that contradicts the request or the answer, which is then estimated (EM-8). */
+function withPossibleUsage(
+  { telemetry }: MeterContext,
+  outcome: AttemptOutcome,
+  bounds: Omit<UsageBounds, 'hasContent'>,
+  { model, tenant, runId, callId }: CallRequest,
+): AttemptOutcome {
+  if (outcome.type === 'aborted' || outcome.usage === undefined) return outcome;
+  const hasContent = outcome.type === 'answered' && !isEmptyAnswer(outcome.answer);
+  const contradiction = contradictionIn(outcome.usage, { ...bounds, hasContent });
+  if (contradiction === undefined) return outcome;
+  const ids = { model, tenant, run_id: runId, call_id: callId };
+  telemetry.log.error(ids, 'usage reported by the provider is impossible; it is estimated');
+  telemetry.metrics.count('impossibleUsage', { [ATTR_GEN_AI_REQUEST_MODEL]: model });
+  if (outcome.type === 'failed') return { ...outcome, usage: undefined };
+  return { ...outcome, usage: undefined, warnings: [...outcome.warnings, contradiction] };
 }
 
 function recordMetrics(

@@ -26,6 +26,7 @@ export class AnswerBuilder {
   #choices = 0;
   #usage: TokenUsage | undefined;
   #hasInvalidUsage = false;
+  #isCut = false;
 
   /** @param model the model name when the provider reports none */
   constructor(model: string) {
@@ -55,16 +56,22 @@ export class AnswerBuilder {
     return this.#finishReason !== undefined;
   }
 
-  /** Adds one chunk of a stream and returns its text. */
-  addChunk(chunk: object): string {
+  /** Adds one chunk of a stream; returns its text, and all content that it adds to the answer. */
+  addChunk(chunk: object): { readonly text: string; readonly content: string } {
     const choice = this.#choiceOf(fieldsOf(chunk));
-    if (choice === undefined) return '';
+    if (choice === undefined) return { text: '', content: '' };
     const delta = fieldsOf(choice.delta);
-    for (const call of listOf(delta.tool_calls)) this.#addToolCall(fieldsOf(call));
-    const text = delta.content ?? delta.refusal;
-    if (typeof text !== 'string') return '';
+    const calls = listOf(delta.tool_calls).map((call) => this.#addToolCall(fieldsOf(call)));
+    const given = delta.content ?? delta.refusal;
+    const text = typeof given === 'string' ? given : '';
     this.#text += text;
-    return text;
+    return { text, content: text + calls.join('') };
+  }
+
+  /** Ends the answer at the requested limit, after the provider has exceeded it. */
+  cut(): void {
+    this.#finishReason = 'length';
+    this.#isCut = true;
   }
 
   /** Sets the complete answer and returns its text. */
@@ -83,6 +90,9 @@ export class AnswerBuilder {
   /** Returns the answer with its warnings (EM-9). */
   build(): { readonly answer: ChatAnswer; readonly warnings: readonly string[] } {
     const warnings: string[] = [];
+    if (this.#isCut) {
+      warnings.push('The provider sent more than the requested output; the answer was cut.');
+    }
     // Some servers omit ids, which tool results reference.
     const toolUses: ToolUse[] = this.#toolUses.map((use, index) => ({
       ...use,
@@ -127,18 +137,22 @@ export class AnswerBuilder {
     return choice;
   }
 
-  #addToolCall(call: Fields): void {
+  /** Returns the content that the call adds. */
+  #addToolCall(call: Fields): string {
     const index = Number.isSafeInteger(call.index) ? Number(call.index) : this.#toolUses.length;
-    if (index < 0 || index > MAX_TOOL_USES) return;
+    if (index < 0 || index > MAX_TOOL_USES) return '';
     while (this.#toolUses.length <= index) {
       this.#toolUses.push({ id: '', tool: '', argumentsJson: '' });
     }
     const use = this.#toolUses[index];
-    if (use === undefined) return;
+    if (use === undefined) return '';
     const called = fieldsOf(call.function);
     if (typeof call.id === 'string' && call.id !== '') use.id = call.id;
-    if (typeof called.name === 'string') use.tool += called.name;
-    if (typeof called.arguments === 'string') use.argumentsJson += called.arguments;
+    const name = typeof called.name === 'string' ? called.name : '';
+    const args = typeof called.arguments === 'string' ? called.arguments : '';
+    use.tool += name;
+    use.argumentsJson += args;
+    return name + args;
   }
 }
 

@@ -1,8 +1,10 @@
 import OpenAI from 'openai';
 import type { ModelEntry } from '../../domain/catalog/catalog.ts';
+import { OutputLimit } from '../output-limit.ts';
 import type { Attempt, AttemptOutcome, Provider } from '../provider.ts';
 import { AnswerBuilder } from './answer-builder.ts';
 import { attemptFailure, BAD_RESPONSE, CONNECTION_LOST, TIMED_OUT } from './attempt-failure.ts';
+import { boundedFetch } from './bounded-fetch.ts';
 import { chatParams } from './chat-params.ts';
 
 /**
@@ -57,11 +59,14 @@ async function receive(
     if (isObject(completion)) attempt.onText(builder.addCompletion(completion));
     return;
   }
+  const limit = new OutputLimit(attempt.maxOutputTokens);
   const stream = await client.chat.completions.create(params, options);
   for await (const chunk of stream) {
     if (!isObject(chunk)) throw new SyntaxError('A chunk of the stream is not an object.');
-    const text = builder.addChunk(chunk);
+    const { text, content } = builder.addChunk(chunk);
     if (text !== '') attempt.onText(text);
+    // Leaving the loop closes the connection.
+    if (await limit.exceedsWith(content)) return builder.cut();
   }
 }
 
@@ -104,6 +109,7 @@ class OpenAiClients {
       // Retries of the SDK would not be metered (EM-8).
       maxRetries: 0,
       logLevel: 'off',
+      fetch: boundedFetch,
     });
     this.#clients.set(name, client);
     return client;
