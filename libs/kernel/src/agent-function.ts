@@ -13,7 +13,7 @@ export interface ModelQuestion {
   /** Instructions. Default: those of the manifest. */
   readonly instructions?: string;
   readonly text: string;
-  /** Requests one JSON object as the response. */
+  /** Requests one JSON object as the response. Default: `json_mode` of the manifest. */
   readonly json?: boolean;
 }
 

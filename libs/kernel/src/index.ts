@@ -21,6 +21,8 @@ export type {
   ToolAnswer,
 } from './agent-function.ts';
 export { defineAgent } from './agent-function.ts';
+export type { MiddlewareLevel, OptionsSchema } from './agent-options.ts';
+export { MIDDLEWARE_OPTIONS, REDACTION_KINDS, STRATEGY_OPTIONS } from './agent-options.ts';
 export { argsHash, argsHashText } from './args-hash.ts';
 export type { ArgumentContract, ArgumentSpec } from './argument-contract.ts';
 export { compileContract, compileSchema } from './argument-contract.ts';

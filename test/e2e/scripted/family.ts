@@ -4,8 +4,8 @@ import { join } from 'node:path';
 const AGENTS = `
 agents:
   - name: lead
-    kind: json-action
-    model: &model { model: refund-desk, also_allowed: ["sim-*"], json_mode: true }
+    kind: orchestrator
+    model: &model { model: refund-desk, also_allowed: ["sim-*"] }
     tools: [get_refund_context]
     budget: { max_tokens: 100000, max_cost_usd: "1.00", max_turns: 50, deadline: 10m, max_seconds: 600 }
     spawn: { max_agents: 3, max_depth: 2 }
@@ -14,14 +14,14 @@ agents:
       - { name: chief }
       - { name: lead }
   - name: scout
-    kind: json-action
+    kind: orchestrator
     model: *model
     tools: [get_refund_context]
     budget: { max_turns: 20 }
     priority: low
     sub_agents: [{ name: scout }]
   - name: chief
-    kind: json-action
+    kind: orchestrator
     model: *model
     budget: { max_tokens: 90000 }
     priority: high

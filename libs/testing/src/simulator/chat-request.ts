@@ -13,6 +13,10 @@ export interface ChatRequest {
   readonly messages: readonly ChatMessage[];
   readonly stream: boolean;
   readonly includeUsage: boolean;
+  /** Whether the answer must be one JSON object. */
+  readonly jsonMode: boolean;
+  /** Names of the offered tools. */
+  readonly tools: readonly string[];
   /** Limit of completion tokens, when the request sets one. */
   readonly maxTokens?: number;
   /** SHA-256 of the messages as sent, hex. */
@@ -35,7 +39,7 @@ export class BadChatRequestError extends Error {
 
 /**
  * Parses the body of a chat completions request. Fields that do not affect the answer, such as
- * `temperature` and `response_format`, are ignored.
+ * `temperature`, are ignored.
  * @throws BadChatRequestError naming the field
  */
 export function readChatRequest(body: string): ChatRequest {
@@ -67,6 +71,8 @@ export function readChatRequest(body: string): ChatRequest {
     messages: messages.map(readMessage),
     stream: stream === true,
     includeUsage: options?.include_usage === true,
+    jsonMode: asObject(request.response_format)?.type === 'json_object',
+    tools: (Array.isArray(tools) ? tools : []).map(nameOfTool),
     ...(typeof maxTokens === 'number' ? { maxTokens } : {}),
     digest: createHash('sha256').update(sent).digest('hex'),
     promptTokens: 4 * messages.length + tokensOf(sent) + tokensOf(JSON.stringify(tools ?? '')),
@@ -84,6 +90,10 @@ function readMessage(message: unknown, index: number): ChatMessage {
     throw new BadChatRequestError(`messages.${index}.role`, `messages[${index}] has no role`);
   }
   return { role: role === 'developer' ? 'system' : role, text: textOf(content) };
+}
+
+function nameOfTool(tool: unknown): string {
+  return String(asObject(asObject(tool)?.function)?.name ?? '');
 }
 
 function textOf(content: unknown): string {

@@ -1,4 +1,4 @@
-import { InvalidRequestError, type JsonObject } from '@writ/kernel';
+import { InvalidRequestError, type JsonObject, type OptionsSchema } from '@writ/kernel';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 
 /** Shared by all readers: a separate instance would compile the meta-schema again. */
@@ -10,8 +10,7 @@ const ajv = new Ajv2020({ useDefaults: true, strict: true });
  */
 export function optionsReader<T>(
   whose: string,
-  properties: Readonly<Record<string, JsonObject>>,
-  required: readonly string[] = [],
+  { properties, required = [] }: OptionsSchema,
 ): (options: JsonObject) => T {
   const schema = { type: 'object', additionalProperties: false, properties, required };
   let compiled: ValidateFunction<T> | undefined;

@@ -1,9 +1,7 @@
-import { isJsonObject, type JsonValue } from '@writ/kernel';
-import type { AgentManifest, SubAgent } from '../domain/agent/manifest.ts';
-import type { ToolOffer, ToolUse } from '../domain/calls/model-call.ts';
-import type { Agent, AgentContext, HandoffOutcome } from '../runtime/agent.ts';
+import type { AgentManifest } from '../domain/agent/manifest.ts';
+import type { Agent } from '../runtime/agent.ts';
 import { ChatLoop } from './chat/chat-loop.ts';
-import { callTool, errorResult, type Toolbox, type UseOutcome } from './chat/toolbox.ts';
+import { handoffTools } from './chat/handoffs.ts';
 import { firstMessage } from './first-message.ts';
 
 /**
@@ -16,93 +14,4 @@ export function createOrchestratorAgent(manifest: AgentManifest, instance: strin
     kind: manifest.kind,
     run: (ctx, inbox) => new ChatLoop(ctx, handoffTools).run(firstMessage(ctx, inbox)),
   };
-}
-
-const HANDOFF = 'handoff_';
-
-const TASK_SCHEMA = JSON.stringify({
-  type: 'object',
-  properties: {
-    task: { type: 'string', description: 'What to do, with all that is needed for it.' },
-  },
-  required: ['task'],
-  additionalProperties: false,
-});
-
-/**
- * The sub-agents as tools, in addition to the gateway's tools (AG-3). The handoffs of one turn run
- * concurrently; the model gets the result of each.
- */
-const handoffTools: Toolbox = {
-  async offers(ctx) {
-    return [...(await ctx.tools()), ...ctx.manifest.subAgents.map(offerOf)];
-  },
-
-  async use(ctx, uses, modelCallId) {
-    const targets = new Set(ctx.manifest.subAgents.map(({ name }) => `${HANDOFF}${name}`));
-    const handoffs = uses.filter(({ tool }) => targets.has(tool));
-    const outcomes = new Map<ToolUse, UseOutcome>();
-    for (const use of uses) {
-      if (handoffs.includes(use)) continue;
-      outcomes.set(use, await callTool(ctx, use, modelCallId));
-    }
-    const done = await ctx.all(
-      handoffs.map((use) => (branch: AgentContext) => handOff(branch, use)),
-    );
-    for (const [index, use] of handoffs.entries()) {
-      const outcome = done[index];
-      if (outcome !== undefined) outcomes.set(use, outcome);
-    }
-    return uses.flatMap((use) => outcomes.get(use) ?? []);
-  },
-};
-
-function offerOf({ name, description }: SubAgent): ToolOffer {
-  return {
-    name: `${HANDOFF}${name}`,
-    description: description || `Hands a task to ${name} and brings back what came of it.`,
-    inputSchemaJson: TASK_SCHEMA,
-  };
-}
-
-async function handOff(
-  ctx: AgentContext,
-  { id, tool, argumentsJson }: ToolUse,
-): Promise<UseOutcome> {
-  const outcome = await ctx.handOff(tool.slice(HANDOFF.length), taskOf(argumentsJson));
-  return useOutcome(id, outcome);
-}
-
-function useOutcome(id: string, outcome: HandoffOutcome): UseOutcome {
-  switch (outcome.kind) {
-    case 'replied': {
-      const { text, partial } = outcome;
-      return { result: { id, text: partial ? `(partial) ${text}` : text, isError: false } };
-    }
-    case 'timed_out':
-      return { result: errorResult(id, outcome.kind, 'The agent did not reply in time.') };
-    case 'target_failed':
-    case 'target_cancelled': {
-      const message = `The agent ended without an answer: ${outcome.stopReason}.`;
-      return { result: errorResult(id, outcome.kind, message) };
-    }
-    case 'no_slot':
-      return { result: errorResult(id, outcome.kind, outcome.message) };
-    case 'failed':
-      return { result: errorResult(id, outcome.stopReason, outcome.message) };
-    case 'refused': {
-      const { stop, message } = outcome;
-      return { result: errorResult(id, stop.stopReason, message), refusal: stop };
-    }
-  }
-}
-
-/** The supervisor rejects an empty task. */
-function taskOf(argumentsJson: string): string {
-  try {
-    const args: JsonValue = JSON.parse(argumentsJson);
-    return isJsonObject(args) && typeof args.task === 'string' ? args.task : '';
-  } catch {
-    return '';
-  }
 }

@@ -1,14 +1,19 @@
 import type { AgentManifest } from '../domain/agent/manifest.ts';
 import type { Agent } from '../runtime/agent.ts';
 import { ChatLoop } from './chat/chat-loop.ts';
+import { handoffTools } from './chat/handoffs.ts';
 import { nativeTools } from './chat/toolbox.ts';
 import { firstMessage } from './first-message.ts';
 
-/** Creates an agent that alternates between reasoning and native tool calls (AG-2). */
+/**
+ * Creates an agent that alternates between reasoning and native tool calls (AG-2); its sub-agents,
+ * such as a user proxy, are among its tools.
+ */
 export function createReactAgent(manifest: AgentManifest, instance: string): Agent {
+  const toolbox = manifest.subAgents.length > 0 ? handoffTools : nativeTools;
   return {
     id: instance,
     kind: manifest.kind,
-    run: (ctx, inbox) => new ChatLoop(ctx, nativeTools).run(firstMessage(ctx, inbox)),
+    run: (ctx, inbox) => new ChatLoop(ctx, toolbox).run(firstMessage(ctx, inbox)),
   };
 }

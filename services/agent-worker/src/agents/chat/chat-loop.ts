@@ -131,7 +131,7 @@ function requestFor(
     temperature: model.temperature ?? 0,
     ...(model.maxOutputTokens !== undefined && { maxOutputTokens: model.maxOutputTokens }),
     ...(model.timeoutMs !== undefined && { timeoutMs: model.timeoutMs }),
-    json: false,
+    json: model.jsonMode,
     requireContent: false,
   };
 }

@@ -1,3 +1,4 @@
+import { STRATEGY_OPTIONS } from '@writ/kernel';
 import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import type { ChatTurn } from '../../domain/calls/model-call.ts';
 import {
@@ -105,12 +106,11 @@ function linesOf(turn: ChatTurn): string {
   return `${turn.role}: ${turn.text}${calls.join('')}`;
 }
 
-const readKeepLast = optionsReader<{ keep_last: number }>('context', {
-  keep_last: { type: 'integer', minimum: 1, maximum: 1_000, default: 6 },
-});
-const readMaxLength = optionsReader<{ max_characters: number }>('context', {
-  max_characters: { type: 'integer', minimum: 1, default: 8_000 },
-});
+const readKeepLast = optionsReader<{ keep_last: number }>('context', STRATEGY_OPTIONS.compact);
+const readMaxLength = optionsReader<{ max_characters: number }>(
+  'context',
+  STRATEGY_OPTIONS.truncate,
+);
 
 /**
  * Creates the view of a manifest's context settings; by default the model sees every turn. Without

@@ -73,7 +73,7 @@ function operationsOf(ctx: AgentContext, refusals: Refusals): AgentOperations {
 
 async function ask(ctx: AgentContext, question: ModelQuestion): Promise<string> {
   const { model, instructions: own } = ctx.manifest;
-  const { instructions = own, text, json = false } = question;
+  const { instructions = own, text, json = model.jsonMode } = question;
   const answer = await ctx.llm({
     model: model.model,
     messages: [

@@ -13,7 +13,7 @@ export async function summarize(ctx: AgentContext, text: string): Promise<string
     temperature: model.temperature ?? 0,
     ...(model.maxOutputTokens !== undefined && { maxOutputTokens: model.maxOutputTokens }),
     ...(model.timeoutMs !== undefined && { timeoutMs: model.timeoutMs }),
-    json: false,
+    json: model.jsonMode,
     requireContent: true,
   });
   if (answer.kind === 'answer') return answer.text.trim();

@@ -41,7 +41,10 @@ export function decideRequest(
     recent_step_summaries: history.slice(-RECENT).map(stepSummary),
     available_tools: toolCatalog(tools),
   };
-  return request(manifest, manifest.instructions, payload, { json: true, requireContent: false });
+  return request(manifest, manifest.instructions, payload, {
+    json: manifest.model.jsonMode,
+    requireContent: false,
+  });
 }
 
 /**

@@ -40,12 +40,13 @@ describe('agents files', () => {
 
   it('rejects a model for agents that call none, and requires one for the others (AG-1, AG-4)', () => {
     const agent = (kind: string, model = '') => `agents:\n  - name: a\n    kind: ${kind}\n${model}`;
-    for (const kind of ['user-proxy', 'flow', 'custom']) {
-      expect(load(agent(kind)).agents.get('a')?.model.model).toBe('');
+    const flow = '    sub_agents: [{ name: a }]\n    options: { steps: [a] }\n';
+    for (const [kind, more] of [['user-proxy'], ['flow', flow], ['custom']] as const) {
+      expect(load(agent(kind, more)).agents.get('a')?.model.model).toBe('');
     }
     for (const kind of ['user-proxy', 'flow']) {
       expect(() => load(agent(kind, '    model: { model: m }\n'))).toThrow(
-        `:4:12: model is not applicable: agents of kind ${kind} call no model.`,
+        `:4:12: model is not applicable to agents of kind ${kind}; it has an effect on `,
       );
     }
     for (const kind of ['react', 'json-action', 'orchestrator', 'information', 'personal-feed']) {

@@ -3,6 +3,7 @@ import { isWritError } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import { type AgentDefinition, manifestOf } from '../../domain/manifest/agent-definition.ts';
 import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
+import type { Extensions } from '../../domain/manifest/applicable-settings.ts';
 import { AGENTS_SCHEMA } from './agents-schema.ts';
 import { type DocumentText, WatchedFile } from './watched-file.ts';
 
@@ -28,13 +29,19 @@ interface AgentYaml extends Omit<AgentDefinition, 'model' | 'budget' | 'sub_agen
   > & { readonly ask_timeout?: string })[];
 }
 
+/** An agents file that conforms to AGENTS_SCHEMA. */
+interface AgentsYaml {
+  readonly extensions?: Extensions;
+  readonly agents: readonly AgentYaml[];
+}
+
 /**
  * Reads agent definitions from YAML that conforms to AGENTS_SCHEMA.
  * @throws ConfigError listing every problem as `file:line:column: what was expected`
  */
 export function loadAgents(input: YamlInput): LoadedAgents {
   const file = typeof input === 'string' ? input : input.file;
-  const { value, warnings, locate } = loadYaml<{ agents: AgentYaml[] }>(input, AGENTS_SCHEMA);
+  const { value, warnings, locate } = loadYaml<AgentsYaml>(input, AGENTS_SCHEMA);
   const problems: string[] = [];
   const agents = new Map<string, AgentManifest>();
   const names = new Set(value.agents.map(({ name }) => name));
@@ -52,7 +59,7 @@ export function loadAgents(input: YamlInput): LoadedAgents {
       );
     }
     try {
-      agents.set(yaml.name, manifestOf(definitionOf(yaml)));
+      agents.set(yaml.name, manifestOf(definitionOf(yaml), value.extensions));
     } catch (error) {
       if (!isWritError(error)) throw error;
       const path = (error.metadata.field ?? '').split('.');

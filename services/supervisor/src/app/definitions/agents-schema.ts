@@ -1,3 +1,9 @@
+import {
+  MIDDLEWARE_OPTIONS,
+  type MiddlewareLevel,
+  type OptionsSchema,
+  STRATEGY_OPTIONS,
+} from '@writ/kernel';
 import { AGENT_KINDS } from '../../domain/manifest/agent-manifest.ts';
 
 const ID = {
@@ -34,11 +40,27 @@ function object(properties: Record<string, unknown>, required: readonly string[]
   return { type: 'object', additionalProperties: false, properties, required };
 }
 
-const MIDDLEWARE = {
-  type: 'array',
-  maxItems: 64,
-  items: object({ name: ID, options: OPTIONS }, ['name']),
-};
+/** Requires the options of `schemas` where the property `by` has their name. */
+function optionsBy(by: string, schemas: Readonly<Record<string, OptionsSchema>>) {
+  return Object.entries(schemas).map(([name, { properties, required = [] }]) => ({
+    if: { type: 'object', properties: { [by]: { const: name } }, required: [by] },
+    // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
+    then: {
+      properties: { options: object(properties, required) },
+      ...(required.length > 0 && { required: ['options'] }),
+    },
+  }));
+}
+
+function middleware(level: MiddlewareLevel) {
+  const item = object({ name: ID, options: OPTIONS }, ['name']);
+  const allOf = optionsBy('name', MIDDLEWARE_OPTIONS[level]);
+  return { type: 'array', maxItems: 64, items: { ...item, allOf } };
+}
+
+function names() {
+  return { type: 'array', maxItems: 64, uniqueItems: true, items: ID };
+}
 
 /**
  * One agent of the file; every key has the name and the meaning of its field in writ.supervision.v1.AgentManifest.
@@ -115,13 +137,20 @@ const AGENT = object(
       reserve_tokens: { type: 'integer', minimum: 0 },
       reserve_cost_fraction: { type: 'number', minimum: 0, maximum: 1 },
     }),
-    context: object({
-      /** Zero disables trimming. */
-      context_window: { type: 'integer', minimum: 0 },
-      strategy: { enum: ['sliding_window', 'compact', 'truncate', 'summary'] },
-      options: OPTIONS,
+    context: {
+      ...object({
+        /** Zero disables trimming. */
+        context_window: { type: 'integer', minimum: 0 },
+        strategy: ID,
+        options: OPTIONS,
+      }),
+      allOf: optionsBy('strategy', STRATEGY_OPTIONS),
+    },
+    middleware: object({
+      agent: middleware('agent'),
+      chat: middleware('chat'),
+      function: middleware('function'),
     }),
-    middleware: object({ agent: MIDDLEWARE, chat: MIDDLEWARE, function: MIDDLEWARE }),
     initial_tool_choice: TOOL,
     output_topic: { type: 'string', maxLength: 256 },
     follow_topics: { type: 'array', maxItems: 256, items: { type: 'string', maxLength: 256 } },
@@ -133,6 +162,10 @@ const AGENT = object(
 
 /** JSON Schema 2020-12 of an agents file (AG-1). */
 export const AGENTS_SCHEMA = object(
-  { agents: { type: 'array', minItems: 1, maxItems: 1000, items: AGENT } },
+  {
+    /** Names that the modules of the workers add to the built-in ones. */
+    extensions: object({ middleware: names(), strategies: names() }),
+    agents: { type: 'array', minItems: 1, maxItems: 1000, items: AGENT },
+  },
   ['agents'],
 );

@@ -17,6 +17,7 @@ import type {
   PreemptionHandling,
   RefusalHandling,
 } from './agent-manifest.ts';
+import { APPLICABLE_KINDS, assertApplicable, type Extensions } from './applicable-settings.ts';
 import { withDefinitionHash } from './manifest-json.ts';
 
 /** The definition of an agent; durations are milliseconds. */
@@ -98,9 +99,13 @@ const JSON_ACTION_LIMITS = { maxSteps: 8, maxToolCalls: 5 };
 /**
  * The manifest of a definition, with all defaults and its hash (AG-1, AG-10).
  * @throws InvalidRequestError INVALID_BUDGET, INVALID_AMOUNT, DELTAS_BYPASS_REDACTION, MODEL_REQUIRED,
- *   MODEL_NOT_APPLICABLE naming the field
+ *   MODEL_NOT_APPLICABLE, SETTING_NOT_APPLICABLE, UNKNOWN_MIDDLEWARE, INVALID_MANIFEST naming the field
  */
-export function manifestOf(definition: AgentDefinition): AgentManifest {
+export function manifestOf(
+  definition: AgentDefinition,
+  extensions: Extensions = {},
+): AgentManifest {
+  assertApplicable(definition, extensions);
   const { kind, guardrails = {}, context = {}, middleware = {} } = definition;
   assertDeltas(definition);
   return withDefinitionHash({
@@ -152,20 +157,12 @@ export function manifestOf(definition: AgentDefinition): AgentManifest {
   });
 }
 
-/** A user proxy is answered by a person, and the stages of a flow have models of their own (AG-4). */
 function modelOf({ kind, model }: AgentDefinition): ModelSettings {
-  const callsNone = kind === 'user-proxy' || kind === 'flow';
-  if (model === undefined && !callsNone && kind !== 'custom') {
+  const needsModel = APPLICABLE_KINDS.model?.includes(kind) === true && kind !== 'custom';
+  if (model === undefined && needsModel) {
     throw new InvalidRequestError(
       'MODEL_REQUIRED',
       `model is required for agents of kind ${kind}.`,
-      { field: 'model' },
-    );
-  }
-  if (model !== undefined && callsNone) {
-    throw new InvalidRequestError(
-      'MODEL_NOT_APPLICABLE',
-      `model is not applicable: agents of kind ${kind} call no model.`,
       { field: 'model' },
     );
   }

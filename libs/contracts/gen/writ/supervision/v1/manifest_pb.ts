@@ -101,7 +101,8 @@ export type ModelSettings = Message<"writ.supervision.v1.ModelSettings"> & {
   maxOutputTokens?: bigint | undefined;
 
   /**
-   * Whether to request one JSON object from the provider.
+   * Whether to request one JSON object from the provider. For a json-action agent, this does not
+   * apply to the call that composes the answer.
    *
    * @generated from field: bool json_mode = 5;
    */
@@ -292,7 +293,7 @@ export const MiddlewareSettingSchema: GenMessage<MiddlewareSetting> = /*@__PURE_
   messageDesc(file_writ_supervision_v1_manifest, 6);
 
 /**
- * SubAgent is one agent to which an orchestrator may delegate.
+ * SubAgent is one agent to which the agent may delegate.
  *
  * @generated from message writ.supervision.v1.SubAgent
  */

@@ -1,11 +1,9 @@
-import { canonicalDigest } from '@writ/kernel';
+import { canonicalDigest, MIDDLEWARE_OPTIONS } from '@writ/kernel';
 import type { ModelAnswer, ProposalOutcome } from '../../../runtime/agent.ts';
 import { optionsReader } from '../../options.ts';
 import type { ChatContext, CreateMiddleware, FunctionContext, Middleware } from '../middleware.ts';
 
-const SIZE = { type: 'integer', minimum: 1, maximum: 10_000, default: 100 };
-
-const readChat = optionsReader<{ max_entries: number }>('cache', { max_entries: SIZE });
+const readChat = optionsReader<{ max_entries: number }>('cache', MIDDLEWARE_OPTIONS.chat.cache);
 
 /** Returns the cached answer of an identical model call in this run; failures are not cached. */
 export const cacheChat: CreateMiddleware<ChatContext, ModelAnswer> = (options) =>
@@ -16,8 +14,7 @@ export const cacheChat: CreateMiddleware<ChatContext, ModelAnswer> = (options) =
 
 const readFunction = optionsReader<{ max_entries: number; tools: string[] }>(
   'cache',
-  { max_entries: SIZE, tools: { type: 'array', items: { type: 'string' }, minItems: 1 } },
-  ['tools'],
+  MIDDLEWARE_OPTIONS.function.cache,
 );
 
 /**

@@ -1,3 +1,4 @@
+import { MIDDLEWARE_OPTIONS } from '@writ/kernel';
 import type { ModelAnswer, ProposalOutcome } from '../../../runtime/agent.ts';
 import { optionsReader } from '../../options.ts';
 import type {
@@ -7,7 +8,7 @@ import type {
   FunctionContext,
 } from '../middleware.ts';
 
-const readOptions = optionsReader('logging', {});
+const readOptions = optionsReader('logging', MIDDLEWARE_OPTIONS.agent.logging);
 
 /** Logs when the agent starts and returns; ids only. */
 export const logRun: CreateMiddleware<AgentRunContext, void> = (options) => {

@@ -1,4 +1,10 @@
-import { InvalidRequestError, isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
+import {
+  InvalidRequestError,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  MIDDLEWARE_OPTIONS,
+} from '@writ/kernel';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import type { AgentKind } from '../../../domain/agent/manifest.ts';
 import type { LlmRequest } from '../../../domain/calls/model-call.ts';
@@ -8,11 +14,7 @@ import { type ChatContext, type CreateMiddleware, MiddlewareTermination } from '
 
 const readOptions = optionsReader<{ schema: JsonObject; max_retries: number }>(
   'output_validation',
-  {
-    schema: { type: 'object' },
-    max_retries: { type: 'integer', minimum: 0, maximum: 10, default: 1 },
-  },
-  ['schema'],
+  MIDDLEWARE_OPTIONS.chat.output_validation,
 );
 
 /**

@@ -1,3 +1,4 @@
+import { MIDDLEWARE_OPTIONS } from '@writ/kernel';
 import type { ModelAnswer, ProposalOutcome, RateLimit } from '../../../runtime/agent.ts';
 import { optionsReader } from '../../options.ts';
 import type { ChatContext, CreateMiddleware, FunctionContext } from '../middleware.ts';
@@ -8,17 +9,7 @@ interface Options {
   readonly scope: RateLimit['scope'];
 }
 
-const FIGURES = {
-  calls: { type: 'integer', minimum: 1, maximum: 10_000 },
-  per_ms: { type: 'integer', minimum: 1, maximum: 86_400_000 },
-};
-const REQUIRED = ['calls', 'per_ms'];
-
-const readChat = optionsReader<Options>(
-  'rate_limit',
-  { ...FIGURES, scope: { enum: ['run', 'agent', 'tenant', 'provider'], default: 'agent' } },
-  REQUIRED,
-);
+const readChat = optionsReader<Options>('rate_limit', MIDDLEWARE_OPTIONS.chat.rate_limit);
 
 /**
  * Allows at most `calls` model calls in any `per_ms` milliseconds; further calls are suspended until
@@ -35,11 +26,7 @@ export const limitChat: CreateMiddleware<ChatContext, ModelAnswer> = (options) =
   };
 };
 
-const readFunction = optionsReader<Options>(
-  'rate_limit',
-  { ...FIGURES, scope: { enum: ['run', 'agent', 'tenant'], default: 'agent' } },
-  REQUIRED,
-);
+const readFunction = optionsReader<Options>('rate_limit', MIDDLEWARE_OPTIONS.function.rate_limit);
 
 /** Limits the tool calls of a scope like {@link limitChat}. */
 export const limitFunction: CreateMiddleware<FunctionContext, ProposalOutcome> = (options) => {

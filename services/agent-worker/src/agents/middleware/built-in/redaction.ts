@@ -1,4 +1,11 @@
-import { InvalidRequestError, isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
+import {
+  InvalidRequestError,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  MIDDLEWARE_OPTIONS,
+  type REDACTION_KINDS,
+} from '@writ/kernel';
 import type { ChatTurn } from '../../../domain/calls/model-call.ts';
 import { observationOf, type ToolOutcome } from '../../../domain/calls/tool-call.ts';
 import type { ModelAnswer, ProposalOutcome } from '../../../runtime/agent.ts';
@@ -14,12 +21,9 @@ const KINDS = {
   email: /[\p{L}\p{N}._%+-]+@[\p{L}\p{N}-]+(?:\.[\p{L}\p{N}-]+)+/gu,
   card_number: /\b(?:\d[ -]?){12,18}\d\b/gu,
   phone: /(?<![\p{L}\p{N}])\+\d[\d ()/-]{6,}\d/gu,
-};
+} as const satisfies Record<(typeof REDACTION_KINDS)[number], RegExp>;
 
-const readOptions = optionsReader<RedactionOptions>('redaction', {
-  kinds: { type: 'array', items: { enum: Object.keys(KINDS) }, default: Object.keys(KINDS) },
-  patterns: { type: 'array', items: { type: 'string', minLength: 1 }, default: [] },
-});
+const readOptions = optionsReader<RedactionOptions>('redaction', MIDDLEWARE_OPTIONS.chat.redaction);
 
 /**
  * Redacts email addresses, card and phone numbers, and matches of `patterns`, in the model's input

@@ -1,3 +1,4 @@
+import { MIDDLEWARE_OPTIONS } from '@writ/kernel';
 import type { ModelAnswer, ProposalOutcome } from '../../../runtime/agent.ts';
 import { optionsReader } from '../../options.ts';
 import type {
@@ -13,12 +14,7 @@ interface Backoff {
   readonly base_ms: number;
 }
 
-const BACKOFF = {
-  max_retries: { type: 'integer', minimum: 1, maximum: 10, default: 2 },
-  base_ms: { type: 'integer', minimum: 0, maximum: 600_000, default: 500 },
-};
-
-const readChat = optionsReader<Backoff>('retry', BACKOFF);
+const readChat = optionsReader<Backoff>('retry', MIDDLEWARE_OPTIONS.chat.retry);
 
 /**
  * Retries a model call that failed with a timeout, an empty answer or a provider error, in addition
@@ -29,8 +25,7 @@ export const retryChat: CreateMiddleware<ChatContext, ModelAnswer> = (options) =
 
 const readFunction = optionsReader<Backoff & { tools: string[] }>(
   'retry',
-  { ...BACKOFF, tools: { type: 'array', items: { type: 'string' }, minItems: 1 } },
-  ['tools'],
+  MIDDLEWARE_OPTIONS.function.retry,
 );
 
 /**

@@ -1,0 +1,91 @@
+import type { JsonObject } from './json-value.ts';
+
+/** The options of one middleware or strategy: the JSON Schema of each, and the required ones. */
+export interface OptionsSchema {
+  readonly properties: Readonly<Record<string, JsonObject>>;
+  readonly required?: readonly string[];
+}
+
+const NONE: OptionsSchema = { properties: {} };
+
+const TOOLS = {
+  type: 'array',
+  items: { type: 'string' },
+  minItems: 1,
+} as const satisfies JsonObject;
+
+const ENTRIES = {
+  max_entries: { type: 'integer', minimum: 1, maximum: 10_000, default: 100 },
+} as const satisfies Record<string, JsonObject>;
+
+const BACKOFF = {
+  max_retries: { type: 'integer', minimum: 1, maximum: 10, default: 2 },
+  base_ms: { type: 'integer', minimum: 0, maximum: 600_000, default: 500 },
+} as const satisfies Record<string, JsonObject>;
+
+function rateLimit(...scopes: readonly string[]): OptionsSchema {
+  return {
+    properties: {
+      calls: { type: 'integer', minimum: 1, maximum: 10_000 },
+      per_ms: { type: 'integer', minimum: 1, maximum: 86_400_000 },
+      scope: { enum: scopes, default: 'agent' },
+    },
+    required: ['calls', 'per_ms'],
+  };
+}
+
+/** What the middleware `redaction` recognizes. */
+export const REDACTION_KINDS = ['email', 'card_number', 'phone'] as const;
+
+const REDACTION: OptionsSchema = {
+  properties: {
+    kinds: { type: 'array', items: { enum: REDACTION_KINDS }, default: REDACTION_KINDS },
+    patterns: { type: 'array', items: { type: 'string', minLength: 1 }, default: [] },
+  },
+};
+
+/** The levels of middleware (AG-9). */
+export type MiddlewareLevel = 'agent' | 'chat' | 'function';
+
+/**
+ * The built-in middleware by level and name, with its options (AG-9). The supervisor rejects other options when it
+ * loads an agent; the worker applies the defaults.
+ */
+export const MIDDLEWARE_OPTIONS = {
+  agent: { logging: NONE },
+  chat: {
+    cache: { properties: ENTRIES },
+    logging: NONE,
+    output_validation: {
+      properties: {
+        schema: { type: 'object' },
+        max_retries: { type: 'integer', minimum: 0, maximum: 10, default: 1 },
+      },
+      required: ['schema'],
+    },
+    rate_limit: rateLimit('run', 'agent', 'tenant', 'provider'),
+    redaction: REDACTION,
+    retry: { properties: BACKOFF },
+  },
+  function: {
+    cache: { properties: { ...ENTRIES, tools: TOOLS }, required: ['tools'] },
+    logging: NONE,
+    rate_limit: rateLimit('run', 'agent', 'tenant'),
+    redaction: REDACTION,
+    retry: { properties: { ...BACKOFF, tools: TOOLS }, required: ['tools'] },
+  },
+} as const satisfies Record<MiddlewareLevel, Record<string, OptionsSchema>>;
+
+const KEEP_LAST: OptionsSchema = {
+  properties: { keep_last: { type: 'integer', minimum: 1, maximum: 1_000, default: 6 } },
+};
+
+/** The built-in context strategies by name, with their options (AG-8). */
+export const STRATEGY_OPTIONS = {
+  sliding_window: NONE,
+  compact: KEEP_LAST,
+  summary: KEEP_LAST,
+  truncate: {
+    properties: { max_characters: { type: 'integer', minimum: 1, default: 8_000 } },
+  },
+} as const satisfies Record<string, OptionsSchema>;

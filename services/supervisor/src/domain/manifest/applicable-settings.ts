@@ -1,0 +1,168 @@
+import {
+  InvalidRequestError,
+  MIDDLEWARE_OPTIONS,
+  type MiddlewareLevel,
+  STRATEGY_OPTIONS,
+} from '@writ/kernel';
+import type { AgentDefinition } from './agent-definition.ts';
+import { AGENT_KINDS, type AgentKind } from './agent-manifest.ts';
+
+/** Names that modules of the workers define, in addition to the built-in ones (AG-8, AG-9). */
+export interface Extensions {
+  readonly middleware?: readonly string[];
+  readonly strategies?: readonly string[];
+}
+
+const without = (...kinds: readonly AgentKind[]) =>
+  AGENT_KINDS.filter((kind) => !kinds.includes(kind));
+
+const CHATS = ['react', 'orchestrator'] as const satisfies readonly AgentKind[];
+/** A user proxy is answered by a person, and the stages of a flow have models of their own (AG-4). */
+const WITH_MODEL = without('user-proxy', 'flow');
+const WITH_TOOLS = [...CHATS, 'json-action', 'custom'] as const satisfies readonly AgentKind[];
+const WITH_CHILDREN = [...CHATS, 'flow', 'custom'] as const satisfies readonly AgentKind[];
+const FEEDS = ['information', 'personal-feed'] as const satisfies readonly AgentKind[];
+
+/**
+ * The settings that have an effect on some kinds of agents only, with those kinds; every other setting has an effect
+ * on all (AG-1). A dot descends into a setting, `*` into the entries of a list.
+ */
+export const APPLICABLE_KINDS: Readonly<Record<string, readonly AgentKind[]>> = {
+  instructions: WITH_MODEL,
+  final_instructions: ['json-action'],
+  model: WITH_MODEL,
+  tools: WITH_TOOLS,
+  // A child makes no more tool calls than its parent may.
+  'limits.max_tool_calls': [...WITH_TOOLS, 'flow'],
+  'limits.max_iterations': CHATS,
+  'limits.max_refusals': WITH_TOOLS,
+  'budget.max_tokens': without('user-proxy'),
+  'budget.max_cost_usd': without('user-proxy'),
+  'budget.max_turns': without('user-proxy'),
+  spawn: WITH_CHILDREN,
+  on_refusal: WITH_TOOLS,
+  on_preempt: without('user-proxy'),
+  approval_required_risk: WITH_TOOLS,
+  sub_agents: WITH_CHILDREN,
+  'sub_agents.*.description': CHATS,
+  guardrails: WITH_MODEL,
+  'guardrails.max_repeated_tool_steps': WITH_TOOLS,
+  context: CHATS,
+  'middleware.chat': WITH_MODEL,
+  'middleware.function': WITH_TOOLS,
+  initial_tool_choice: CHATS,
+  output_topic: [...FEEDS, 'custom'],
+  follow_topics: ['personal-feed', 'custom'],
+  unreviewed_deltas: WITH_MODEL,
+  options: [...FEEDS, 'flow', 'custom'],
+};
+
+/**
+ * Rejects settings without an effect on the kind of the agent, and names that do not exist.
+ * @throws InvalidRequestError SETTING_NOT_APPLICABLE, UNKNOWN_MIDDLEWARE, INVALID_MANIFEST naming the field
+ */
+export function assertApplicable(definition: AgentDefinition, extensions: Extensions): void {
+  for (const [setting, kinds] of Object.entries(APPLICABLE_KINDS)) {
+    if (kinds.includes(definition.kind)) continue;
+    const [field] = fieldsAt(definition, setting.split('.'));
+    if (field !== undefined) throw notApplicable(field, definition.kind, kinds);
+  }
+  assertNames(definition, extensions);
+  assertToolChoice(definition);
+  assertKindOptions(definition);
+}
+
+/** The paths of the values at a setting. */
+function fieldsAt(value: unknown, [first, ...rest]: readonly string[]): string[] {
+  // Empty lists and maps are the defaults.
+  if (value === undefined || isEmpty(value)) return [];
+  if (first === undefined) return [''];
+  const entries =
+    first === '*' ? Object.entries(value ?? {}) : [[first, at(value, first)] as const];
+  return entries.flatMap(([name, inner]) =>
+    fieldsAt(inner, rest).map((path) => (path === '' ? name : `${name}.${path}`)),
+  );
+}
+
+function isEmpty(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
+}
+
+function at(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null ? Reflect.get(value, name) : undefined;
+}
+
+function notApplicable(field: string, kind: AgentKind, kinds: readonly AgentKind[]) {
+  const reason = field === 'model' ? 'MODEL_NOT_APPLICABLE' : 'SETTING_NOT_APPLICABLE';
+  return new InvalidRequestError(
+    reason,
+    `${field} is not applicable to agents of kind ${kind}; it has an effect on ${kinds.join(', ')} only.`,
+    { field },
+  );
+}
+
+function assertNames({ middleware, context }: AgentDefinition, extensions: Extensions): void {
+  for (const level of Object.keys(MIDDLEWARE_OPTIONS) as MiddlewareLevel[]) {
+    const known = [...Object.keys(MIDDLEWARE_OPTIONS[level]), ...(extensions.middleware ?? [])];
+    for (const [index, { name }] of (middleware?.[level] ?? []).entries()) {
+      if (known.includes(name)) continue;
+      const field = `middleware.${level}.${index}.name`;
+      throw new InvalidRequestError(
+        'UNKNOWN_MIDDLEWARE',
+        `${field}: middleware "${name}" does not exist at the level ${level}. Available middleware: ${known.join(', ')}; name those of your modules in extensions.middleware.`,
+        { field },
+      );
+    }
+  }
+  const { strategy } = context ?? {};
+  const strategies = [...Object.keys(STRATEGY_OPTIONS), ...(extensions.strategies ?? [])];
+  if (strategy === undefined || strategies.includes(strategy)) return;
+  throw invalid(
+    'context.strategy',
+    `"${strategy}" does not exist. Available strategies: ${strategies.join(', ')}; name those of your modules in extensions.strategies.`,
+  );
+}
+
+/** The first call can only be bound to a tool that the model is offered (AG-2). */
+function assertToolChoice(definition: AgentDefinition): void {
+  const { initial_tool_choice: choice, tools = [], sub_agents: children = [] } = definition;
+  const offered = [...tools, ...children.map(({ name }) => `handoff_${name}`)];
+  if (choice === undefined || offered.includes(choice)) return;
+  throw invalid(
+    'initial_tool_choice',
+    `"${choice}" is not a tool of this agent. Its tools: ${offered.join(', ') || 'none'}.`,
+  );
+}
+
+function assertKindOptions({ kind, options = {}, sub_agents: children = [] }: AgentDefinition) {
+  if (kind !== 'flow' && kind !== 'information' && kind !== 'personal-feed') return;
+  const known = kind === 'flow' ? 'steps' : 'max_items';
+  const other = Object.keys(options).find((name) => name !== known);
+  if (other !== undefined) {
+    throw invalid(`options.${other}`, `is unknown; agents of kind ${kind} have only ${known}.`);
+  }
+  if (kind === 'flow') assertSteps(options.steps, new Set(children.map(({ name }) => name)));
+  const { max_items: most = 0 } = options;
+  if (typeof most === 'number' && Number.isInteger(most) && most >= 0) return;
+  throw invalid('options.max_items', 'must be a whole number of at least 0.');
+}
+
+function assertSteps(steps: unknown, children: ReadonlySet<string>): void {
+  if (!Array.isArray(steps) || steps.length === 0) {
+    throw invalid('options.steps', 'must be a list of agents, or of { parallel: [agents] }.');
+  }
+  for (const [index, step] of steps.entries()) {
+    const parallel: unknown = at(step, 'parallel');
+    const names = Array.isArray(parallel) && parallel.length > 0 ? parallel : [step];
+    for (const name of names) {
+      if (typeof name === 'string' && children.has(name)) continue;
+      const what = typeof name === 'string' ? `names "${name}", which is not in sub_agents.` : '';
+      const rule = what || 'must be the name of an agent or { parallel: [names] }.';
+      throw invalid(`options.steps.${index}`, rule);
+    }
+  }
+}
+
+function invalid(field: string, rule: string): InvalidRequestError {
+  return new InvalidRequestError('INVALID_MANIFEST', `${field} ${rule}`, { field });
+}
