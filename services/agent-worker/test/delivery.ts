@@ -8,6 +8,8 @@ import {
 } from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import { REFUND_TOOLS } from './refund-rules.ts';
 
+const { JSON_ACTION } = AgentKind;
+
 /** The tenant of everything in these tests. */
 export const TENANT = 'acme';
 /** The run of a test that has only one. */
@@ -110,10 +112,11 @@ function manifestWith(changes: Partial<ManifestFields> = {}): ManifestChanges {
   return {
     name: AGENT.name,
     definitionHash: 'hash-1',
-    kind: AgentKind.JSON_ACTION,
+    kind: JSON_ACTION,
     instructions: 'You are the refund desk.',
     finalInstructions: 'Compose the answer.',
-    model: { model: 'small', jsonMode: true },
+    // As the supervisor does.
+    model: { model: 'small', jsonMode: (changes.kind ?? JSON_ACTION) === JSON_ACTION },
     tools: REFUND_TOOLS.map(({ name }) => name),
     limits: { maxSteps: 8 },
     ...changes,
