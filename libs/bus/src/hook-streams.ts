@@ -11,7 +11,7 @@ export const HOOK_EMITTERS = {
     'APPROVAL_DECIDED',
     'HALTED',
   ],
-  'spawn-budget': ['AGENT_PAUSED', 'AGENT_RESUMED'],
+  'spawn-budget': ['AGENT_PAUSED', 'AGENT_RESUMED', 'AGENT_SUSPENDED', 'AGENT_WOKEN'],
   'execution-meter': ['LLM_START', 'LLM_END', 'BUDGET_EXHAUSTED'],
   'tool-gateway': ['TOOL_START', 'TOOL_END'],
   'agent-worker': ['STEP_START', 'STEP_END', 'FLOW_START', 'FLOW_END', 'GUARDRAIL_TRIP'],

@@ -29,6 +29,8 @@ export interface AgentWorkerConfig {
   readonly parkMs: number;
   /** Interval between two renewals of all slots; much shorter than the lifetime of a grant. */
   readonly slotRenewMs: number;
+  /** Interval between two pages of suspended agents that are reported to spawn-budget again. */
+  readonly waitReportMs: number;
   /** Delay before the first restart of a failed agent; doubles with each restart. */
   readonly restartMs: number;
   /** Timeout of one call to another service, other than a model call. */
@@ -53,6 +55,7 @@ export const AGENT_WORKER_DEFAULTS = {
   pollMs: 1_000,
   parkMs: 2_000,
   slotRenewMs: 2_000,
+  waitReportMs: 15_000,
   restartMs: 500,
   callTimeoutMs: 10_000,
   modelTimeoutMs: 600_000,

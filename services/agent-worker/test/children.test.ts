@@ -141,7 +141,7 @@ describe('a user proxy', () => {
     world.supervisor.rule = approveAll;
     world.withChildren({ helper: { kind: AgentKind.USER_PROXY, tools: [] } });
     await world.deliver({ manifest: ONE });
-    const { waitingFor } = await world.until('SUSPENDED', RUN, 'helper');
+    const { waitingFor } = await world.until('WAITING_FOR_INPUT', RUN, 'helper');
     expect(waitingFor).toEqual([expect.stringMatching(/^human_reply:ask_/)]);
     await vi.waitFor(() =>
       expect(world.events.map((event) => event.waitingFor)).toContain(waitingFor[0]),

@@ -40,6 +40,8 @@ const INTENTS = new Map<number, string>(
 export class FakeSlots {
   /** `run-1 RUN 1` for each answered entry: run, intent, epoch. */
   readonly renewals: string[] = [];
+  /** `run-1 approval:op-4` for each answered entry of a suspended agent: run and signals. */
+  readonly waits: string[] = [];
   /** Number of agents in each call. */
   readonly batches: number[] = [];
   /** Watched tenants. */
@@ -131,7 +133,7 @@ export class FakeSlots {
     ];
   }
 
-  async #renew({ agentToken, epoch, intent }: AgentRenewal, { caller }: CallContext) {
+  async #renew({ agentToken, epoch, intent, waitingFor }: AgentRenewal, { caller }: CallContext) {
     if (this.#signer === undefined || this.#verifier === undefined) throw new Error('No keys.');
     try {
       const audience = 'spawn-budget';
@@ -146,6 +148,7 @@ export class FakeSlots {
       this.#epochs.set(key, epoch);
       const name = INTENTS.get(intent) ?? 'NONE';
       this.renewals.push(`${key} ${name} ${epoch}`);
+      if (intent === RenewIntent.SUSPEND) this.waits.push(`${key} ${waitingFor}`);
       await this.#faults.pass(`before renew ${name}`);
       const current = this.#states.get(key) ?? 'ACTIVE';
       const state = SlotState[current];

@@ -41,7 +41,7 @@ describe('an inactive agent whose slot changed while the store failed', () => {
       store,
       clock: systemClock,
       log: createTelemetry({ service: 'agent-worker', logLevel: 'silent' }).log,
-      settings: { tenants: [] },
+      settings: { tenants: [], waitReportMs: 3_600_000 },
       onRunnable: () => undefined,
     });
     const down = new UnavailableError('STORE_COMMIT_FAILED', 'The disk is full.');

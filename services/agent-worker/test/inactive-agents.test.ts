@@ -160,7 +160,7 @@ async function deliverAsking(world: World): Promise<void> {
 async function startAsking(): Promise<{ world: World; question: string }> {
   const world = await ready();
   await deliverAsking(world);
-  const { waitingFor } = await world.until('SUSPENDED', RUN, 'helper');
+  const { waitingFor } = await world.until('WAITING_FOR_INPUT', RUN, 'helper');
   await vi.waitFor(() => expect(world.slots.renewals).toContain(`${HELPER} SUSPEND 1`));
   return { world, question: waitingFor[0] ?? '' };
 }
@@ -240,7 +240,7 @@ describe('an agent that loses its slot while it is suspended', () => {
     const left = (await timer())?.remaining_ms ?? 0n;
     const before = Date.now();
     world.slots.set(HELPER, 'ACTIVE', { hint: true });
-    const { waitingFor } = await world.until('SUSPENDED', RUN, 'helper');
+    const { waitingFor } = await world.until('WAITING_FOR_INPUT', RUN, 'helper');
     expect(waitingFor).toEqual([question]);
     const dueAt = (await timer())?.due_at?.getTime() ?? 0;
     expect(dueAt).toBeGreaterThanOrEqual(before + Number(left));
@@ -253,7 +253,7 @@ describe('an agent that loses its slot while it is suspended', () => {
     const { reached, release } = world.faults.holdAt('before renew SUSPEND');
     await deliverAsking(world);
     await reached;
-    await world.until('SUSPENDED', RUN, 'helper');
+    await world.until('WAITING_FOR_INPUT', RUN, 'helper');
     world.slots.set(HELPER, 'PAUSED');
     release();
     const { waitingFor } = await world.until('PARKED', RUN, 'helper');

@@ -101,6 +101,23 @@ describe('the slots of a worker’s agents', () => {
     expect(world.slots.renewals.filter((line) => line.includes('SUSPEND'))).toHaveLength(1);
   });
 
+  it('are reported as suspended by another worker when theirs died before it could, with the signals (EM-1, RT-2)', async () => {
+    const world = await startWorld({ inFile: true }, 'escalate-1200');
+    await world.startWorker({ workerId: 'worker-b', waitReportMs: 20 });
+    const dying = await world.startWorker({ workerId: 'worker-a' });
+    const { reached, release } = world.faults.holdAt('before review op-4');
+    await world.deliver();
+    await reached;
+    world.slots.isDown = true;
+    release();
+    await world.until('SUSPENDED');
+    await untilAsked(world);
+    await dying.stop();
+    expect(world.slots.waits).toEqual([]);
+    world.slots.isDown = false;
+    await vi.waitFor(() => expect(world.slots.waits).toContain(`${RUN} approval:op-4`));
+  });
+
   it('block agents while spawn-budget is unreachable, and unblock them afterwards (SB-4, SYS-4)', async () => {
     const world = await startWorld();
     world.slots.isDown = true;

@@ -1,6 +1,6 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { hookSubject } from '@writ/bus';
+import { type HOOK_EMITTERS, hookSubject } from '@writ/bus';
 import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { derivedId } from '@writ/kernel';
 import { countAtCommit } from '@writ/service';
@@ -11,9 +11,11 @@ import type { SlotChange } from './domain/pool/pool.ts';
 import type { SpawnTransaction } from './store/schema.ts';
 import type { StoredPool } from './store/stored-pool.ts';
 
+type EventName = (typeof HOOK_EMITTERS)['spawn-budget'][number];
+
 /** The hook events of spawn-budget; each is written in the transaction of its fact (HK-1, HK-2). */
 export interface SpawnEvents {
-  /** Records AGENT_PAUSED or AGENT_RESUMED if the change is one of them. */
+  /** Records the event of a change, if it is one: a pause, a resumption, a wait or its end. */
   slotChanged(
     trx: SpawnTransaction,
     pool: Pick<StoredPool, 'traceparent'>,
@@ -32,7 +34,7 @@ export function createSpawnEvents(telemetry: Telemetry): SpawnEvents {
     async slotChanged(trx, pool, { tenant, runId, change, at }) {
       const name = eventOf(change);
       if (name === undefined) return;
-      const { agent, becauseOf, leaseExpiredAt, sequence } = change;
+      const { agent, becauseOf, leaseExpiredAt, waitingFor = [], sequence } = change;
       count(trx, 'slotChanges', { 'writ.event': name, 'writ.state': statusOf(change) });
       const traceparent = traceparentOf() ?? pool.traceparent;
       const eventId = derivedId('evt', tenant, runId, agent.instance, String(sequence), name);
@@ -51,24 +53,29 @@ export function createSpawnEvents(telemetry: Telemetry): SpawnEvents {
           agent,
           traceparent,
           status: statusOf(change),
-          dimension: 'spawns',
+          ...(change.wait !== 'began' && name !== 'AGENT_WOKEN' && { dimension: 'spawns' }),
+          waitingFor: waitingFor.join(),
+          slotSequence: BigInt(sequence),
           ...(becauseOf === undefined ? {} : { otherAgent: becauseOf }),
         }),
       );
       const subject = hookSubject({ tenant, runId, agent: agent.instance, event: name });
       await appendOutbox(trx, { eventId, subject, payload, headers: { traceparent } }, at);
-      const ids = { run_id: runId, agent: agent.instance, event_id: eventId };
-      afterCommit(trx, () => log.info({ tenant, ...ids }, name));
+      const ids = { tenant, run_id: runId, agent: agent.instance, event_id: eventId };
+      const isWait = name === 'AGENT_SUSPENDED' || name === 'AGENT_WOKEN';
+      afterCommit(trx, () => (isWait ? log.debug(ids, name) : log.info(ids, name)));
     },
   };
 }
 
-/** An agent whose lease expired is reported as paused (SB-8). */
-function eventOf(change: SlotChange): 'AGENT_PAUSED' | 'AGENT_RESUMED' | undefined {
-  const { from, to, leaseExpiredAt } = change;
+/** An agent whose lease expired is reported as paused (SB-8); a resumption also ends a wait (EM-1). */
+function eventOf(change: SlotChange): EventName | undefined {
+  const { from, to, leaseExpiredAt, wait } = change;
+  if (wait === 'began') return 'AGENT_SUSPENDED';
   if (to === 'paused' || leaseExpiredAt !== undefined) return 'AGENT_PAUSED';
   const isResumed = to === 'active' && (from === 'paused' || from === 'waiting');
-  return isResumed ? 'AGENT_RESUMED' : undefined;
+  if (isResumed) return 'AGENT_RESUMED';
+  return wait === 'ended' ? 'AGENT_WOKEN' : undefined;
 }
 
 function statusOf({ to, leaseExpiredAt }: SlotChange): 'paused' | 'lapsed' | 'ok' {

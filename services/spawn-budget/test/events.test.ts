@@ -1,12 +1,15 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
-import type { WatchPausesResponse } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import {
+  RenewIntent,
+  type WatchPausesResponse,
+} from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { Priority } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { TestRun } from './test-run.ts';
 import { World } from './world.ts';
 
-const { AGENT_PAUSED, AGENT_RESUMED } = HookEventType;
+const { AGENT_PAUSED, AGENT_RESUMED, AGENT_SUSPENDED, AGENT_WOKEN } = HookEventType;
 
 describe('events of spawn-budget', () => {
   let world: World;
@@ -68,6 +71,45 @@ describe('events of spawn-budget', () => {
     await run.renew('low');
     await world.until(() => ours().length >= 3);
     expect(ours().at(-1)).toMatchObject({ type: AGENT_RESUMED, agent: { instance: 'low' } });
+  });
+
+  it('report a wait once with its signals, also after the lease expired, and its end (EM-1, AG-7)', async () => {
+    const run = new TestRun(world);
+    await run.open({ maxAgents: 2 });
+    await run.acquire('asker');
+    const ours = () => world.events.filter(({ runId }) => runId === run.runId);
+    const signals = ['reply:child-1', 'human_reply:ses-1'];
+    const sleep = async (instance: string) => {
+      const renewal = await run.renewal(instance, RenewIntent.SUSPEND, 1n, signals);
+      await world.worker.renew({ agents: [renewal] });
+    };
+    for (let repeat = 0; repeat < 2; repeat += 1) await sleep('asker');
+    await run.renew('asker');
+    await world.until(() => ours().length >= 2);
+    expect(ours()).toMatchObject([
+      { type: AGENT_SUSPENDED, agent: { instance: 'asker' }, waitingFor: signals.join() },
+      { type: AGENT_WOKEN, agent: { instance: 'asker' }, waitingFor: '' },
+    ]);
+    // The worker died before it reported the wait: its leases expired, and the next worker reports it.
+    world.advance(60_000);
+    await sleep('asker');
+    await sleep('root');
+    const { pool } = await world.supervisor.getPool(run.id);
+    const waits = [...(pool?.holders ?? []), ...(pool?.waiting ?? [])];
+    expect(waits.map(({ agent, waitingFor }) => [agent?.instance, waitingFor])).toEqual([
+      ['root', signals],
+      ['asker', signals],
+    ]);
+    await run.renew('asker');
+    await run.renew('root');
+    const types = () => ours().map(({ type, agent }) => [agent?.instance, type]);
+    await world.until(() => ours().length >= 8);
+    expect(types().slice(-4)).toEqual([
+      ['asker', AGENT_SUSPENDED],
+      ['root', AGENT_SUSPENDED],
+      ['asker', AGENT_RESUMED],
+      ['root', AGENT_WOKEN],
+    ]);
   });
 
   it('stream pauses only to the workers of the tenant (SB-4, SYS-6)', async () => {

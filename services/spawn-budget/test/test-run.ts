@@ -96,12 +96,17 @@ export class TestRun {
   }
 
   /** An entry of a renewal. */
-  async renewal(instance: string, intent: RenewIntent = RenewIntent.RUN, epoch = 1n) {
+  async renewal(
+    instance: string,
+    intent: RenewIntent = RenewIntent.RUN,
+    epoch = 1n,
+    waitingFor: readonly string[] = [],
+  ) {
     const agent = instance === 'root' ? this.root : { name: 'child', instance };
     const { spawnBudgetToken } = await this.#world
       .peer('supervisor')
       .agentCredentials({ ...this.id, agent });
-    return { agentToken: spawnBudgetToken, epoch, intent };
+    return { agentToken: spawnBudgetToken, epoch, intent, waitingFor: [...waitingFor] };
   }
 
   /** Renews one agent as its worker; returns its state or the reason of the rejection. */

@@ -153,6 +153,11 @@ export class FakePeers {
     this.answer(SpawnBudgetService.method.acquire, ({ agent }) => ({
       slot: { ...(agent && { agent }), grant: `grant-of-${agent?.instance}` },
     }));
+    // Every agent that the supervisor may still know of can act.
+    this.answer(SpawnBudgetService.method.getPool, ({ tenant, runId }) => {
+      if (!pools.has(runId)) throw unknown('pool');
+      return { pool: { tenant, runId } };
+    });
     this.answer(SpawnBudgetService.method.release, () => ({ released: true }));
     this.answer(SpawnBudgetService.method.closePool, ({ runId }) => {
       if (!pools.has(runId)) throw unknown('pool');

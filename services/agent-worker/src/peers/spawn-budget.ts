@@ -47,7 +47,11 @@ export function createSpawnBudgetPeer(options: RpcClientOptions): SpawnBudgetPee
       const answers: SlotAnswer[] = [];
       for (let from = 0; from < agents.length; from += MAX_IN_REQUEST) {
         const part = agents.slice(from, from + MAX_IN_REQUEST);
-        const renewals = part.map(({ intent, ...rest }) => ({ ...rest, intent: INTENTS[intent] }));
+        const renewals = part.map(({ intent, waitingFor = [], ...rest }) => ({
+          ...rest,
+          waitingFor: [...waitingFor],
+          intent: INTENTS[intent],
+        }));
         const answer = await client.renew({ agents: renewals }, call);
         if (answer.agents.length !== part.length) throw malformed('an answer for each agent');
         answers.push(...answer.agents.map(answerFrom));

@@ -5,6 +5,7 @@ import {
 import { assertServesTenant } from '@writ/identity';
 import type { Handler } from '@writ/rpc';
 import type { Dependencies } from '../app/agents/dependencies.ts';
+import { shownState } from '../domain/agent/state.ts';
 import { type AgentRow, agentsOf, statusOf } from '../store/agents.ts';
 import { keyOf } from '../store/keys.ts';
 
@@ -26,7 +27,7 @@ function description(row: AgentRow, agents: Dependencies['agents']) {
   const status = stored.state === 'RUNNING' ? (agents.statusOf(keyOf(row)) ?? stored) : stored;
   return {
     agent: { name: row.name, instance: row.instance },
-    state: AgentState[status.state],
+    state: AgentState[shownState(status)],
     epoch: row.epoch,
     journalLength: BigInt(row.journal_length),
     waitingFor: [...status.waitingFor],

@@ -1,4 +1,5 @@
 import type { RunState } from '@writ/kernel';
+import { shownState } from '../domain/agent/state.ts';
 import type { WorkerEvents } from '../events.ts';
 import type { AgentChanges } from '../store/agents.ts';
 import { appendJournal } from '../store/journal.ts';
@@ -140,6 +141,11 @@ export class Commits {
     this.#stepStarts = this.#stepStarts.slice(starts.length);
     this.#stepEnds = this.#stepEnds.slice(ends.length);
     if (starts.length + ends.length + writes.length > 0) this.#onEvents();
-    if (changes?.state !== undefined) this.#progress.publishState(changes.state as RunState);
+    if (changes?.state !== undefined) this.#progress.publishState(stateAfter(changes));
   }
+}
+
+function stateAfter({ state, waiting_for }: AgentChanges): RunState {
+  const waitingFor = JSON.parse(waiting_for ?? '[]') as string[];
+  return shownState({ state: state as RunState, waitingFor });
 }

@@ -20,7 +20,7 @@ export interface InactivePage {
 /** The columns of an inactive agent that its slot renewal needs. */
 export type InactiveAgentRow = Pick<
   AgentRow,
-  'tenant' | 'run_id' | 'instance' | 'state' | 'wake_at' | 'epoch' | 'credentials'
+  'tenant' | 'run_id' | 'instance' | 'state' | 'waiting_for' | 'wake_at' | 'epoch' | 'credentials'
 >;
 
 const COLUMNS = [
@@ -28,6 +28,7 @@ const COLUMNS = [
   'run_id',
   'instance',
   'state',
+  'waiting_for',
   'wake_at',
   'epoch',
   'credentials',

@@ -41,14 +41,15 @@ export function renew(context: SpawnBudgetContext): Handlers<typeof SpawnBudgetS
 
 async function readEntry(
   { verifier }: SpawnBudgetContext,
-  { agentToken, epoch, intent }: AgentRenewal,
+  { agentToken, epoch, intent, waitingFor }: AgentRenewal,
   caller: Caller,
 ): Promise<Renewal | RejectedRenewal> {
   try {
     const agent = await readAgentToken(verifier, agentToken, { audience: 'spawn-budget', caller });
     const { instance } = agent.agent;
     // An intent that this version does not know renews no lease.
-    return { agent, event: { type: 'renew', instance, epoch, intent: INTENTS[intent] ?? 'park' } };
+    const renewal = { type: 'renew', instance, epoch, intent: INTENTS[intent] ?? 'park' } as const;
+    return { agent, event: { ...renewal, waitingFor } };
   } catch (error) {
     if (!isWritError(error)) throw error;
     if (error.kind !== 'unauthenticated' && error.kind !== 'permission_denied') throw error;

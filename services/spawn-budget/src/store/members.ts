@@ -1,6 +1,6 @@
 import { DataLossError, isPriority, omitUndefined, type RunKey } from '@writ/kernel';
 import { pickColumns, prepareQuery } from '@writ/store';
-import type { Member, SlotState } from '../domain/pool/pool.ts';
+import type { Member, MemberWait, SlotState } from '../domain/pool/pool.ts';
 import { type MemberRow, members, type SpawnReader, type SpawnTransaction } from './schema.ts';
 
 /** Maximum rows of one statement, because databases limit the parameters of a statement. */
@@ -78,13 +78,16 @@ function upsertQuery(db: SpawnReader, rows: readonly MemberRow[]) {
         line: set.ref('excluded.line'),
         expires_at: set.ref('excluded.expires_at'),
         epoch: set.ref('excluded.epoch'),
+        waiting_since: set.ref('excluded.waiting_since'),
+        waiting_for: set.ref('excluded.waiting_for'),
+        waiting_sequence: set.ref('excluded.waiting_sequence'),
       })),
     );
 }
 
 /** The row of an agent. */
 export function fromMember({ tenant, runId }: RunKey, member: Member): MemberRow {
-  const { agent, parent, line, expiresAt } = member;
+  const { agent, parent, line, expiresAt, wait } = member;
   return {
     tenant,
     run_id: runId,
@@ -100,6 +103,9 @@ export function fromMember({ tenant, runId }: RunKey, member: Member): MemberRow
     expires_at: expiresAt === undefined ? null : new Date(expiresAt),
     epoch: member.epoch,
     acquired_at: new Date(member.acquiredAt),
+    waiting_since: wait === undefined ? null : new Date(wait.since),
+    waiting_for: wait === undefined ? null : JSON.stringify(wait.signals),
+    waiting_sequence: wait === undefined ? null : BigInt(wait.sequence),
   };
 }
 
@@ -129,7 +135,18 @@ export function toMember(row: MemberRow): Member {
       parent,
       line: row.line === null ? undefined : Number(row.line),
       expiresAt: row.expires_at?.getTime(),
+      wait: waitOf(row),
     }),
+  };
+}
+
+function waitOf(row: MemberRow): MemberWait | undefined {
+  const { waiting_since: since, waiting_for: signals, waiting_sequence: sequence } = row;
+  if (since === null || signals === null || sequence === null) return undefined;
+  return {
+    since: since.getTime(),
+    signals: JSON.parse(signals) as string[],
+    sequence: Number(sequence),
   };
 }
 

@@ -53,6 +53,12 @@ export const members = table('members', {
     expires_at: column.timestamp().nullable(),
     epoch: column.bigint(),
     acquired_at: column.timestamp(),
+    /** Start of the reported wait; null while the agent does not wait. */
+    waiting_since: column.timestamp().nullable(),
+    /** JSON array of the signals that it waits for; null while it does not wait. */
+    waiting_for: column.text().nullable(),
+    /** Sequence number of the change with which it began to wait; null while it does not wait. */
+    waiting_sequence: column.bigint().nullable(),
   },
   primaryKey: ['tenant', 'run_id', 'instance'],
   indexes: {

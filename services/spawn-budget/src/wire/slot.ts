@@ -22,7 +22,7 @@ export function slotMessage(
   member: Member,
   grant?: Pick<SignedToken, 'token' | 'expireTime'>,
 ): MessageInitShape<typeof SlotSchema> {
-  const { agent, state, priority, expiresAt, acquiredAt } = member;
+  const { agent, state, priority, expiresAt, acquiredAt, wait } = member;
   return {
     agent,
     state: STATES[state],
@@ -32,6 +32,11 @@ export function slotMessage(
     ...(state === 'active' &&
       expiresAt !== undefined && { leaseExpireTime: timestampFromMs(expiresAt) }),
     acquireTime: timestampFromMs(acquiredAt),
+    ...(wait && {
+      waitTime: timestampFromMs(wait.since),
+      waitingFor: [...wait.signals],
+      waitSequence: BigInt(wait.sequence),
+    }),
   };
 }
 

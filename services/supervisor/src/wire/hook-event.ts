@@ -8,6 +8,7 @@ import {
 } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { derivedId, isWritError } from '@writ/kernel';
 import type { SlotChange } from '../store/agent/pauses.ts';
+import type { WaitChange } from '../store/agent/waits.ts';
 
 const NAMES = new Map<HookEventType, string>(
   Object.entries(HookEventType).map(([name, type]) => [type, name]),
@@ -71,6 +72,26 @@ export function slotChangeFrom({
   }
   const at = timestampDate(eventTime);
   return status === LEASE_EXPIRED ? { change: 'lease_expired', at } : { change, at };
+}
+
+/**
+ * The wait, or its end, that an event of spawn-budget reports; undefined for other events (EM-1). An agent that has a
+ * slot again does not wait either.
+ */
+export function waitChangeFrom(event: HookEvent): WaitChange | undefined {
+  const { type, emitter, eventTime, waitingFor, slotSequence: sequence } = event;
+  if (emitter !== 'spawn-budget' || eventTime === undefined) return undefined;
+  const at = timestampDate(eventTime);
+  if (type === HookEventType.AGENT_SUSPENDED) {
+    return { signals: waitingFor === '' ? [] : waitingFor.split(','), at, sequence };
+  }
+  const isAwake = type === HookEventType.AGENT_WOKEN || type === HookEventType.AGENT_RESUMED;
+  return isAwake ? { signals: undefined, at, sequence } : undefined;
+}
+
+/** Whether the timeline has the event: a wait is shown as the state of its run instead. */
+export function isOnTimeline({ type }: HookEvent): boolean {
+  return type !== HookEventType.AGENT_SUSPENDED && type !== HookEventType.AGENT_WOKEN;
 }
 
 function emits(emitter: string, name: string): boolean {

@@ -54,7 +54,14 @@ export const FEED_ITEM = 'new_feed_item';
 /** The signal that delivers a source item to an information agent (AG-5). */
 export const SOURCE_ITEM = 'new_source_item';
 
+const HUMAN_REPLY = 'human_reply:';
+
 /** Returns the name of the signal that delivers a human's reply to a user-proxy agent (AG-4). */
 export function humanReply(correlationId: string): string {
-  return `human_reply:${correlationId}`;
+  return `${HUMAN_REPLY}${correlationId}`;
+}
+
+/** Whether a signal delivers a human's reply. */
+export function isHumanReply(signal: string): boolean {
+  return signal.startsWith(HUMAN_REPLY);
 }

@@ -12,6 +12,8 @@ export interface SlotRenewal {
   readonly agentToken: string;
   readonly epoch: bigint;
   readonly intent: SlotIntent;
+  /** Signals that a suspended agent waits for; omitted for other intents. */
+  readonly waitingFor?: readonly string[];
 }
 
 /** State of an agent's slot in the run's headcount. */

@@ -1,4 +1,5 @@
 import { isTerminal, outcomeOf, type RunState } from '@writ/kernel';
+import { isHumanReply } from './message.ts';
 
 /** The signal that resumes a parked agent before its next retry. */
 export const RESUMED = 'resumed';
@@ -97,6 +98,14 @@ export function reduceAgent(status: AgentStatus, event: AgentEvent): AgentStatus
         stopReason: event.stopReason,
       };
   }
+}
+
+/** Returns the state that clients see: a suspended agent that asked a person waits for input (AG-7). */
+export function shownState({
+  state,
+  waitingFor,
+}: Pick<AgentStatus, 'state' | 'waitingFor'>): RunState {
+  return state === 'SUSPENDED' && waitingFor.some(isHumanReply) ? 'WAITING_FOR_INPUT' : state;
 }
 
 function isWokenBy(status: AgentStatus, name: string): boolean {

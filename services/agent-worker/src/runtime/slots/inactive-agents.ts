@@ -1,6 +1,7 @@
 import type { AgentKey, Clock } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import type { AgentCredentials } from '../../domain/agent/credentials.ts';
+import { isHumanReply } from '../../domain/agent/message.ts';
 import type { SlotAnswer, SlotRenewal } from '../../domain/agent/slot.ts';
 import {
   findInactive,
@@ -29,6 +30,11 @@ export interface InactiveAgentsParts {
   readonly settings: {
     /** Tenants whose agents it handles; empty for all (SYS-6). */
     readonly tenants: readonly string[];
+    /**
+     * Interval between two pages of suspended agents that are reported again, in milliseconds: finds
+     * the waits that a worker could not report before it died (EM-1).
+     */
+    readonly waitReportMs: number;
   };
   /** Called when an agent can be claimed again. */
   readonly onRunnable: () => void;
@@ -38,7 +44,7 @@ export interface InactiveAgentsParts {
  * Renews the slots of inactive agents: reports suspended agents to spawn-budget once, and polls for
  * preempted agents until they have a slot again (SB-4, SB-8). Each round polls one page of the
  * preempted agents; agents that were just parked, or whose slot changed, are included in the next
- * call.
+ * call. Suspended agents are reported again from time to time, page by page.
  */
 export class InactiveAgents {
   readonly #parts: InactiveAgentsParts;
@@ -48,6 +54,8 @@ export class InactiveAgents {
    * scan is complete.
    */
   #scanCursor: AgentKey | undefined;
+  /** Key up to which the suspended agents were reported again, and when the next page is due. */
+  #rescan = { after: BEFORE_ALL, dueAt: 0 };
   /** Key up to which the preempted agents were polled. */
   #pollCursor: AgentKey = BEFORE_ALL;
 
@@ -58,6 +66,10 @@ export class InactiveAgents {
   /** Starts a scan that reports the suspended agents of a previous process, page by page (RT-2). */
   start(): void {
     this.#scanCursor = BEFORE_ALL;
+    this.#rescan = {
+      after: BEFORE_ALL,
+      dueAt: performance.now() + this.#parts.settings.waitReportMs,
+    };
   }
 
   /** Whether unreported agents remain. */
@@ -77,12 +89,23 @@ export class InactiveAgents {
    */
   async entries(isRound: boolean): Promise<readonly RenewalEntry[]> {
     try {
+      if (isRound && performance.now() >= this.#rescan.dueAt) await this.#noteAgain();
       const entries = await this.#noted();
       return isRound ? [...entries, ...(await this.#preempted())] : entries;
     } catch (error) {
       this.#parts.log.error({ err: error }, 'failed to list inactive agents');
       return [];
     }
+  }
+
+  /** Queues a page of suspended agents; a repeated report changes nothing. */
+  async #noteAgain(): Promise<void> {
+    const { store, settings } = this.#parts;
+    const page = { tenants: settings.tenants, after: this.#rescan.after, most: MAX_BATCH };
+    const found = await suspendedAgents(store.db, page);
+    const dueAt = performance.now() + this.#parts.settings.waitReportMs;
+    this.#rescan = { after: (found.length === MAX_BATCH && found.at(-1)) || BEFORE_ALL, dueAt };
+    for (const key of found) this.note(key);
   }
 
   async #noted(): Promise<RenewalEntry[]> {
@@ -147,7 +170,7 @@ export class InactiveAgents {
     if (agentToken === undefined) return undefined;
     return {
       tenant: row.tenant,
-      renewal: { agentToken, epoch: row.epoch, intent: 'suspend' },
+      renewal: { agentToken, epoch: row.epoch, intent: 'suspend', waitingFor: signalsOf(row) },
       answered: async ({ state }) => {
         reported();
         if (state === 'paused') await this.#retryOnFailure(row, this.#park(row));
@@ -209,6 +232,17 @@ export class InactiveAgents {
 
 function idsOf({ tenant, run_id, instance }: InactiveAgentRow) {
   return { tenant, run_id, agent: instance };
+}
+
+/** Bounds of a renewal's wait; what exceeds them is only not shown. */
+const MAX_SIGNALS = 16;
+const MAX_SIGNAL_LENGTH = 160;
+
+/** The signals that a suspended agent waits for; a person's answer comes first. */
+function signalsOf({ waiting_for }: InactiveAgentRow): string[] {
+  const names = JSON.parse(waiting_for) as string[];
+  const ordered = names.toSorted((a, b) => Number(isHumanReply(b)) - Number(isHumanReply(a)));
+  return ordered.slice(0, MAX_SIGNALS).map((name) => name.slice(0, MAX_SIGNAL_LENGTH));
 }
 
 /** A refused agent learns the reason when it is claimed; STALE_EPOCH means that it already was. */

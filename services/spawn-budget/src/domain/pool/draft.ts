@@ -100,6 +100,16 @@ export class PoolDraft {
     );
   }
 
+  /** Records what the agent waits for, until it is active again (EM-1). A repeated report changes nothing. */
+  wait(member: Member, signals: readonly string[]): Member {
+    const { agent, state, wait } = member;
+    if (wait !== undefined && wait.signals.join() === signals.join()) return member;
+    const change = { agent, from: state, to: state, wait: 'began', waitingFor: signals } as const;
+    const sequence = this.next();
+    this.#changes.push({ ...change, sequence });
+    return this.put({ ...member, wait: { since: this.at, signals, sequence } });
+  }
+
   /** Takes the slot of an active agent for `becauseOf` and queues the agent (SB-4). */
   pause(member: Member, becauseOf?: AgentRef): Member {
     const { expiresAt: _, ...rest } = member;
@@ -190,13 +200,17 @@ export class PoolDraft {
     return Math.min(this.at + this.#leaseMs, this.#pool.deadline ?? Number.POSITIVE_INFINITY);
   }
 
-  #move(member: Member, from: SlotState, becauseOf?: AgentRef, leaseExpiredAt?: number): Member {
+  #move(moved: Member, from: SlotState, becauseOf?: AgentRef, leaseExpiredAt?: number): Member {
+    const { wait, ...awake } = moved;
+    const endsWait = wait !== undefined && moved.state === 'active';
+    const member = endsWait ? awake : moved;
     this.#changes.push({
       agent: member.agent,
       from,
       to: member.state,
       ...(becauseOf === undefined ? {} : { becauseOf }),
       ...(leaseExpiredAt === undefined ? {} : { leaseExpiredAt }),
+      ...(endsWait ? { wait: 'ended' as const } : {}),
       sequence: this.next(),
     });
     return this.put(member);

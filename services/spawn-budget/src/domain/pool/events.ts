@@ -39,6 +39,8 @@ export interface RenewEvent {
   readonly instance: string;
   readonly epoch: bigint;
   readonly intent: RenewIntent;
+  /** Signals that a suspended agent waits for; omitted for none and for other intents. */
+  readonly waitingFor?: readonly string[];
 }
 
 /** Changes the priority of a live agent. */

@@ -13,6 +13,16 @@ export type SlotState =
   /** Terminal. */
   | 'released';
 
+/** A reported wait of an agent. */
+export interface MemberWait {
+  /** Milliseconds since the epoch. */
+  readonly since: number;
+  /** Names of the signals, of which any wakes the agent; empty while it only waits for a time. */
+  readonly signals: readonly string[];
+  /** Sequence number of the change. */
+  readonly sequence: number;
+}
+
 /** One agent of a pool. Times are milliseconds since the epoch. */
 export interface Member {
   readonly agent: AgentRef;
@@ -28,6 +38,8 @@ export interface Member {
   readonly line?: number;
   /** When the slot expires: the end of the lease, or the run's deadline while suspended. */
   readonly expiresAt?: number;
+  /** What the agent waits for, as its worker reported; absent while it does not wait (EM-1). */
+  readonly wait?: MemberWait;
   /** Highest epoch of a worker's lease on the agent; zero before the first (RT-2). */
   readonly epoch: bigint;
   /** Time of the first acquisition. */
@@ -62,6 +74,10 @@ export interface SlotChange {
   readonly becauseOf?: AgentRef;
   /** When its lease expired, if that caused the change. */
   readonly leaseExpiredAt?: number;
+  /** `began`: the agent reported a wait, and only that. `ended`: the change ends its wait. */
+  readonly wait?: 'began' | 'ended';
+  /** The signals of a wait that began. */
+  readonly waitingFor?: readonly string[];
   /** Sequence number of the change in its pool. */
   readonly sequence: number;
 }

@@ -145,6 +145,10 @@ function assertInvariants(
   const root = pool.members.get('root')?.state;
   if (!pool.closed && root !== 'active' && root !== 'suspended')
     throw new Error('the root lost its slot');
+  // An active agent does not wait (EM-1).
+  for (const { agent, state, wait } of pool.members.values())
+    if (state === 'active' && wait !== undefined)
+      throw new Error(`${agent.instance} works and waits`);
   // Only a demoted agent is queued while a slot is free (SB-4, SB-5).
   const open = !pool.closed && !isPastDeadline(pool, at);
   if (open && held < pool.budget.maxAgents && model.line().some(({ yielded }) => !yielded))
@@ -164,7 +168,9 @@ function assertInvariants(
 }
 
 function count(transitions: Map<string, number>, { changes }: Reduced): void {
-  for (const { from, to } of changes) {
+  for (const { from, to, wait } of changes) {
+    // The report of a wait moves no slot.
+    if (wait === 'began' && from === to) continue;
     const transition = `${from} → ${to}`;
     transitions.set(transition, (transitions.get(transition) ?? 0) + 1);
   }

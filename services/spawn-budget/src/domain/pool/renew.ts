@@ -7,7 +7,10 @@ import type { Member } from './pool.ts';
  * gives an agent whose lease expired a slot or queues it. A paused agent stays paused until a slot is free or it
  * is promoted (SB-4).
  */
-export function renew(draft: PoolDraft, { instance, epoch, intent }: RenewEvent): Outcome {
+export function renew(
+  draft: PoolDraft,
+  { instance, epoch, intent, waitingFor = [] }: RenewEvent,
+): Outcome {
   const known = draft.get(instance);
   if (known === undefined) return { renewal: 'UNKNOWN_AGENT' };
   if (known.state === 'released') return { member: known };
@@ -19,7 +22,8 @@ export function renew(draft: PoolDraft, { instance, epoch, intent }: RenewEvent)
       run(draft, member);
       break;
     case 'suspend':
-      suspend(draft, member);
+      // A paused agent is parked, and reports its wait again when it is resumed.
+      if (member.state !== 'paused') suspend(draft, draft.wait(member, waitingFor));
       break;
     case 'park':
       if (member.state === 'waiting') queue(draft, member);

@@ -16,6 +16,7 @@ import type { ReviewedTool } from '../../domain/review/reviewed-tool.ts';
 import type { ToolGatewayPeer } from '../../peers/tool-gateway.ts';
 import { clockChanges, clockOf, saveAgent } from '../../store/agent/agents.ts';
 import { deadlineOf } from '../../store/agent/deadline.ts';
+import { noteActivity } from '../../store/agent/waits.ts';
 import { type DecisionRow, findDecision, hasComposed } from '../../store/review/decisions.ts';
 import { loadFacts } from '../../store/review/facts.ts';
 import type { DecisionMessage } from '../../wire/decision.ts';
@@ -84,6 +85,7 @@ export async function reviewProposal(tx: Tx, request: ReviewRequest): Promise<De
   if (before !== undefined) return await repeatedReview(tx, subject, before, proposal);
   await request.recordCarried(tx);
   const countsNoStep = proposal.composed && !(await hasComposed(trx, subject.key));
+  await noteActivity(trx, subject.agent, at);
   const clock = clockAt(subject, at);
   const activeMs = activeMsAt(clock, at);
   const late = limitReached({

@@ -1,19 +1,33 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { type Slot, SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
+import { NotFoundError, type RunKey } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import { activeMsAt } from '../../domain/clock/active-clock.ts';
 import { budgetFromJson } from '../../domain/manifest/manifest-json.ts';
-import { activeAgents, clockOf, keyOf } from '../../store/agent/agents.ts';
+import type { SpawnBudgetPeer } from '../../peers/spawn-budget.ts';
+import {
+  type AgentRow,
+  activeAgents,
+  agentsOf,
+  clockOf,
+  keyOf,
+  loadAgent,
+} from '../../store/agent/agents.ts';
 import { overdueAgents } from '../../store/agent/deadline.ts';
 import { endChild, recordEnding } from '../../store/agent/endings.ts';
+import { noteLeaseExpiry } from '../../store/agent/pauses.ts';
+import { noteWait } from '../../store/agent/waits.ts';
 import { overdueRuns } from '../../store/run/runs.ts';
+import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { rootKeyOf } from './start-run-order.ts';
+
+type Context = Pick<SupervisorContext, 'store' | 'clock' | 'peers' | 'telemetry'>;
 
 /**
  * Sweep: ends runs and children past their deadline with `deadline`, and agents past their active time with
  * `max_seconds` (EM-1, SUP-8).
  */
-export async function endOverdue(
-  context: Pick<SupervisorContext, 'store' | 'clock'>,
-): Promise<void> {
+export async function endOverdue(context: Context): Promise<void> {
   const { store, clock } = context;
   const now = clock.now();
   for (const run of await overdueRuns(store.db, now)) {
@@ -28,16 +42,87 @@ export async function endOverdue(
       { background: true },
     );
   }
-  for (const agent of await activeAgents(store.db)) {
-    const { maxActiveMs } = budgetFromJson(agent.execution_budget);
-    if (maxActiveMs === undefined || activeMsAt(clockOf(agent), now) <= maxActiveMs) continue;
+  await endOutOfTime(context, now);
+}
+
+/**
+ * Ends agents past their active time. Reports of waits and expired leases may be late or lost, so spawn-budget is asked
+ * first: only an agent with a leased slot can act (SB-4). While it is unreachable, no agent gets a slot grant and none
+ * is ended.
+ */
+async function endOutOfTime(context: Context, now: Date): Promise<void> {
+  const { store, peers, telemetry } = context;
+  const overdue = (await activeAgents(store.db)).filter((agent) => isOutOfTime(agent, now));
+  for (const agent of overdue) {
     const ending = { ...keyOf(agent), stopReason: 'max_seconds' };
+    let slots: readonly Slot[];
+    try {
+      slots = await liveSlots(peers.spawnBudget, keyOf(agent));
+    } catch (error) {
+      telemetry.log.warn({ err: error }, 'agents past their active time are not ended yet');
+      return;
+    }
     await store.transaction(
       async (trx) => {
+        await noteSlots(trx, agent, slots, now);
+        const current = await loadAgent(trx, keyOf(agent));
+        if (current.ended_at !== null || !isOutOfTime(current, now)) return;
         if (agent.parent_instance === null) await recordEnding(trx, ending, now);
         else await endChild(trx, ending, now);
       },
       { background: true },
     );
   }
+}
+
+function isOutOfTime(agent: AgentRow, now: Date): boolean {
+  const { maxActiveMs } = budgetFromJson(agent.execution_budget);
+  if (maxActiveMs === undefined || agent.active_since === null) return false;
+  return activeMsAt(clockOf(agent), now) > maxActiveMs;
+}
+
+/** The agents of a run in spawn-budget; none for an unknown pool. */
+async function liveSlots(spawnBudget: SpawnBudgetPeer, run: RunKey): Promise<readonly Slot[]> {
+  try {
+    const { pool } = await spawnBudget.getPool(run);
+    return pool === undefined ? [] : [...pool.holders, ...pool.paused, ...pool.waiting];
+  } catch (error) {
+    if (error instanceof NotFoundError) return [];
+    throw error;
+  }
+}
+
+/** Applies the waits that spawn-budget knows, and stops the clock of an agent below which none has a leased slot. */
+async function noteSlots(
+  trx: SupervisorTransaction,
+  agent: AgentRow,
+  slots: readonly Slot[],
+  now: Date,
+): Promise<void> {
+  const run = keyOf(agent);
+  for (const { agent: of, waitTime, waitingFor: signals, waitSequence: sequence } of slots) {
+    if (of === undefined || waitTime === undefined) continue;
+    const wait = { signals, at: timestampDate(waitTime), sequence };
+    await noteWait(trx, { ...run, instance: of.instance }, wait);
+  }
+  const idle = slots.filter(({ state }) => state !== SlotState.ACTIVE);
+  const isIdle = new Set(idle.map((slot) => slot.agent?.instance));
+  const agents = (await agentsOf(trx, run)).filter(({ ended_at }) => ended_at === null);
+  const canAct = agents.filter(({ instance }) => !isIdle.has(instance));
+  const isLeased = canAct.some(({ instance }) => instance === run.instance);
+  if (isLeased || hasDescendant(agent, agents, canAct)) return;
+  await noteLeaseExpiry(trx, run, now);
+}
+
+/** Whether one of `wanted` is below an agent in the tree. */
+function hasDescendant(
+  { instance }: Pick<AgentRow, 'instance'>,
+  agents: readonly AgentRow[],
+  wanted: readonly AgentRow[],
+): boolean {
+  return agents.some(
+    (child) =>
+      child.parent_instance === instance &&
+      (wanted.includes(child) || hasDescendant(child, agents, wanted)),
+  );
 }

@@ -3,15 +3,22 @@ import type { HookEvent } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { Clock } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import { noteLeaseExpiry, noteSlotChange } from '../../store/agent/pauses.ts';
+import { noteWait } from '../../store/agent/waits.ts';
 import { findRun } from '../../store/run/runs.ts';
 import { appendTimeline } from '../../store/run/timeline.ts';
 import type { SupervisorStore, SupervisorTransaction } from '../../store/supervisor-store.ts';
-import { readHookEvent, slotChangeFrom, timelineId } from '../../wire/hook-event.ts';
+import {
+  isOnTimeline,
+  readHookEvent,
+  slotChangeFrom,
+  timelineId,
+  waitChangeFrom,
+} from '../../wire/hook-event.ts';
 import { encodeHook } from '../../wire/timeline.ts';
 
 /**
  * Message handlers that append hook events to the timelines of their runs (HK-1) and apply pauses and expired leases
- * that spawn-budget reports (SB-4, EM-1). They discard an event without a known run and an event that does not match
+ * and waits that spawn-budget reports (SB-4, EM-1). They discard an event without a known run and an event that does not match
  * its subject.
  */
 export function recordHooks(
@@ -67,10 +74,16 @@ class KnownRuns {
 
 async function recordEvent(trx: SupervisorTransaction, event: HookEvent, now: Date): Promise<void> {
   const key = { tenant: event.tenant, runId: event.runId };
-  await appendTimeline(trx, { ...key, eventId: timelineId(event), entry: encodeHook(event) }, now);
-  const slot = slotChangeFrom(event);
-  if (slot === undefined || event.agent === undefined) return;
+  if (isOnTimeline(event)) {
+    const entry = encodeHook(event);
+    await appendTimeline(trx, { ...key, eventId: timelineId(event), entry }, now);
+  }
+  if (event.agent === undefined) return;
   const agent = { ...key, instance: event.agent.instance };
+  const wait = waitChangeFrom(event);
+  if (wait !== undefined) await noteWait(trx, agent, wait);
+  const slot = slotChangeFrom(event);
+  if (slot === undefined) return;
   if (slot.change === 'lease_expired') await noteLeaseExpiry(trx, agent, slot.at);
   else await noteSlotChange(trx, agent, slot, now);
 }

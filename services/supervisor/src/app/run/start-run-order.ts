@@ -2,6 +2,7 @@ import { type AgentKey, derivedId } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import { loadAgent, saveAgent, touchActive } from '../../store/agent/agents.ts';
 import { recordEnding } from '../../store/agent/endings.ts';
+import { settleWaits } from '../../store/agent/waits.ts';
 import { haltOver, waitWhileHalted } from '../../store/halt/halts.ts';
 import { loadRun, type RunRow, setRunState } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
@@ -61,7 +62,8 @@ async function delivered(trx: SupervisorTransaction, run: RunRow, at: Date): Pro
     await setRunState(trx, key, 'PARKED');
     return;
   }
-  await setRunState(trx, key, agent.state === 'SUSPENDED' ? 'SUSPENDED' : 'RUNNING');
+  await setRunState(trx, key, 'RUNNING');
+  if (agent.state === 'SUSPENDED') await settleWaits(trx, key, at);
   if (agent.last_seen_at === null) await touchActive(trx, agent, at);
 }
 

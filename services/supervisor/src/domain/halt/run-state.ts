@@ -2,15 +2,19 @@
 export interface LivingAgent {
   readonly state: string;
   readonly isHalted: boolean;
+  /** Whether it asked a person a question and waits for the answer. */
+  readonly waitsForInput: boolean;
 }
 
 /**
  * The state of a run whose root is alive: PARKED when a halt covers all live agents, else RUNNING while one of them
- * runs, else SUSPENDED (AG-7, SV-9).
+ * runs, else WAITING_FOR_INPUT while one of them waits for the answer of a person, else SUSPENDED (AG-7, SV-9).
  */
-export function livingRunState(agents: readonly LivingAgent[]): 'RUNNING' | 'SUSPENDED' | 'PARKED' {
+export function livingRunState(
+  agents: readonly LivingAgent[],
+): 'RUNNING' | 'WAITING_FOR_INPUT' | 'SUSPENDED' | 'PARKED' {
   if (agents.length > 0 && agents.every(({ isHalted }) => isHalted)) return 'PARKED';
-  return agents.some(({ state, isHalted }) => state === 'RUNNING' && !isHalted)
-    ? 'RUNNING'
-    : 'SUSPENDED';
+  const free = agents.filter(({ isHalted }) => !isHalted);
+  if (free.some(({ state }) => state === 'RUNNING')) return 'RUNNING';
+  return free.some(({ waitsForInput }) => waitsForInput) ? 'WAITING_FOR_INPUT' : 'SUSPENDED';
 }

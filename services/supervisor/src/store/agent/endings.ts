@@ -1,6 +1,7 @@
 import { type AgentKey, derivedId, outcomeOf, type Phase, sha256Hex } from '@writ/kernel';
 import { stopped } from '../../domain/clock/active-clock.ts';
 import type { ChildOrderPayload, EndRunPayload } from '../../domain/order/order-payloads.ts';
+import { awaitsReply } from '../../domain/slot/wait.ts';
 import { withdrawApprovals } from '../approval/approvals.ts';
 import { appendAudit } from '../audit.ts';
 import { noteChange, runTopic } from '../change/changes.ts';
@@ -13,10 +14,13 @@ import {
   childrenOf,
   clockColumns,
   clockOf,
+  findAgent,
   keyOf,
   loadAgent,
   saveAgent,
 } from './agents.ts';
+
+import { settleWaits } from './waits.ts';
 
 /** How an agent ended. */
 export interface Ending extends AgentKey {
@@ -54,6 +58,7 @@ export async function recordEnding(
     ...clockColumns(stopped(clockOf(agent), at)),
     state,
     waiting_since: null,
+    waiting_for: null,
     ending_stop_reason: stopReason,
     ending_phase: ending.phase ?? null,
     ending_call_id: ending.callId ?? null,
@@ -72,11 +77,21 @@ export async function recordEnding(
     for (const child of await childrenOf(trx, ending)) {
       await endChild(trx, { ...keyOf(child), stopReason: 'cancelled' }, at);
     }
+    await settleParent(trx, agent, at);
   }
   // Orders in progress notice the ending before the ending order runs.
   await makeOrdersDue(trx, ending, at);
   noteChange(trx, runTopic(ending));
   return true;
+}
+
+/** The parent that waits for the ended agent's reply is about to run; otherwise the run may only wait now. */
+async function settleParent(trx: SupervisorTransaction, agent: AgentRow, at: Date): Promise<void> {
+  const { parent_instance: instance } = agent;
+  const parent =
+    instance === null ? undefined : await findAgent(trx, { ...keyOf(agent), instance });
+  if (parent === undefined || awaitsReply(parent.waiting_for, agent.instance)) return;
+  if (parent.state === 'SUSPENDED') await settleWaits(trx, keyOf(agent), at);
 }
 
 /** An agent that is halted at its deadline was ended by the halt (SV-9). */

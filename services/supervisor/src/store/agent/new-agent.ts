@@ -37,6 +37,8 @@ export function newAgentRow({ tenant, runId, instance, manifest, models, parent 
     steps: 0,
     ...clockColumns(STOPPED_CLOCK),
     waiting_since: null,
+    waiting_for: null,
+    wait_sequence: 0n,
     paused_since: null,
     slot_changed_at: null,
     ending_stop_reason: null,

@@ -2,9 +2,9 @@ import type { AgentKey } from '@writ/kernel';
 import { leaseExpired, seen, stopped } from '../../domain/clock/active-clock.ts';
 import { afterSlotChange, type SlotKnowledge } from '../../domain/slot/pause.ts';
 import { haltOver } from '../halt/halts.ts';
-import { loadRun, setRunState } from '../run/runs.ts';
 import type { SupervisorTransaction } from '../supervisor-store.ts';
 import { type AgentRow, clockColumns, clockOf, findAgent, saveAgent } from './agents.ts';
+import { settleWaits } from './waits.ts';
 
 /** A pause or resumption of an agent. */
 export interface SlotChange {
@@ -44,6 +44,7 @@ export async function noteSlotChange(
     ...clockColumns(stopped(clockOf(agent), now)),
     ...(isFree && { state: 'PARKED' }),
   });
+  await settleWaits(trx, key, now);
 }
 
 /**
@@ -74,7 +75,7 @@ async function resume(
     return;
   }
   const clock = clockColumns(seen(clockOf(agent), now));
-  await saveAgent(trx, key, { ...columns, ...clock, state: 'RUNNING' });
-  const { state } = await loadRun(trx, key);
-  if (state === 'SUSPENDED') await setRunState(trx, key, 'RUNNING');
+  const state = agent.waiting_for === null ? 'RUNNING' : 'SUSPENDED';
+  await saveAgent(trx, key, { ...columns, ...(state === 'RUNNING' && clock), state });
+  await settleWaits(trx, key, now);
 }

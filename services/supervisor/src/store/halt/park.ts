@@ -2,6 +2,7 @@ import type { RunKey } from '@writ/kernel';
 import { seen, stopped } from '../../domain/clock/active-clock.ts';
 import { covers, type Halt } from '../../domain/halt/halt.ts';
 import { livingRunState } from '../../domain/halt/run-state.ts';
+import { isInputWait } from '../../domain/slot/wait.ts';
 import {
   type AgentRow,
   agentsOf,
@@ -10,6 +11,7 @@ import {
   keyOf,
   saveAgent,
 } from '../agent/agents.ts';
+import { settleWaits } from '../agent/waits.ts';
 import { makeOrdersDue } from '../orders.ts';
 import { rememberRequest } from '../requests.ts';
 import { loadRun, type RunRow, setRunState } from '../run/runs.ts';
@@ -37,7 +39,7 @@ export async function parkHalted(
       state: 'PARKED',
     });
   }
-  await settleRunState(trx, run);
+  await settleRunState(trx, run, halt.orderedAt);
   return covered;
 }
 
@@ -62,12 +64,13 @@ export async function unparkHalted(
     const clock = clockOf(agent);
     // The clock of an undelivered agent starts with its delivery.
     const began = clock.lastSeenAt !== null;
+    const isWaiting = agent.waiting_for !== null;
     await saveAgent(trx, keyOf(agent), {
-      ...(began && clockColumns(seen(clock, at))),
-      state: 'RUNNING',
+      ...(began && !isWaiting && clockColumns(seen(clock, at))),
+      state: isWaiting ? 'SUSPENDED' : 'RUNNING',
     });
   }
-  await settleRunState(trx, run);
+  await settleRunState(trx, run, at);
   // Orders that start, spawn or wake were delayed.
   await makeOrdersDue(trx, key, at);
 }
@@ -84,17 +87,19 @@ export async function haltedAgents(
 }
 
 /** A PENDING run stays PENDING until its delivery, and an ENDING one stays ENDING. */
-async function settleRunState(trx: SupervisorTransaction, run: RunRow): Promise<void> {
+async function settleRunState(trx: SupervisorTransaction, run: RunRow, at: Date): Promise<void> {
   if (run.state === 'PENDING') return;
   const key = { tenant: run.tenant, runId: run.run_id };
   const living = [];
   for (const agent of await agentsOf(trx, key)) {
     if (agent.ended_at !== null) continue;
     const isHalted = (await haltOver(trx, keyOf(agent))) !== undefined;
-    living.push({ state: agent.state, isHalted });
+    living.push({ state: agent.state, isHalted, waitsForInput: isInputWait(agent.waiting_for) });
   }
   const state = livingRunState(living);
   if (state !== run.state) await setRunState(trx, key, state);
+  // The clocks of agents that wait for a parked or resumed one.
+  await settleWaits(trx, key, at);
 }
 
 function isLiving({ state, ended_at }: RunRow): boolean {

@@ -37,8 +37,12 @@ export const agents = table('agents', {
     active_since: column.timestamp().nullable(),
     /** Time of the last activity. */
     last_seen_at: column.timestamp().nullable(),
-    /** Start of the wait for a person; null otherwise. */
+    /** Start of the wait for an approval, or of the wait that spawn-budget reported; null otherwise. */
     waiting_since: column.timestamp().nullable(),
+    /** JSON array of the signals of a reported wait; null otherwise. */
+    waiting_for: column.text().nullable(),
+    /** Sequence number, in spawn-budget's pool, of the last reported wait or its end; zero before. */
+    wait_sequence: column.bigint(),
     /** Start of the pause; null while the agent may act (SB-4). */
     paused_since: column.timestamp().nullable(),
     /** Time of the last known pause or resumption. */

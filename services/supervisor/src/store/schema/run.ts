@@ -1,11 +1,12 @@
 import type { TerminalState } from '@writ/kernel';
 import { column, table } from '@writ/store';
 
-/** The state of a run; the last nine are terminal (AG-7, RT-4). */
+/** The state of a run; those of TerminalState are terminal (AG-7, RT-4). */
 export type StoredRunState =
   | 'PENDING'
   | 'RUNNING'
   | 'SUSPENDED'
+  | 'WAITING_FOR_INPUT'
   | 'PARKED'
   | 'ENDING'
   | TerminalState;

@@ -1,0 +1,134 @@
+import type { AgentKey, RunKey } from '@writ/kernel';
+import { seen, stopped } from '../../domain/clock/active-clock.ts';
+import { livingRunState } from '../../domain/halt/run-state.ts';
+import { hasWorkingDescendant, isInputWait } from '../../domain/slot/wait.ts';
+import { haltOver } from '../halt/halts.ts';
+import { loadRun, setRunState } from '../run/runs.ts';
+import type { SupervisorTransaction } from '../supervisor-store.ts';
+import {
+  type AgentRow,
+  agentsOf,
+  clockColumns,
+  clockOf,
+  findAgent,
+  keyOf,
+  saveAgent,
+} from './agents.ts';
+
+/** A wait of an agent that spawn-budget reports, or its end (EM-1). */
+export interface WaitChange {
+  /** The signals of a wait that began; undefined when it ended. */
+  readonly signals: readonly string[] | undefined;
+  /** Time on spawn-budget's clock. */
+  readonly at: Date;
+  /** Number of the change in the pool; a repeated or older change is ignored. */
+  readonly sequence: bigint;
+}
+
+/**
+ * Records that an agent waits, or runs again. While it waits, it has no slot grant, and its active time stops unless
+ * an agent below it works (EM-1, AG-7). Ignores repeated and older changes, and agents that have ended.
+ */
+export async function noteWait(
+  trx: SupervisorTransaction,
+  key: AgentKey,
+  { signals, at, sequence }: WaitChange,
+): Promise<void> {
+  const agent = await findAgent(trx, key);
+  if (agent === undefined || agent.ended_at !== null || sequence <= agent.wait_sequence) return;
+  const changes = signals === undefined ? await ended(trx, agent, at) : began(agent, signals, at);
+  await saveAgent(trx, key, { ...changes, wait_sequence: sequence });
+  await settleWaits(trx, key, at);
+}
+
+/** Records that an agent acts, so that it does not wait: the event that says so is late (EM-1). */
+export async function noteActivity(
+  trx: SupervisorTransaction,
+  agent: AgentRow,
+  at: Date,
+): Promise<void> {
+  if (agent.waiting_for === null) return;
+  await saveAgent(trx, keyOf(agent), await ended(trx, agent, at));
+  await settleWaits(trx, keyOf(agent), at);
+}
+
+/** The columns of an agent that waits; a halted or paused one stays parked until it is resumed. */
+function began(agent: AgentRow, signals: readonly string[], at: Date): Partial<AgentRow> {
+  return {
+    ...clockColumns(stopped(clockOf(agent), at)),
+    ...(agent.state === 'RUNNING' && { state: 'SUSPENDED' }),
+    waiting_since: agent.waiting_since ?? at,
+    waiting_for: JSON.stringify(signals),
+  };
+}
+
+/** The columns after a reported wait; an agent with a pending approval stays suspended. */
+async function ended(
+  trx: SupervisorTransaction,
+  agent: AgentRow,
+  at: Date,
+): Promise<Partial<AgentRow>> {
+  if (agent.waiting_for === null) return {};
+  if (await hasPendingApproval(trx, keyOf(agent))) return { waiting_for: null };
+  return { waiting_for: null, waiting_since: null, ...(await awake(trx, agent, at)) };
+}
+
+/** The columns of an agent that no longer waits; a paused or halted one is parked. */
+export async function awake(
+  trx: SupervisorTransaction,
+  agent: AgentRow,
+  at: Date,
+): Promise<Partial<AgentRow>> {
+  const isHeld = agent.paused_since !== null || (await haltOver(trx, keyOf(agent))) !== undefined;
+  if (isHeld) return { state: 'PARKED' };
+  return { state: 'RUNNING', ...clockColumns(seen(clockOf(agent), at)) };
+}
+
+/** Whether an approval of the agent is pending. */
+export async function hasPendingApproval(
+  trx: SupervisorTransaction,
+  key: AgentKey,
+): Promise<boolean> {
+  const pending = await trx
+    .selectFrom('approvals')
+    .select('approval_id')
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
+    .where('instance', '=', key.instance)
+    .where('state', '=', 'pending')
+    .limit(1)
+    .executeTakeFirst();
+  return pending !== undefined;
+}
+
+/**
+ * Must follow every change of an agent's state at `at`. The clock of a suspended agent runs while an agent below it
+ * works, and the run waits only when none of its agents works (EM-1, AG-7).
+ */
+export async function settleWaits(
+  trx: SupervisorTransaction,
+  key: RunKey,
+  at: Date,
+): Promise<void> {
+  const agents = (await agentsOf(trx, key)).filter(({ ended_at }) => ended_at === null);
+  for (const agent of agents) {
+    if (agent.state !== 'SUSPENDED') continue;
+    const clock = clockOf(agent);
+    const works = hasWorkingDescendant(agent, agents);
+    if (works === (clock.activeSince !== null)) continue;
+    const changed = works ? seen(clock, at) : stopped(clock, at);
+    await saveAgent(trx, { ...key, instance: agent.instance }, clockColumns(changed));
+  }
+  const run = await loadRun(trx, key);
+  if (!SETTLED.has(run.state)) return;
+  const living = agents.map(({ state, waiting_for }) => ({
+    state,
+    isHalted: false,
+    waitsForInput: isInputWait(waiting_for),
+  }));
+  const state = livingRunState(living);
+  if (state !== run.state) await setRunState(trx, key, state);
+}
+
+/** States that follow from those of the agents; a parked run is resumed by its halt. */
+const SETTLED: ReadonlySet<string> = new Set(['RUNNING', 'SUSPENDED', 'WAITING_FOR_INPUT']);
