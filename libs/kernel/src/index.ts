@@ -91,6 +91,7 @@ export { HistoryRetention, isHistoryRetention } from './retention.ts';
 export { DEFAULT_MAX_RETRIES, RetryPolicy } from './retry-policy.ts';
 export type { RunMetaFields } from './run-meta.ts';
 export { isTraceparent, newTraceparent, RunMeta } from './run-meta.ts';
+export { compileLinearPattern } from './schema-limits.ts';
 export { shownName } from './shown-name.ts';
 export type { Phase, RunOutcome, RunState, RunStatus, TerminalState } from './stop-reason.ts';
 export {

@@ -1,4 +1,5 @@
 import type { ASTNode } from '@marcbachmann/cel-js';
+import { childrenOf } from './cost.ts';
 
 /** A variable and the fields read from it, such as `result`, `refund.amount_usd`. */
 export interface AccessChain {
@@ -24,7 +25,7 @@ function collect(node: ASTNode, chains: AccessChain[]): void {
     chains.push(chain);
     return;
   }
-  for (const child of children(node.args)) collect(child, chains);
+  for (const child of childrenOf(node.args)) collect(child, chains);
 }
 
 function chainOf(node: ASTNode): AccessChain | undefined {
@@ -44,13 +45,4 @@ function stepOf(node: ASTNode): { base: ASTNode; name: string } | undefined {
   const [base, index] = node.args;
   if (index.op !== 'value' || typeof index.args !== 'string') return undefined;
   return { base, name: index.args };
-}
-
-function children(args: unknown): readonly ASTNode[] {
-  if (Array.isArray(args)) return args.flatMap((item: unknown) => children(item));
-  return isNode(args) ? [args] : [];
-}
-
-function isNode(value: unknown): value is ASTNode {
-  return typeof value === 'object' && value !== null && 'op' in value && 'args' in value;
 }

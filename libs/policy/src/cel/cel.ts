@@ -1,6 +1,7 @@
 import { Environment } from '@marcbachmann/cel-js';
 import { Priority, trimWhiteSpace } from '@writ/kernel';
 import { centsDown, centsUp, usdFromCents } from './cents.ts';
+import { LINEAR_MATCHES, matchesPattern } from './cost.ts';
 
 /** All variables that expressions can read. */
 const VARIABLES = [
@@ -40,7 +41,8 @@ function createBase(): Environment {
     .registerFunction('usd(int): double', (cents: bigint) => usdFromCents(cents))
     .registerFunction('is_number(dyn): bool', (value: unknown) => typeof value === 'number')
     .registerFunction('is_text(dyn): bool', (value: unknown) => typeof value === 'string')
-    .registerFunction('blank(dyn): bool', isBlank);
+    .registerFunction('blank(dyn): bool', isBlank)
+    .registerFunction(`string.${LINEAR_MATCHES}(string): bool`, matchesPattern);
   for (const [name, weight] of Object.entries(Priority)) {
     environment.registerConstant(name, 'int', BigInt(weight));
   }

@@ -5,6 +5,7 @@ import { oneOf } from '../document/yaml-source.ts';
 import type { Expression } from '../types.ts';
 import { runtime } from './cel.ts';
 import { accessChains } from './cel-paths.ts';
+import { assertAffordable, loopsOf, useLinearPatterns } from './cost.ts';
 import type { Scope } from './scope.ts';
 
 const RESULT_NAME = /^[A-Za-z_][A-Za-z0-9_-]*$/;
@@ -41,13 +42,18 @@ export function readExpression(
     return undefined;
   }
   const program = runtime.parse(text);
+  useLinearPatterns(program.ast);
+  const loops = loopsOf(program.ast);
   return {
     source: foldWhiteSpace(text),
     line: source.lineOf(spot),
     resultFields: accessChains(program.ast)
       .filter((chain) => chain.root === 'result')
       .map((chain) => chain.names.join('.')),
-    evaluate: (context) => program(context),
+    evaluate: (context) => {
+      assertAffordable(loops, context);
+      return program(context);
+    },
   };
 }
 

@@ -351,3 +351,28 @@ describe('a review of revisions', () => {
     expect(outcome.shown.decision.reason).toBe('bad');
   });
 });
+
+describe('the cost of a review is bounded (BD-1)', () => {
+  const policy = policyOf(`
+  - { id: pairs, match: { tool: pay }, when: "args.items.all(a, args.items.exists(b, b == a))", decide: approve, reason: fine }
+  - { id: each, match: { tool: mail }, when: "args.items.filter(a, a > 1.0).all(a, a > 0.0)", decide: approve, reason: fine }
+  - { id: text, match: { tool: note }, when: "args.text.matches(args.pattern)", decide: approve, reason: fine }
+`);
+  const items = (count: number) => Array.from({ length: count }, (_, n) => n);
+
+  it('so that loops over many items are not evaluated, and the action is blocked', () => {
+    expect(short(policy, call('pay', { items: items(900) }))).toBe('approve fine');
+    expect(short(policy, call('pay', { items: items(4_000) }))).toMatch(/^block/);
+    expect(short(policy, call('mail', { items: items(30_000) }))).toBe('approve fine');
+  });
+
+  it('so that a pattern is matched in linear time, and an unsupported one blocks the action', () => {
+    const text = 'a'.repeat(50_000);
+    expect(short(policy, call('note', { text, pattern: '^(a+)+$' }))).toBe('approve fine');
+    expect(short(policy, call('note', { text: `${text}!`, pattern: '^(a+)+$' }))).toMatch(/^block/);
+    expect(short(policy, call('note', { text, pattern: '(a)\\1' }))).toMatch(/^block/);
+    expect(short(policy, call('note', { text, pattern: 'a{900}b?c?' }))).toBe('approve fine');
+    const long = `${text}${text}`;
+    expect(short(policy, call('note', { text: long, pattern: 'a{900}' }))).toMatch(/^block/);
+  });
+});
