@@ -125,6 +125,8 @@ function request(method: DescMethod): Uint8Array {
     goal: 'Something else.',
     reason: 'Because.',
     name: 'poke',
+    priority: 'PRIORITY_HIGH',
+    level: 'BUDGET_LEVEL_TENANT_DAY',
   });
 }
 

@@ -1,11 +1,11 @@
 import { create, type DescField, type DescMessage, toBinary } from '@bufbuild/protobuf';
 import { reflect } from '@bufbuild/protobuf/reflect';
 
-/** Values of string fields, by field name. */
+/** Values of string fields, and names of values of enums, by field name. */
 export type FieldTexts = Readonly<Record<string, string>>;
 
 /**
- * Builds a valid request from its descriptor. Sets string fields by name, the first member of each oneof, and
+ * Builds a valid request from its descriptor. Sets string and enum fields by name, the first member of each oneof, and
  * the messages of Writ that contain ids; leaves every other field empty.
  */
 export function requestFor(schema: DescMessage, texts: FieldTexts): Uint8Array {
@@ -18,6 +18,8 @@ function filled(schema: DescMessage, texts: FieldTexts) {
     if (field.oneof !== undefined && field.oneof.fields[0] !== field) continue;
     const text = texts[field.name];
     if (field.fieldKind === 'scalar' && text !== undefined) message.set(field, text);
+    const value = field.fieldKind === 'enum' && field.enum.values.find(({ name }) => name === text);
+    if (field.fieldKind === 'enum' && value) message.set(field, value.number);
     if (isIncluded(field)) message.set(field, filled(field.message, texts));
   }
   return message;

@@ -1,15 +1,19 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { MessageInitShape } from '@bufbuild/protobuf';
 import { createWritClient, type WritClient } from '@writ/client';
 import { UsageGroup } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import { BudgetLevel, TabState } from '@writ/contracts/writ/meter/v1/tab_pb';
 import type { Run } from '@writ/contracts/writ/run/v1/run_pb';
+import type { StartRunRequestSchema } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { API_KEYS_FILE, openApiKeys } from '@writ/identity';
 import { newId } from '@writ/kernel';
 import type { Role } from '@writ/rpc';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+
+type StartRun = Partial<Omit<MessageInitShape<typeof StartRunRequestSchema>, '$typeName'>>;
 
 const SESSION = 'ses_usage';
 const PATIENT = { timeout: 30_000 };
@@ -37,13 +41,14 @@ afterAll(async () => {
   rmSync(dataDir, { recursive: true, force: true });
 });
 
-async function start(script: string): Promise<Run> {
+async function start(script: string, request: StartRun = {}): Promise<Run> {
   const { run } = await test.client.runs.startRun({
     requestId: newId('req'),
     agent: 'refund-worker',
     goal: 'Refund the last charge.',
     sessionId: SESSION,
     model: `sim-${script}`,
+    ...request,
   });
   if (run === undefined) throw new Error('StartRun answered without a run.');
   return run;
@@ -153,7 +158,7 @@ describe('UsageService', () => {
 
   it('lets only an operator read another tenant (EM-10, SYS-6)', async () => {
     const rivals = await clientOf('rivals', ['caller', 'admin']);
-    const refused = { reason: 'OPERATOR_REQUIRED', metadata: { field: 'tenant' } };
+    const refused = { reason: 'OPERATOR_REQUIRED', metadata: { roles: 'operator' } };
     await expect(rivals.usage.queryUsage({ tenant: 'default' })).rejects.toMatchObject(refused);
     await expect(rivals.usage.getBalances({ tenant: 'default' })).rejects.toMatchObject(refused);
     expect((await rivals.usage.queryUsage({})).rows).toEqual([]);
@@ -164,5 +169,83 @@ describe('UsageService', () => {
     const operator = await clientOf('ops', ['operator']);
     const { rows } = await operator.usage.queryUsage({ tenant: 'default' });
     expect(rows.map(({ totals }) => totals)).toEqual([await total({})]);
+  });
+});
+
+describe('caps', () => {
+  async function ended(run: Run): Promise<Run | undefined> {
+    for await (const _ of test.client.runs.watchRun({ runId: run.runId })) void _;
+    return (await test.client.runs.getRun({ runId: run.runId })).run;
+  }
+  const callsOf = async (run: Run) => (await total({ runId: run.runId }))?.turns ?? 0n;
+
+  it('of a session that a run request sets stop all its runs (EM-3)', async () => {
+    const sessionId = 'ses_capped';
+    const sessionBudget = { maxTurns: 5n };
+    const first = await ended(await start('auto-1000', { sessionId, sessionBudget }));
+    expect(first).toMatchObject({ sessionBudget, result: { stopReason: 'success' } });
+    const second = await start('auto-1000', { sessionId, sessionBudget: { maxTurns: 100n } });
+    expect((await ended(second))?.result?.stopReason).toBe('budget_exhausted:turns');
+    expect(await callsOf(second)).toBe(1n);
+    const { levels } = await test.client.usage.getBalances({ sessionId });
+    expect(levels[0]).toMatchObject({ limit: sessionBudget, usedTurns: 5n, remainingTurns: 0n });
+    // An admin of the tenant grants more.
+    const admin = await clientOf('default', ['admin']);
+    const change = { requestId: 'more', level: BudgetLevel.SESSION, sessionId };
+    const { balance } = await admin.usage.setCaps({ ...change, caps: { maxTurns: 50n } });
+    expect(balance).toMatchObject({ remainingTurns: 45n, capsSetBy: 'reader' });
+    const third = await ended(await start('auto-1000', { sessionId, sessionBudget }));
+    expect(third?.result?.stopReason).toBe('success');
+  });
+
+  it('of a tenant are set by an operator at run time, and the audit record says who (EM-3, SV-8)', async () => {
+    const tenant = 'default';
+    const level = BudgetLevel.TENANT_DAY;
+    const admin = await clientOf(tenant, ['admin', 'caller']);
+    const request = { level, caps: { maxTurns: 0n } };
+    await expect(admin.usage.setCaps({ ...request, requestId: 'own' })).rejects.toMatchObject({
+      reason: 'OPERATOR_REQUIRED',
+    });
+    const operator = await clientOf('ops', ['operator']);
+    await operator.usage.setCaps({ ...request, requestId: 'stop', tenant });
+    const stopped = await ended(await start('auto-1000'));
+    expect(stopped?.result?.stopReason).toBe('budget_exhausted:turns');
+    await operator.usage.setCaps({ requestId: 'go', tenant, level });
+    expect((await ended(await start('auto-1000')))?.result?.stopReason).toBe('success');
+    const { records } = await test.client.audit.listAuditRecords({ kind: 'set_caps' });
+    const facts = records.map(({ canonicalJson }) => JSON.parse(canonicalJson) as unknown);
+    expect(facts.slice(-2)).toMatchObject([
+      { ordered_by: 'reader', ordered_for: 'ops', level: 'tenant_day', caps: '{"maxTurns":0}' },
+      { ordered_by: 'reader', ordered_for: 'ops', level: 'tenant_day', caps: 'removed' },
+    ]);
+  });
+
+  it('of a manifest apply to the session of its runs (EM-3)', async () => {
+    const agents = join(dataDir, 'agents.yaml');
+    writeFileSync(
+      agents,
+      `agents:
+  - name: capped
+    kind: json-action
+    model: { model: refund-desk, also_allowed: ["sim-*"], json_mode: true }
+    tools: [get_refund_context]
+    session_budget: { max_turns: 0 }
+`,
+    );
+    const own = await startTestPlatform({ env: { WRIT_AGENTS_FILE: agents } });
+    onTestFinished(() => own.close());
+    const { run } = await own.client.runs.startRun({
+      requestId: newId('req'),
+      agent: 'capped',
+      goal: 'Look it up.',
+      model: 'sim-auto-1000',
+      sessionBudget: { maxTurns: 10n },
+    });
+    for await (const _ of own.client.runs.watchRun({ runId: run?.runId ?? '' })) void _;
+    const read = await own.client.runs.getRun({ runId: run?.runId ?? '' });
+    expect(read.run).toMatchObject({
+      sessionBudget: { maxTurns: 0n },
+      result: { stopReason: 'budget_exhausted:turns' },
+    });
   });
 });

@@ -37,8 +37,8 @@ const APPROVERS: PeopleRow = { people: ['approver', 'admin'] };
 const ADMINS: PeopleRow = { people: ['admin'] };
 /** Only an operator reads another tenant, which the handler checks (EM-10). */
 const USAGE_READERS: PeopleRow = { people: ['caller', 'operator', 'admin'] };
-/** The handler checks whether they may halt the scope (SV-9). */
-const HALTERS: PeopleRow = { people: ['admin', 'operator'] };
+/** The handler checks whether they may act in the tenant and on the scope (SV-9). */
+const OPERATORS: PeopleRow = { people: ['admin', 'operator'] };
 
 const SUPERVISOR: ServicesRow = { services: ['supervisor'] };
 const GATEWAY: ServicesRow = { services: ['tool-gateway'] };
@@ -74,9 +74,10 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
     ExportAudit: ADMINS,
   },
   'writ.control.v1.ControlService': {
-    Halt: HALTERS,
-    Resume: HALTERS,
-    ListHalts: HALTERS,
+    Halt: OPERATORS,
+    Resume: OPERATORS,
+    ListHalts: OPERATORS,
+    Reprioritize: OPERATORS,
   },
   'writ.usage.v1.UsageService': {
     GetRunUsage: USAGE_READERS,
@@ -84,6 +85,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
     QueryUsage: USAGE_READERS,
     GetPool: USAGE_READERS,
     ListModels: USAGE_READERS,
+    SetCaps: OPERATORS,
   },
   'writ.supervision.v1.SupervisionService': {
     GetManifest: AGENT,
@@ -115,6 +117,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
     ReleaseReservation: SUPERVISOR,
     GetTab: SUPERVISOR_AND_AGENT,
     GetBalances: SUPERVISOR,
+    SetCaps: SUPERVISOR,
     QueryUsage: SUPERVISOR,
     CloseTab: SUPERVISOR,
     Freeze: SUPERVISOR,

@@ -11,8 +11,8 @@ import {
 import type { ExecutionMeterConfig } from './config.ts';
 import type { MeterContext } from './context.ts';
 import { createMeterEvents } from './events.ts';
+import { CatalogFile } from './providers/catalog/catalog-file.ts';
 import { PriceList } from './providers/catalog/price-list.ts';
-import { readCatalog } from './providers/catalog/read-catalog.ts';
 import { lazyProvider } from './providers/lazy-provider.ts';
 import { meterRoutes } from './rpc/index.ts';
 import { type MeterTransaction, openMeterStore } from './store/meter-store.ts';
@@ -31,7 +31,7 @@ export const createExecutionMeter = defineService({
   name: 'execution-meter',
   async open(host: ServiceHost<ExecutionMeterConfig>) {
     const { config, telemetry, clock, signer, verifier, relay } = host;
-    const context = await openContext(host);
+    const { context, reloadCatalog } = await openContext(host);
     const { store } = context;
     const ledger = new CallLedger(context);
     const prices = new PriceList(clock);
@@ -46,6 +46,7 @@ export const createExecutionMeter = defineService({
     const sweeps = {
       'expired reservations': () => expireReservations(context, ledger, calls),
       'calls of dead replicas': () => settleCallsOfDeadReplicas(context, ledger, calls),
+      'models file': reloadCatalog,
     };
     return {
       server,
@@ -62,11 +63,11 @@ export const createExecutionMeter = defineService({
   },
 });
 
-async function openContext(host: ServiceHost<ExecutionMeterConfig>): Promise<MeterContext> {
+async function openContext(
+  host: ServiceHost<ExecutionMeterConfig>,
+): Promise<{ readonly context: MeterContext; readonly reloadCatalog: () => Promise<void> }> {
   const { config, telemetry, clock, relay } = host;
-  const { file, overrides } = config.catalog;
-  const { catalog, warnings } = readCatalog(file, config.variables, overrides);
-  for (const warning of warnings) telemetry.log.warn(warning);
+  const models = await CatalogFile.open(config, telemetry.log);
   if (config.captureContent)
     telemetry.log.warn('content capture is enabled: spans contain prompts and answers');
   const events = createMeterEvents(telemetry);
@@ -76,5 +77,7 @@ async function openContext(host: ServiceHost<ExecutionMeterConfig>): Promise<Met
   const store = await host.openStore((observer) =>
     openMeterStore(config.store, onCommit, observer),
   );
-  return { config, store, clock, telemetry, events, catalog };
+  const { catalog } = models;
+  const context = { config, store, clock, telemetry, events, catalog };
+  return { context, reloadCatalog: () => models.look() };
 }

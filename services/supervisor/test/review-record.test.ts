@@ -56,6 +56,7 @@ describe('the records of a review', () => {
         goal: 'Refund it.',
         dataJson: '',
         runBudget: {},
+        sessionBudget: undefined,
         spawnBudget: manifest.spawnBudget,
         priority: undefined,
         retention: undefined,

@@ -82,6 +82,7 @@ function runRow(tenant: string, runId: string): RunRow {
     created_at: AT,
     deadline_at: null,
     run_budget: '{}',
+    session_budget: null,
     spawn_budget: '{}',
     priority: 'NORMAL',
     retention: 'PERMANENT',

@@ -15,6 +15,7 @@ import { queryUsage } from './query-usage.ts';
 import { releaseReservation } from './release-reservation.ts';
 import { reserve } from './reserve.ts';
 import type { RpcContext } from './rpc-context.ts';
+import { setCaps } from './set-caps.ts';
 import { settle } from './settle.ts';
 
 /** Returns the routes of the execution meter. */
@@ -28,6 +29,7 @@ export function meterRoutes(context: RpcContext): readonly Route[] {
       releaseReservation: releaseReservation(context),
       getTab: getTab(context),
       getBalances: getBalances(context),
+      setCaps: setCaps(context),
       queryUsage: queryUsage(context),
       closeTab: closeTab(context),
       ...createFreezeHandlers(freezeParts(context, context.calls)),

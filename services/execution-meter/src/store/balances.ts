@@ -1,47 +1,67 @@
-import { prepareQuery, RowCache } from '@writ/store';
+import { RowCache } from '@writ/store';
 import type { Selectable } from 'kysely';
-import type { AgentKey } from '../domain/agent-key.ts';
 import type { TenantCaps } from '../domain/catalog/catalog.ts';
-import { type Caps, DIMENSIONS } from '../domain/ledger/amount.ts';
+import { type Caps, DIMENSIONS, lowerCaps } from '../domain/ledger/amount.ts';
 import {
   type Balance,
   type Change,
   emptyBalance,
   LEVELS,
   type Level,
-  monthOf,
-  NO_CHANGE,
 } from '../domain/ledger/balance.ts';
+import {
+  addHoldToAll,
+  addToAll,
+  addToOne,
+  capColumns,
+  capsIds,
+  heldColumns,
+  holdsOnly,
+  insertLevels,
+  type LevelCaps,
+  type LevelsKey,
+  levelCaps,
+  missingOf,
+  rowIds,
+  selectLevels,
+  sumColumns,
+  toBalance,
+  updateCaps,
+} from './balance-rows.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import type { BalanceTable } from './schema.ts';
-
-/** Key of all levels: an agent of a session on a UTC day. */
-export interface LevelsKey extends AgentKey {
-  readonly sessionId: string;
-  readonly day: string;
-}
 
 /** By row id. Rows of tenant levels contain no caps, which the catalog defines. */
 const cache = new RowCache<Balance>();
 
+/** By row id of `capsIds`. */
+const capsCache = new RowCache<LevelCaps | 'none'>();
+
 /**
  * Returns the accounts of all levels of an agent in level order. A level without bookings is empty.
+ * @param catalog the tenant's caps of the catalog, which apply unless others were set at run time
  */
 export async function readLevels(
   db: MeterReader,
   key: LevelsKey,
-  tenant: TenantCaps,
+  catalog: TenantCaps,
 ): Promise<Balance[]> {
   const ids = rowIds(key);
+  const caps = capsIds(key.tenant);
   const known = LEVELS.map((level) => cache.get(db, ids[level]));
-  const rows = known.includes(undefined) ? (await selectLevels(db, ids)).rows : [];
+  const isKnown =
+    !known.includes(undefined) &&
+    TENANT_LEVELS.every((level) => capsCache.get(db, caps[level]) !== undefined);
+  const wanted = { ...ids, day_caps: caps.tenant_day, month_caps: caps.tenant_month };
+  const rows = isKnown ? [] : (await selectLevels(db, wanted)).rows;
+  const tenant = tenantCaps(db, key.tenant, rows, catalog);
   return LEVELS.map((level, index) => {
-    const caps = capsOf(level, tenant);
+    const own = isTenantLevel(level) ? tenant[level] : undefined;
     const balance = known[index];
-    if (balance !== undefined) return caps === undefined ? balance : { ...balance, caps };
+    if (balance !== undefined) return own === undefined ? balance : { ...balance, ...own };
     const row = rows.find(({ id }) => id === ids[level]);
-    if (row === undefined) return emptyBalance(level, caps ?? {});
-    const read = toBalance(level, row, caps);
+    if (row === undefined) return { ...emptyBalance(level, {}), ...own };
+    const read = toBalance(level, row, own);
     cache.set(db, row.id, read);
     return read;
   });
@@ -59,26 +79,80 @@ export interface ScopeKey {
 export async function readScopeLevels(
   db: MeterReader,
   { tenant, sessionId, day }: ScopeKey,
-  caps: TenantCaps,
+  catalog: TenantCaps,
 ): Promise<Balance[]> {
   const ids = rowIds({ tenant, runId: '', agentInstance: '', sessionId: sessionId ?? '', day });
   const levels: Level[] = [
-    ...(sessionId === undefined ? [] : (['session'] as const)),
-    'tenant_day',
-    'tenant_month',
+    ...(sessionId === undefined ? [] : ['session' as const]),
+    ...TENANT_LEVELS,
   ];
-  const wanted = levels.map((level) => ids[level]);
-  const rows = await db.selectFrom('balances').selectAll().where('id', 'in', wanted).execute();
+  const rows = await db
+    .selectFrom('balances')
+    .selectAll()
+    .where('id', 'in', [...levels.map((level) => ids[level]), ...Object.values(capsIds(tenant))])
+    .execute();
+  const caps = tenantCaps(db, tenant, rows, catalog);
   return levels.map((level) => {
     const row = rows.find(({ id }) => id === ids[level]);
-    const own = capsOf(level, caps);
-    return row === undefined ? emptyBalance(level, own ?? {}) : toBalance(level, row, own);
+    const own = isTenantLevel(level) ? caps[level] : undefined;
+    return row === undefined ? { ...emptyBalance(level, {}), ...own } : toBalance(level, row, own);
   });
 }
 
-function capsOf(level: Level, { day, month }: TenantCaps): Caps | undefined {
-  if (level === 'tenant_day') return day;
-  return level === 'tenant_month' ? month : undefined;
+const TENANT_LEVELS = ['tenant_day', 'tenant_month'] as const;
+type TenantLevel = (typeof TENANT_LEVELS)[number];
+
+function isTenantLevel(level: Level): level is TenantLevel {
+  return level === 'tenant_day' || level === 'tenant_month';
+}
+
+/** The caps of a tenant: those set at run time, else those of the catalog. */
+function tenantCaps(
+  db: MeterReader,
+  tenant: string,
+  rows: readonly Selectable<BalanceTable>[],
+  { day, month }: TenantCaps,
+): Record<TenantLevel, LevelCaps> {
+  const ids = capsIds(tenant);
+  const capsOf = (level: TenantLevel, ofCatalog: Caps): LevelCaps => {
+    const id = ids[level];
+    const row = rows.find((each) => each.id === id);
+    const set = capsCache.get(db, id) ?? (row?.caps_set_by == null ? 'none' : levelCaps(row));
+    capsCache.set(db, id, set);
+    return set === 'none' ? { caps: ofCatalog, capsSetBy: undefined } : set;
+  };
+  return { tenant_day: capsOf('tenant_day', day), tenant_month: capsOf('tenant_month', month) };
+}
+
+/** The caps of one level that are set at run time. */
+export interface SetCaps {
+  readonly tenant: string;
+  readonly level: 'session' | TenantLevel;
+  /** Empty for the levels of the tenant. */
+  readonly sessionId: string;
+  /** Undefined removes caps that were set. */
+  readonly caps: Caps | undefined;
+  readonly setBy: string;
+}
+
+/** Sets or removes the caps of a level at run time. */
+export async function setLevelCaps(
+  trx: MeterTransaction,
+  { tenant, level, sessionId, caps, setBy }: SetCaps,
+): Promise<void> {
+  const session = rowIds({ tenant, runId: '', agentInstance: '', sessionId, day: '' }).session;
+  const id = level === 'session' ? session : capsIds(tenant)[level];
+  const columns = {
+    ...capColumns(caps ?? {}),
+    caps_set_by: caps === undefined ? null : setBy,
+  };
+  await trx
+    .insertInto('balances')
+    .values({ id, ...columns })
+    .onConflict((conflict) => conflict.column('id').doUpdateSet(columns))
+    .execute();
+  cache.delete(trx, id);
+  capsCache.delete(trx, id);
 }
 
 /**
@@ -120,7 +194,8 @@ export interface OpenedCaps {
 }
 
 /**
- * Inserts the missing levels of a new tab, in one statement, and updates the caps of an existing run and session.
+ * Inserts the missing levels of a new tab, in one statement, sets the caps of an existing run and lowers those of an
+ * existing session.
  * @param before all levels, as read in this transaction
  * @returns all levels after that
  */
@@ -155,9 +230,21 @@ export async function openLevels(
       const empty = emptyBalance(level, caps[level]);
       cache.set(trx, ids[level], empty);
       after.push(empty);
-    } else after.push(await setCaps(trx, ids[level], balance, opened[level]));
+    } else {
+      const next = level === 'session' ? loweredCaps(balance, opened.session) : opened[level];
+      after.push(await setCaps(trx, ids[level], balance, next));
+    }
   }
   return after;
+}
+
+/**
+ * The caps of a session that a further run sets: never above those that an earlier one set, and none while others
+ * were set at run time (EM-3).
+ */
+function loweredCaps({ caps, capsSetBy }: Balance, opened: Caps | undefined): Caps | undefined {
+  if (opened === undefined || capsSetBy !== undefined) return undefined;
+  return lowerCaps(caps, opened);
 }
 
 /** Sets the caps of an existing level, if they are given and differ. */
@@ -183,183 +270,4 @@ export function forgetLevels(trx: MeterTransaction, key: LevelsKey): void {
   const { agent, run } = rowIds(key);
   cache.delete(trx, agent);
   cache.delete(trx, run);
-}
-
-function rowIds({ tenant, runId, agentInstance, sessionId, day }: LevelsKey) {
-  return {
-    agent: `agent:${tenant}/${runId}/${agentInstance}`,
-    run: `run:${tenant}/${runId}`,
-    session: `session:${tenant}/${sessionId}`,
-    tenant_day: `day:${tenant}/${day}`,
-    tenant_month: `month:${tenant}/${monthOf(day)}`,
-  } satisfies Record<Level, string>;
-}
-
-type RowIds = ReturnType<typeof rowIds>;
-type Sums = ReturnType<typeof sumColumns>;
-
-/** Whether a change only affects holds: half of all changes, with a fifth of the columns. */
-function holdsOnly({ used, debt, usage, estimatedTurns, failedCalls }: Change): boolean {
-  const { used: none, usage: noUsage } = NO_CHANGE;
-  const isUnused = used === none && debt === none && usage === noUsage;
-  return isUnused && estimatedTurns === 0n && failedCalls === 0n;
-}
-
-function heldColumns({ reserved }: Change) {
-  return {
-    reserved_tokens: reserved.tokens,
-    reserved_cost: reserved.cost,
-    reserved_turns: reserved.turns,
-  };
-}
-
-function sumColumns(change: Change) {
-  return {
-    used_tokens: change.used.tokens,
-    used_cost: change.used.cost,
-    used_turns: change.used.turns,
-    ...heldColumns(change),
-    debt_tokens: change.debt.tokens,
-    debt_cost: change.debt.cost,
-    debt_turns: change.debt.turns,
-    input_tokens: change.usage.input,
-    cached_input_tokens: change.usage.cachedInput,
-    output_tokens: change.usage.output,
-    reasoning_tokens: change.usage.reasoning,
-    estimated_turns: change.estimatedTurns,
-    failed_calls: change.failedCalls,
-  };
-}
-
-interface OpenedLevels {
-  readonly agent: string;
-  readonly agent_tokens: bigint | null;
-  readonly agent_cost: bigint | null;
-  readonly agent_turns: bigint | null;
-  readonly run: string;
-  readonly run_tokens: bigint | null;
-  readonly run_cost: bigint | null;
-  readonly run_turns: bigint | null;
-  readonly session: string;
-  readonly session_tokens: bigint | null;
-  readonly session_cost: bigint | null;
-  readonly session_turns: bigint | null;
-}
-
-const insertLevels = prepareQuery((db: MeterReader, row: OpenedLevels) =>
-  db
-    .insertInto('balances')
-    .values([
-      {
-        id: row.agent,
-        cap_tokens: row.agent_tokens,
-        cap_cost: row.agent_cost,
-        cap_turns: row.agent_turns,
-      },
-      { id: row.run, cap_tokens: row.run_tokens, cap_cost: row.run_cost, cap_turns: row.run_turns },
-      {
-        id: row.session,
-        cap_tokens: row.session_tokens,
-        cap_cost: row.session_cost,
-        cap_turns: row.session_turns,
-      },
-    ])
-    .onConflict((conflict) => conflict.column('id').doNothing())
-    .returning('id'),
-);
-
-const updateCaps = prepareQuery(
-  (db: MeterReader, row: Pick<BalanceTable, 'id' | 'cap_tokens' | 'cap_cost' | 'cap_turns'>) =>
-    db
-      .updateTable('balances')
-      .set({ cap_tokens: row.cap_tokens, cap_cost: row.cap_cost, cap_turns: row.cap_turns })
-      .where('id', '=', row.id),
-);
-
-const selectLevels = prepareQuery((db: MeterReader, ids: RowIds) =>
-  db.selectFrom('balances').selectAll().where('id', 'in', inOrder(ids)),
-);
-
-const addToAll = prepareQuery((db: MeterReader, values: RowIds & Sums) =>
-  adding(db, values).where('id', 'in', inOrder(values)),
-);
-
-const addHoldToAll = prepareQuery(
-  (db: MeterReader, values: RowIds & ReturnType<typeof heldColumns>) =>
-    db
-      .updateTable('balances')
-      .set((column) => ({
-        reserved_tokens: column('reserved_tokens', '+', values.reserved_tokens),
-        reserved_cost: column('reserved_cost', '+', values.reserved_cost),
-        reserved_turns: column('reserved_turns', '+', values.reserved_turns),
-      }))
-      .where('id', 'in', inOrder(values)),
-);
-
-const addToOne = prepareQuery((db: MeterReader, values: Sums & { readonly id: string }) =>
-  adding(db, values).where('id', '=', values.id),
-);
-
-function inOrder(ids: RowIds): string[] {
-  return [ids.agent, ids.run, ids.session, ids.tenant_day, ids.tenant_month];
-}
-
-function adding(db: MeterReader, sums: Sums) {
-  return db.updateTable('balances').set((column) => ({
-    used_tokens: column('used_tokens', '+', sums.used_tokens),
-    used_cost: column('used_cost', '+', sums.used_cost),
-    used_turns: column('used_turns', '+', sums.used_turns),
-    reserved_tokens: column('reserved_tokens', '+', sums.reserved_tokens),
-    reserved_cost: column('reserved_cost', '+', sums.reserved_cost),
-    reserved_turns: column('reserved_turns', '+', sums.reserved_turns),
-    debt_tokens: column('debt_tokens', '+', sums.debt_tokens),
-    debt_cost: column('debt_cost', '+', sums.debt_cost),
-    debt_turns: column('debt_turns', '+', sums.debt_turns),
-    input_tokens: column('input_tokens', '+', sums.input_tokens),
-    cached_input_tokens: column('cached_input_tokens', '+', sums.cached_input_tokens),
-    output_tokens: column('output_tokens', '+', sums.output_tokens),
-    reasoning_tokens: column('reasoning_tokens', '+', sums.reasoning_tokens),
-    estimated_turns: column('estimated_turns', '+', sums.estimated_turns),
-    failed_calls: column('failed_calls', '+', sums.failed_calls),
-  }));
-}
-
-async function missingOf(trx: MeterTransaction, ids: readonly string[]): Promise<string[]> {
-  const rows = await trx.selectFrom('balances').select('id').where('id', 'in', ids).execute();
-  const existing = new Set(rows.map(({ id }) => id));
-  return ids.filter((id) => !existing.has(id));
-}
-
-function capColumns(caps: Caps) {
-  return {
-    cap_tokens: caps.tokens ?? null,
-    cap_cost: caps.cost ?? null,
-    cap_turns: caps.turns ?? null,
-  };
-}
-
-function toBalance(level: Level, row: Selectable<BalanceTable>, caps?: Caps): Balance {
-  return {
-    level,
-    caps: caps ?? {
-      ...(row.cap_tokens === null ? {} : { tokens: row.cap_tokens }),
-      ...(row.cap_cost === null ? {} : { cost: row.cap_cost }),
-      ...(row.cap_turns === null ? {} : { turns: row.cap_turns }),
-    },
-    used: { tokens: row.used_tokens, cost: row.used_cost, turns: row.used_turns },
-    reserved: {
-      tokens: row.reserved_tokens,
-      cost: row.reserved_cost,
-      turns: row.reserved_turns,
-    },
-    debt: { tokens: row.debt_tokens, cost: row.debt_cost, turns: row.debt_turns },
-    usage: {
-      input: row.input_tokens,
-      cachedInput: row.cached_input_tokens,
-      output: row.output_tokens,
-      reasoning: row.reasoning_tokens,
-    },
-    estimatedTurns: row.estimated_turns,
-    failedCalls: row.failed_calls,
-  };
 }

@@ -48,6 +48,8 @@ export const balances = table('balances', {
     cap_tokens: column.bigint().nullable(),
     cap_cost: column.bigint().nullable(),
     cap_turns: column.bigint().nullable(),
+    /** Who set the caps with SetCaps; null when they come from a run. Caps of tenants have rows of their own. */
+    caps_set_by: column.text().nullable(),
     used_tokens: sum(),
     used_cost: sum(),
     used_turns: sum(),
@@ -65,6 +67,18 @@ export const balances = table('balances', {
     failed_calls: sum(),
   },
   primaryKey: ['id'],
+});
+
+/** SetCaps requests, so that a repeat does not undo a later one. */
+const capChanges = table('cap_changes', {
+  columns: {
+    tenant: column.text(),
+    request_id: column.text(),
+    request_digest: column.text(),
+    set_by: column.text(),
+    set_at: column.timestamp(),
+  },
+  primaryKey: ['tenant', 'request_id'],
 });
 
 /** Ledger entries: attempts of model calls, reservations, and consumed spending. */
@@ -159,7 +173,7 @@ const failures = table('failures', {
   primaryKey: ['tenant', 'run_id', 'agent_instance', 'stop_reason'],
 });
 
-const OWN_TABLES = [tabs, balances, entries, calls, failures] as const;
+const OWN_TABLES = [tabs, balances, capChanges, entries, calls, failures] as const;
 
 /** Every table of execution-meter, in the order of creation. */
 export const TABLES = [outboxTable, slotLeasesTable, freezesTable, ...OWN_TABLES] as const;

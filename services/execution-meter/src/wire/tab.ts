@@ -138,7 +138,7 @@ export function usageMessage(usage: TokenUsage): MessageInitShape<typeof UsageSc
 }
 
 /** Converts a budget to the caps that the meter enforces. The supervisor enforces active time. */
-function toCaps(budget: ExecutionBudget | undefined): Caps {
+export function toCaps(budget: ExecutionBudget | undefined): Caps {
   const { maxTokens: tokens, maxCostNanoUsd: cost, maxTurns: turns } = budget ?? {};
   return omitUndefined({ tokens, cost, turns });
 }
@@ -199,6 +199,7 @@ export function levelMessage(
       remainingTokens: remaining.tokens,
       remainingCostNanoUsd: remaining.cost,
       remainingTurns: remaining.turns,
+      capsSetBy: balance.capsSetBy,
     }),
   };
 }

@@ -7,6 +7,8 @@ import {
   type GetTabResponse,
   type QueryUsageRequestSchema,
   type QueryUsageResponse,
+  type SetCapsRequestSchema,
+  type SetCapsResponse,
 } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import type { Tab } from '@writ/contracts/writ/meter/v1/tab_pb';
 import type { Totals } from '@writ/contracts/writ/meter/v1/usage_pb';
@@ -56,6 +58,8 @@ export interface ExecutionMeterPeer {
   getBalances(tenant: string, sessionId: string): Promise<GetBalancesResponse>;
   /** Sums settled usage (EM-10). */
   queryUsage(query: MessageInitShape<typeof QueryUsageRequestSchema>): Promise<QueryUsageResponse>;
+  /** Sets the caps of a session or tenant; a repeat changes nothing (EM-3). */
+  setCaps(change: MessageInitShape<typeof SetCapsRequestSchema>): Promise<SetCapsResponse>;
   /** Returns the usable aliases of the catalog. */
   listModels(): Promise<ListModelsResponse>;
   close(): void;
@@ -78,7 +82,7 @@ export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMe
         agent: agentRefOf(agent),
         ...(parent && { parent }),
         budget: budgetMessage(budgetFromJson(agent.execution_budget)),
-        ...(parent === undefined && { runBudget: budgetMessage(budgetFromJson(run.run_budget)) }),
+        ...(parent === undefined && capsOfRun(run)),
         models: JSON.parse(agent.models) as string[],
         priority: priorityMessage(agent.priority),
         ...(deadline && { deadline: timestampFromDate(deadline) }),
@@ -108,11 +112,22 @@ export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMe
       client.getTab({ tab: { tenant, runId, agentInstance: instance } }),
     getBalances: (tenant, sessionId) => client.getBalances({ tenant, sessionId }),
     queryUsage: (query) => client.queryUsage(query),
+    setCaps: (change) => client.setCaps(change),
     listModels: () => models.listModels({}),
     close() {
       client.close();
       models.close();
     },
+  };
+}
+
+/** The caps that the root's tab sets for the run and its session. */
+function capsOfRun({ run_budget, session_budget }: RunRow) {
+  return {
+    runBudget: budgetMessage(budgetFromJson(run_budget)),
+    ...(session_budget !== null && {
+      sessionBudget: budgetMessage(budgetFromJson(session_budget)),
+    }),
   };
 }
 

@@ -2,8 +2,10 @@ import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type SlotChange, SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
 import {
   type GetPoolResponse,
+  type ReprioritizeResponse,
   SpawnBudgetService,
 } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import type { Priority as PriorityMessage } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { type AgentKey, type AgentRef, BudgetExhaustedError, type RunKey } from '@writ/kernel';
 import { createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import type { AgentRow } from '../store/agent/agents.ts';
@@ -41,7 +43,23 @@ export interface SpawnBudgetPeer {
    * @throws NotFoundError POOL_NOT_FOUND
    */
   getPool(run: RunKey): Promise<GetPoolResponse>;
+  /**
+   * Changes an agent's priority (SB-5); a repeat changes nothing.
+   * @throws NotFoundError POOL_NOT_FOUND, AGENT_NOT_FOUND; PreconditionError POOL_CLOSED, AGENT_RELEASED
+   */
+  reprioritize(
+    requestId: string,
+    agent: AgentKey,
+    priority: PriorityMessage,
+  ): Promise<Reprioritized>;
   close(): void;
+}
+
+/** The slot after a change of priority, and the agents that the change paused or resumed. */
+export interface Reprioritized {
+  readonly response: ReprioritizeResponse;
+  readonly paused: readonly AgentRef[];
+  readonly resumed: readonly AgentRef[];
 }
 
 /** Creates the gRPC client of spawn-budget. */
@@ -90,6 +108,16 @@ export function createSpawnBudgetPeer(options: RpcClientOptions): SpawnBudgetPee
       await client.closePool({ requestId, tenant, runId });
     },
     getPool: ({ tenant, runId }) => client.getPool({ tenant, runId }),
+    async reprioritize(requestId, { tenant, runId, instance }, priority) {
+      const request = { requestId, tenant, runId, agentInstance: instance, priority };
+      const response = await client.reprioritize(request);
+      const { changes } = response;
+      return {
+        response,
+        paused: movedTo(changes, SlotState.PAUSED),
+        resumed: movedTo(changes, SlotState.ACTIVE),
+      };
+    },
     close: () => client.close(),
   };
 }

@@ -16,6 +16,7 @@ import { exportAudit } from './audit/export-audit.ts';
 import { listAuditRecords } from './audit/list-audit-records.ts';
 import { halt } from './control/halt.ts';
 import { listHalts } from './control/list-halts.ts';
+import { reprioritize } from './control/reprioritize.ts';
 import { resume } from './control/resume.ts';
 import { getDecision } from './review/get-decision.ts';
 import { reviewAction } from './review/review-action.ts';
@@ -38,6 +39,7 @@ import { getPool } from './usage/get-pool.ts';
 import { getRunUsage } from './usage/get-run-usage.ts';
 import { listModels } from './usage/list-models.ts';
 import { queryUsage } from './usage/query-usage.ts';
+import { setCaps } from './usage/set-caps.ts';
 
 /** The services of the public listener. */
 export function publicRoutes(context: SupervisorContext): Route[] {
@@ -66,6 +68,7 @@ export function publicRoutes(context: SupervisorContext): Route[] {
       halt: halt(context),
       resume: resume(context),
       listHalts: listHalts(context),
+      reprioritize: reprioritize(context),
     }),
     route(UsageService, {
       getRunUsage: getRunUsage(context),
@@ -73,6 +76,7 @@ export function publicRoutes(context: SupervisorContext): Route[] {
       queryUsage: queryUsage(context),
       getPool: getPool(context),
       listModels: listModels(context),
+      setCaps: setCaps(context),
     }),
   ];
 }

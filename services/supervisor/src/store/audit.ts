@@ -19,7 +19,9 @@ type AuditKind =
   | 'receipt'
   | 'refusal'
   | 'halt'
-  | 'resume';
+  | 'resume'
+  | 'reprioritize'
+  | 'set_caps';
 
 /** The row of an audit record. */
 export type AuditRow = RowOf<typeof audit>;

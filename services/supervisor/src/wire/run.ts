@@ -52,6 +52,9 @@ export function runMessage(
     ...(run.result !== null && { result: storedResult(run.result, options.brief === true) }),
     lastSequence: BigInt(options.lastSequence),
     runBudget: budgetMessage(budgetFromJson(run.run_budget)),
+    ...(run.session_budget !== null && {
+      sessionBudget: budgetMessage(budgetFromJson(run.session_budget)),
+    }),
     priority: priorityMessage(run.priority),
     retention: retentionMessage(run.retention),
   };
@@ -101,6 +104,7 @@ export function runRequestFrom(request: StartRunRequest, manifest: AgentManifest
     goal: request.goal,
     dataJson: request.dataJson,
     runBudget: budgetFrom(request.runBudget, 'run_budget'),
+    sessionBudget: request.sessionBudget && budgetFrom(request.sessionBudget, 'session_budget'),
     spawnBudget: spawnBudgetFrom(request.spawnBudget, manifest.spawnBudget, 'spawn_budget'),
     priority: priorityFrom(request.priority),
     retention: retentionFrom(request.retention),

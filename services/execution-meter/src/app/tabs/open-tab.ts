@@ -17,7 +17,7 @@ export interface NewTab {
   readonly caps: Caps;
   /** Set by the tab of the root agent; undefined leaves the caps of the run unchanged. */
   readonly runCaps: Caps | undefined;
-  /** Undefined leaves the caps of the session unchanged. */
+  /** Lowers the caps of the session; undefined leaves them unchanged. */
   readonly sessionCaps: Caps | undefined;
 }
 
@@ -68,7 +68,6 @@ async function openLevelsOf(
   const before = await readLevels(trx, key, catalog.tenantCaps(tab.tenant));
   if (runCaps !== undefined)
     assertRunCaps(before.find(({ level }) => level === 'run')?.caps ?? {}, runCaps);
-  // A tenant can change the caps of an active session.
   return await openLevels(trx, key, before, { agent: caps, run: runCaps, session: sessionCaps });
 }
 

@@ -50,8 +50,8 @@ const ANY_TENANT = '*';
 
 /** Content of models.yaml: aliases with their providers, and tenant caps. */
 export class Catalog {
-  readonly #models: ReadonlyMap<string, CatalogModel>;
-  readonly #tenants: ReadonlyMap<string, TenantCaps>;
+  #models: ReadonlyMap<string, CatalogModel>;
+  #tenants: ReadonlyMap<string, TenantCaps>;
 
   constructor(
     models: ReadonlyMap<string, CatalogModel>,
@@ -59,6 +59,12 @@ export class Catalog {
   ) {
     this.#models = models;
     this.#tenants = tenants;
+  }
+
+  /** Replaces the content by that of another catalog, for calls and reservations that begin afterwards. */
+  replaceBy(other: Catalog): void {
+    this.#models = other.#models;
+    this.#tenants = other.#tenants;
   }
 
   /** All aliases in file order. */

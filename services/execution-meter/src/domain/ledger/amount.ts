@@ -34,6 +34,17 @@ export function isNothing(amount: Amount): boolean {
   return amount.tokens === 0n && amount.cost === 0n && amount.turns === 0n;
 }
 
+/** Returns the smaller cap of each dimension. */
+export function lowerCaps(a: Caps, b: Caps): Caps {
+  const lower: Partial<Record<Dimension, bigint>> = {};
+  for (const name of DIMENSIONS) {
+    const [one, other] = [a[name], b[name]];
+    const cap = one === undefined || (other !== undefined && other < one) ? other : one;
+    if (cap !== undefined) lower[name] = cap;
+  }
+  return lower;
+}
+
 function atLeast0(value: bigint): bigint {
   return value > 0n ? value : 0n;
 }

@@ -11,6 +11,8 @@ export type Level = (typeof LEVELS)[number];
 export interface Balance extends Change {
   readonly level: Level;
   readonly caps: Caps;
+  /** Who set the caps at run time; undefined when they come from a run or the catalog. */
+  readonly capsSetBy?: string | undefined;
 }
 
 /** The sums of an account, or the changes of one event. */
@@ -48,6 +50,7 @@ export function applyChange(balance: Balance, change: Change): Balance {
   return {
     level: balance.level,
     caps: balance.caps,
+    capsSetBy: balance.capsSetBy,
     used: plus(balance.used, change.used),
     reserved: plus(balance.reserved, change.reserved),
     debt: plus(balance.debt, change.debt),

@@ -9,7 +9,9 @@ type Listed = ModelPrice[string];
 /** Model prices: those of the catalog, completed by the maintained list of a package (EM-4). */
 export class PriceList {
   readonly #clock: Clock;
-  readonly #known = new Map<string, Promise<TokenPrices | undefined>>();
+  /** By catalog entry; a reloaded catalog has new entries. */
+  #known = new WeakMap<ModelEntry, Promise<TokenPrices | undefined>>();
+  #day = '';
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -28,15 +30,15 @@ export class PriceList {
     }
     // Listed prices change at known dates.
     const now = this.#clock.now();
-    const key = `${dayOf(now)} ${model.alias}`;
-    const prices = this.#known.get(key) ?? loadPrices(model, now);
-    if (!this.#known.has(key) && this.#known.size > MAX_KNOWN) this.#known.clear();
-    this.#known.set(key, prices);
+    if (this.#day !== dayOf(now)) {
+      this.#day = dayOf(now);
+      this.#known = new WeakMap();
+    }
+    const prices = this.#known.get(model) ?? loadPrices(model, now);
+    this.#known.set(model, prices);
     return prices;
   }
 }
-
-const MAX_KNOWN = 1_000;
 
 async function loadPrices(model: ModelEntry, timestamp: Date): Promise<TokenPrices | undefined> {
   // Loaded on first use, to keep startup fast.

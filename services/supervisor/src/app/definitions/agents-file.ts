@@ -1,11 +1,18 @@
-import { ConfigError, type DataPath, loadYaml, parseDuration, type YamlInput } from '@writ/config';
+import {
+  ConfigError,
+  type DataPath,
+  type DocumentText,
+  loadYaml,
+  parseDuration,
+  WatchedFile,
+  type YamlInput,
+} from '@writ/config';
 import { isWritError } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import { type AgentDefinition, manifestOf } from '../../domain/manifest/agent-definition.ts';
 import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import type { Extensions } from '../../domain/manifest/applicable-settings.ts';
 import { AGENTS_SCHEMA } from './agents-schema.ts';
-import { type DocumentText, WatchedFile } from './watched-file.ts';
 
 /** The agents of a file, with warnings for its author. */
 export interface LoadedAgents {

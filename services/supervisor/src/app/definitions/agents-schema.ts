@@ -29,6 +29,14 @@ const DURATION = {
   'x-expected': 'a duration with a unit, such as 30s or 1m30s',
   'x-zero': 'means no time at all; leave it out for unlimited',
 };
+/** Decimal USD; a string keeps every digit. */
+const USD = {
+  type: ['string', 'number'],
+  pattern: '^\\d{1,7}(\\.\\d{1,9})?$',
+  minimum: 0,
+  'x-expected': 'decimal USD such as "1.00"',
+  'x-zero': ZERO,
+};
 const PRIORITY = { enum: ['background', 'low', 'normal', 'high', 'critical'] };
 const OPTIONS = { type: 'object' };
 
@@ -95,17 +103,15 @@ const AGENT = object(
       /** Seconds of active time, which excludes waiting for a person. */
       max_seconds: { type: 'number', minimum: 0, maximum: 31_536_000, 'x-zero': ZERO },
       max_tokens: count(),
-      /** Decimal USD; a string keeps every digit. */
-      max_cost_usd: {
-        type: ['string', 'number'],
-        pattern: '^\\d{1,7}(\\.\\d{1,9})?$',
-        minimum: 0,
-        'x-expected': 'decimal USD such as "1.00"',
-        'x-zero': ZERO,
-      },
+      max_cost_usd: USD,
       max_turns: count(),
       /** Wall-clock time from the start of the run. */
       deadline: DURATION,
+    }),
+    session_budget: object({
+      max_tokens: count(),
+      max_cost_usd: USD,
+      max_turns: count(),
     }),
     spawn: object({
       max_agents: count(1),

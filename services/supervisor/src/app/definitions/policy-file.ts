@@ -1,4 +1,4 @@
-import { ConfigError, type YamlInput } from '@writ/config';
+import { ConfigError, type DocumentText, WatchedFile, type YamlInput } from '@writ/config';
 import { UnavailableError } from '@writ/kernel';
 import {
   formatProblem,
@@ -9,7 +9,6 @@ import {
 } from '@writ/policy';
 import type { Logger } from '@writ/telemetry';
 import type { ToolGatewayPeer } from '../../peers/tool-gateway.ts';
-import { type DocumentText, WatchedFile } from './watched-file.ts';
 
 type Tools = Pick<ToolGatewayPeer, 'toolSchemas'>;
 

@@ -184,6 +184,7 @@ function runRow(plan: RunPlan, given: NewRun, now: Date): RunRow {
     created_at: now,
     deadline_at: plan.deadlineAt,
     run_budget: budgetToJson(plan.runBudget),
+    session_budget: plan.sessionBudget === undefined ? null : budgetToJson(plan.sessionBudget),
     spawn_budget: JSON.stringify(plan.spawnBudget),
     priority: manifest.priority,
     retention: manifest.retention,

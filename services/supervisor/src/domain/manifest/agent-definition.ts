@@ -51,6 +51,11 @@ export interface AgentDefinition {
     readonly max_turns?: number;
     readonly deadline?: number;
   };
+  readonly session_budget?: {
+    readonly max_tokens?: number;
+    readonly max_cost_usd?: string | number;
+    readonly max_turns?: number;
+  };
   readonly spawn?: {
     readonly max_agents?: number;
     readonly allow_preempt?: boolean;
@@ -117,7 +122,10 @@ export function manifestOf(
     model: modelOf(definition),
     tools: definition.tools ?? [],
     limits: limitsOf(definition),
-    executionBudget: budgetOf(definition.budget),
+    executionBudget: budgetOf(definition.budget, 'budget'),
+    ...(definition.session_budget && {
+      sessionBudget: budgetOf(definition.session_budget, 'session_budget'),
+    }),
     spawnBudget: createSpawnBudget({
       maxAgents: definition.spawn?.max_agents,
       allowPreempt: definition.spawn?.allow_preempt,
@@ -198,18 +206,18 @@ function limitsOf({ kind, limits = {} }: AgentDefinition): AgentLimits {
   };
 }
 
-function budgetOf(budget: AgentDefinition['budget'] = {}): ExecutionBudget {
+function budgetOf(budget: AgentDefinition['budget'] = {}, path: string): ExecutionBudget {
   const { max_cost_usd: cost, max_seconds: seconds } = budget;
   return createExecutionBudget(
     {
       maxTokens: budget.max_tokens,
       maxCostNanoUsd:
-        cost === undefined ? undefined : parseUsd(String(cost), 'budget.max_cost_usd'),
+        cost === undefined ? undefined : parseUsd(String(cost), `${path}.max_cost_usd`),
       maxTurns: budget.max_turns,
       deadlineMs: budget.deadline,
       maxActiveMs: seconds === undefined ? undefined : Math.round(seconds * 1000),
     },
-    'budget',
+    path,
   );
 }
 

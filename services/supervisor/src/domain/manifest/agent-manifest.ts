@@ -92,6 +92,8 @@ export interface AgentManifest {
   readonly tools: readonly string[];
   readonly limits: AgentLimits;
   readonly executionBudget: ExecutionBudget;
+  /** Caps of the session of a run that this agent is the root of; unset = none (EM-3). */
+  readonly sessionBudget?: ExecutionBudget;
   readonly spawnBudget: SpawnBudget;
   readonly priority: PriorityName;
   readonly retention: HistoryRetention;

@@ -36,14 +36,18 @@ export function manifestFromJson(text: string): AgentManifest {
   return manifest;
 }
 
+interface ManifestJson extends Omit<AgentManifest, 'executionBudget' | 'sessionBudget'> {
+  readonly executionBudget: BudgetJson;
+  readonly sessionBudget?: BudgetJson;
+}
+
 function parseManifest(text: string): AgentManifest {
-  const { executionBudget, ...rest } = JSON.parse(text) as Omit<
-    AgentManifest,
-    'executionBudget'
-  > & {
-    readonly executionBudget: BudgetJson;
-  };
-  return Object.freeze({ ...rest, executionBudget: budgetFrom(executionBudget) });
+  const { executionBudget, sessionBudget, ...rest } = JSON.parse(text) as ManifestJson;
+  return Object.freeze({
+    ...rest,
+    executionBudget: budgetFrom(executionBudget),
+    ...(sessionBudget && { sessionBudget: budgetFrom(sessionBudget) }),
+  });
 }
 
 /** The manifest with its hash. */
@@ -56,9 +60,14 @@ export function withDefinitionHash(manifest: Omit<AgentManifest, 'definitionHash
 }
 
 function plainManifest(manifest: AgentManifest): JsonObject {
+  const { executionBudget, sessionBudget } = manifest;
   // Encoding as JSON also drops undefined fields.
   return JSON.parse(
-    JSON.stringify({ ...manifest, executionBudget: plainBudget(manifest.executionBudget) }),
+    JSON.stringify({
+      ...manifest,
+      executionBudget: plainBudget(executionBudget),
+      ...(sessionBudget && { sessionBudget: plainBudget(sessionBudget) }),
+    }),
   ) as JsonObject;
 }
 

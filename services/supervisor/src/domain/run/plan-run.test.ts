@@ -17,6 +17,7 @@ const REQUEST: RunRequest = {
   goal: 'Do it.',
   dataJson: '',
   runBudget: {},
+  sessionBudget: undefined,
   spawnBudget: { maxAgents: 50, allowPreempt: true },
   priority: undefined,
   retention: undefined,
@@ -52,6 +53,25 @@ describe('planRun', () => {
     // The root can spend no more than its run.
     expect(narrow.manifest.executionBudget).toEqual(narrow.runBudget);
     expect(narrow.manifest).toMatchObject({ priority: 'LOW', retention: 'none' });
+  });
+
+  it('narrows the caps of the session to those of the manifest (EM-3, SUP-9)', () => {
+    const capped = manifestOf({
+      name: 'worker',
+      kind: 'json-action',
+      model: { model: 'small' },
+      session_budget: { max_tokens: 500, max_cost_usd: '0.25' },
+    });
+    const of = (sessionBudget?: RunRequest['sessionBudget'], manifest = capped) =>
+      planRun(manifest, { ...REQUEST, sessionBudget }, 'run-1', NOW).sessionBudget;
+    expect(of()).toEqual({ maxTokens: 500, maxCostNanoUsd: 250_000_000n });
+    expect(of({ maxTokens: 900, maxTurns: 3 })).toEqual({
+      maxTokens: 500,
+      maxCostNanoUsd: 250_000_000n,
+      maxTurns: 3,
+    });
+    expect(of({ maxTurns: 3 }, MANIFEST)).toEqual({ maxTurns: 3 });
+    expect(of(undefined, MANIFEST)).toBeUndefined();
   });
 
   it('matches model patterns with * as the only wildcard', () => {

@@ -23,6 +23,8 @@ export interface RunRequest {
   /** A JSON object, or empty. */
   readonly dataJson: string;
   readonly runBudget: ExecutionBudget;
+  /** Undefined: the manifest's. */
+  readonly sessionBudget: ExecutionBudget | undefined;
   readonly spawnBudget: SpawnBudget;
   readonly priority: PriorityName | undefined;
   readonly retention: HistoryRetention | undefined;
@@ -37,6 +39,8 @@ export interface RunPlan {
   /** The manifest of the root in this run: one model, narrowed budgets. */
   readonly manifest: AgentManifest;
   readonly runBudget: ExecutionBudget;
+  /** Caps of the session; undefined when the run sets none (EM-3). */
+  readonly sessionBudget: ExecutionBudget | undefined;
   readonly spawnBudget: SpawnBudget;
   readonly deadlineAt: Date | null;
 }
@@ -70,9 +74,17 @@ export function planRun(
       retention: shorterRetention(manifest.retention, request.retention),
     },
     runBudget,
+    sessionBudget: sessionBudgetOf(manifest.sessionBudget, request.sessionBudget),
     spawnBudget,
     deadlineAt: deadlineMs === undefined ? null : new Date(now.getTime() + deadlineMs),
   };
+}
+
+function sessionBudgetOf(
+  own: ExecutionBudget | undefined,
+  requested: ExecutionBudget | undefined,
+): ExecutionBudget | undefined {
+  return own === undefined ? requested : narrowExecutionBudget(own, requested ?? {});
 }
 
 function checkData(text: string): void {

@@ -1,7 +1,7 @@
 import { PermissionDeniedError } from '@writ/kernel';
 
 /** A person with the tenant and the roles of the credentials. */
-interface Reader {
+interface Actor {
   readonly tenant: string;
   readonly roles: readonly string[];
 }
@@ -11,11 +11,31 @@ interface Reader {
  * another one (SYS-6).
  * @throws PermissionDeniedError OPERATOR_REQUIRED
  */
-export function readableTenant({ tenant: own, roles }: Reader, tenant: string): string {
+export function readableTenant({ tenant: own, roles }: Actor, tenant: string): string {
   if (tenant === '' || tenant === own || roles.includes('operator')) return tenant || own;
-  throw new PermissionDeniedError(
-    'OPERATOR_REQUIRED',
-    'Reading the usage of another tenant requires the role operator.',
-    { field: 'tenant', roles: 'operator' },
-  );
+  throw operatorRequired('Reading the usage of another tenant requires the role operator.');
+}
+
+/**
+ * Returns the tenant in which a request changes something: the actor's own when `tenant` is empty. Only an operator
+ * acts in another one (SYS-6).
+ * @throws PermissionDeniedError OPERATOR_REQUIRED
+ */
+export function actingTenant({ tenant: own, roles }: Actor, tenant: string): string {
+  if (tenant === '' || tenant === own || roles.includes('operator')) return tenant || own;
+  throw operatorRequired('Changing another tenant requires the role operator.');
+}
+
+/**
+ * Returns the tenant whose caps a request sets. A tenant's own admin sets those of its sessions; those of the tenant
+ * itself require an operator (EM-3).
+ * @throws PermissionDeniedError OPERATOR_REQUIRED
+ */
+export function cappedTenant(actor: Actor, tenant: string, isSession: boolean): string {
+  if (isSession || actor.roles.includes('operator')) return actingTenant(actor, tenant);
+  throw operatorRequired('Setting the caps of a tenant requires the role operator.');
+}
+
+function operatorRequired(sentence: string): PermissionDeniedError {
+  return new PermissionDeniedError('OPERATOR_REQUIRED', sentence, { roles: 'operator' });
 }

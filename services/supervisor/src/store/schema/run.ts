@@ -32,6 +32,8 @@ export const runs = table('runs', {
     deadline_at: column.timestamp().nullable(),
     /** JSON: an execution budget of domain/manifest. */
     run_budget: column.text(),
+    /** JSON: the caps that it sets for its session; null when it sets none. */
+    session_budget: column.text().nullable(),
     /** JSON: a spawn budget of domain/manifest. */
     spawn_budget: column.text(),
     /** Name of the priority. */

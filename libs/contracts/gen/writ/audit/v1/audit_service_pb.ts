@@ -44,7 +44,8 @@ export type AuditRecord = Message<"writ.audit.v1.AuditRecord"> & {
 
   /**
    * Kind: `run_started`, `run_ended`, `run_purged`, `agent_started`, `agent_refused`, `agent_ended`,
-   * `decision`, `writ`, `approval`, `receipt`, `refusal`, `halt`, `resume`.
+   * `decision`, `writ`, `approval`, `receipt`, `refusal`, `halt`, `resume`, `reprioritize`,
+   * `set_caps`.
    *
    * @generated from field: string kind = 4;
    */

@@ -9,13 +9,17 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { InFlightCall, Scope } from "./freeze_pb.ts";
 import { file_writ_control_v1_freeze } from "./freeze_pb.ts";
+import type { Slot, SlotChange } from "../../spawn/v1/pool_pb.ts";
+import { file_writ_spawn_v1_pool } from "../../spawn/v1/pool_pb.ts";
+import type { Priority } from "../../supervision/v1/supervision_pb.ts";
+import { file_writ_supervision_v1_supervision } from "../../supervision/v1/supervision_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file writ/control/v1/control_service.proto.
  */
 export const file_writ_control_v1_control_service: GenFile = /*@__PURE__*/
-  fileDesc("CiV3cml0L2NvbnRyb2wvdjEvY29udHJvbF9zZXJ2aWNlLnByb3RvEg93cml0LmNvbnRyb2wudjEixwIKBEhhbHQSDwoHaGFsdF9pZBgBIAEoCRIlCgVzY29wZRgCIAEoCzIWLndyaXQuY29udHJvbC52MS5TY29wZRIOCgZyZWFzb24YAyABKAkSEgoKb3JkZXJlZF9ieRgEIAEoCRIvCgtjcmVhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoFc3RhdGUYBiABKA4yGi53cml0LmNvbnRyb2wudjEuSGFsdFN0YXRlEhAKCGVuZF9ydW5zGAcgASgIEjAKCWluX2ZsaWdodBgIIAMoCzIdLndyaXQuY29udHJvbC52MS5JbkZsaWdodENhbGwSEgoKcmVzdW1lZF9ieRgJIAEoCRIvCgtyZXN1bWVfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAimQEKC0hhbHRSZXF1ZXN0Ei0KCnJlcXVlc3RfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSLQoFc2NvcGUYAiABKAsyFi53cml0LmNvbnRyb2wudjEuU2NvcGVCBrpIA8gBARIaCgZyZWFzb24YAyABKAlCCrpIB3IFEAEogCASEAoIZW5kX3J1bnMYBCABKAgiMwoMSGFsdFJlc3BvbnNlEiMKBGhhbHQYASABKAsyFS53cml0LmNvbnRyb2wudjEuSGFsdCJqCg1SZXN1bWVSZXF1ZXN0Ei0KCnJlcXVlc3RfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKgoHaGFsdF9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JCI1Cg5SZXN1bWVSZXNwb25zZRIjCgRoYWx0GAEgASgLMhUud3JpdC5jb250cm9sLnYxLkhhbHQiZAoQTGlzdEhhbHRzUmVxdWVzdBIVCg1pbl9mb3JjZV9vbmx5GAEgASgIEhsKCXBhZ2Vfc2l6ZRgCIAEoDUIIukgFKgMY9AMSHAoKcGFnZV90b2tlbhgDIAEoCUIIukgFcgMYgAQiUgoRTGlzdEhhbHRzUmVzcG9uc2USJAoFaGFsdHMYASADKAsyFS53cml0LmNvbnRyb2wudjEuSGFsdBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkqcAoJSGFsdFN0YXRlEhoKFkhBTFRfU1RBVEVfVU5TUEVDSUZJRUQQABIWChJIQUxUX1NUQVRFX1BFTkRJTkcQARIXChNIQUxUX1NUQVRFX0lOX0ZPUkNFEAISFgoSSEFMVF9TVEFURV9SRVNVTUVEEAMy9AEKDkNvbnRyb2xTZXJ2aWNlEkMKBEhhbHQSHC53cml0LmNvbnRyb2wudjEuSGFsdFJlcXVlc3QaHS53cml0LmNvbnRyb2wudjEuSGFsdFJlc3BvbnNlEkkKBlJlc3VtZRIeLndyaXQuY29udHJvbC52MS5SZXN1bWVSZXF1ZXN0Gh8ud3JpdC5jb250cm9sLnYxLlJlc3VtZVJlc3BvbnNlElIKCUxpc3RIYWx0cxIhLndyaXQuY29udHJvbC52MS5MaXN0SGFsdHNSZXF1ZXN0GiIud3JpdC5jb250cm9sLnYxLkxpc3RIYWx0c1Jlc3BvbnNlYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp, file_writ_control_v1_freeze]);
+  fileDesc("CiV3cml0L2NvbnRyb2wvdjEvY29udHJvbF9zZXJ2aWNlLnByb3RvEg93cml0LmNvbnRyb2wudjEixwIKBEhhbHQSDwoHaGFsdF9pZBgBIAEoCRIlCgVzY29wZRgCIAEoCzIWLndyaXQuY29udHJvbC52MS5TY29wZRIOCgZyZWFzb24YAyABKAkSEgoKb3JkZXJlZF9ieRgEIAEoCRIvCgtjcmVhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoFc3RhdGUYBiABKA4yGi53cml0LmNvbnRyb2wudjEuSGFsdFN0YXRlEhAKCGVuZF9ydW5zGAcgASgIEjAKCWluX2ZsaWdodBgIIAMoCzIdLndyaXQuY29udHJvbC52MS5JbkZsaWdodENhbGwSEgoKcmVzdW1lZF9ieRgJIAEoCRIvCgtyZXN1bWVfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAimQEKC0hhbHRSZXF1ZXN0Ei0KCnJlcXVlc3RfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSLQoFc2NvcGUYAiABKAsyFi53cml0LmNvbnRyb2wudjEuU2NvcGVCBrpIA8gBARIaCgZyZWFzb24YAyABKAlCCrpIB3IFEAEogCASEAoIZW5kX3J1bnMYBCABKAgiMwoMSGFsdFJlc3BvbnNlEiMKBGhhbHQYASABKAsyFS53cml0LmNvbnRyb2wudjEuSGFsdCJqCg1SZXN1bWVSZXF1ZXN0Ei0KCnJlcXVlc3RfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKgoHaGFsdF9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JCI1Cg5SZXN1bWVSZXNwb25zZRIjCgRoYWx0GAEgASgLMhUud3JpdC5jb250cm9sLnYxLkhhbHQiZAoQTGlzdEhhbHRzUmVxdWVzdBIVCg1pbl9mb3JjZV9vbmx5GAEgASgIEhsKCXBhZ2Vfc2l6ZRgCIAEoDUIIukgFKgMY9AMSHAoKcGFnZV90b2tlbhgDIAEoCUIIukgFcgMYgAQiUgoRTGlzdEhhbHRzUmVzcG9uc2USJAoFaGFsdHMYASADKAsyFS53cml0LmNvbnRyb2wudjEuSGFsdBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkikAIKE1JlcHJpb3JpdGl6ZVJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIsCgZ0ZW5hbnQYAiABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAMgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjQKDmFnZW50X2luc3RhbmNlGAQgASgJQhy6SBnYAQFyFDISXlthLXowLTlfLV17MSw2NH0kEjsKCHByaW9yaXR5GAUgASgOMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5Qcmlvcml0eUIKukgHggEEEAEgACJlChRSZXByaW9yaXRpemVSZXNwb25zZRIhCgRzbG90GAEgASgLMhMud3JpdC5zcGF3bi52MS5TbG90EioKB2NoYW5nZXMYAiADKAsyGS53cml0LnNwYXduLnYxLlNsb3RDaGFuZ2UqcAoJSGFsdFN0YXRlEhoKFkhBTFRfU1RBVEVfVU5TUEVDSUZJRUQQABIWChJIQUxUX1NUQVRFX1BFTkRJTkcQARIXChNIQUxUX1NUQVRFX0lOX0ZPUkNFEAISFgoSSEFMVF9TVEFURV9SRVNVTUVEEAMy0QIKDkNvbnRyb2xTZXJ2aWNlEkMKBEhhbHQSHC53cml0LmNvbnRyb2wudjEuSGFsdFJlcXVlc3QaHS53cml0LmNvbnRyb2wudjEuSGFsdFJlc3BvbnNlEkkKBlJlc3VtZRIeLndyaXQuY29udHJvbC52MS5SZXN1bWVSZXF1ZXN0Gh8ud3JpdC5jb250cm9sLnYxLlJlc3VtZVJlc3BvbnNlElIKCUxpc3RIYWx0cxIhLndyaXQuY29udHJvbC52MS5MaXN0SGFsdHNSZXF1ZXN0GiIud3JpdC5jb250cm9sLnYxLkxpc3RIYWx0c1Jlc3BvbnNlElsKDFJlcHJpb3JpdGl6ZRIkLndyaXQuY29udHJvbC52MS5SZXByaW9yaXRpemVSZXF1ZXN0GiUud3JpdC5jb250cm9sLnYxLlJlcHJpb3JpdGl6ZVJlc3BvbnNlYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp, file_writ_control_v1_freeze, file_writ_spawn_v1_pool, file_writ_supervision_v1_supervision]);
 
 /**
  * Halt is one durable order to stop a scope.
@@ -277,6 +281,83 @@ export const ListHaltsResponseSchema: GenMessage<ListHaltsResponse> = /*@__PURE_
   messageDesc(file_writ_control_v1_control_service, 6);
 
 /**
+ * ReprioritizeRequest changes a priority.
+ *
+ * @generated from message writ.control.v1.ReprioritizeRequest
+ */
+export type ReprioritizeRequest = Message<"writ.control.v1.ReprioritizeRequest"> & {
+  /**
+   * Idempotency id.
+   *
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * Tenant; empty means the caller's. Another tenant requires the role operator.
+   *
+   * @generated from field: string tenant = 2;
+   */
+  tenant: string;
+
+  /**
+   * The run.
+   *
+   * @generated from field: string run_id = 3;
+   */
+  runId: string;
+
+  /**
+   * Agent instance; empty means the root.
+   *
+   * @generated from field: string agent_instance = 4;
+   */
+  agentInstance: string;
+
+  /**
+   * The new priority; it may be above that of the manifest.
+   *
+   * @generated from field: writ.supervision.v1.Priority priority = 5;
+   */
+  priority: Priority;
+};
+
+/**
+ * Describes the message writ.control.v1.ReprioritizeRequest.
+ * Use `create(ReprioritizeRequestSchema)` to create a new message.
+ */
+export const ReprioritizeRequestSchema: GenMessage<ReprioritizeRequest> = /*@__PURE__*/
+  messageDesc(file_writ_control_v1_control_service, 7);
+
+/**
+ * ReprioritizeResponse carries the slot of the agent.
+ *
+ * @generated from message writ.control.v1.ReprioritizeResponse
+ */
+export type ReprioritizeResponse = Message<"writ.control.v1.ReprioritizeResponse"> & {
+  /**
+   * The slot after the change, without its grant.
+   *
+   * @generated from field: writ.spawn.v1.Slot slot = 1;
+   */
+  slot?: Slot | undefined;
+
+  /**
+   * Agents that the change paused or resumed.
+   *
+   * @generated from field: repeated writ.spawn.v1.SlotChange changes = 2;
+   */
+  changes: SlotChange[];
+};
+
+/**
+ * Describes the message writ.control.v1.ReprioritizeResponse.
+ * Use `create(ReprioritizeResponseSchema)` to create a new message.
+ */
+export const ReprioritizeResponseSchema: GenMessage<ReprioritizeResponse> = /*@__PURE__*/
+  messageDesc(file_writ_control_v1_control_service, 8);
+
+/**
  * HaltState is the state of a halt.
  *
  * @generated from enum writ.control.v1.HaltState
@@ -325,7 +406,8 @@ export const HaltStateSchema: GenEnum<HaltState> = /*@__PURE__*/
   enumDesc(file_writ_control_v1_control_service, 0);
 
 /**
- * ControlService is the kill switch. Public, for the role admin.
+ * ControlService stops what runs and changes its limits. Public, for the roles admin and operator: an admin acts in its
+ * own tenant, an operator in every tenant.
  *
  * @generated from service writ.control.v1.ControlService
  */
@@ -360,6 +442,17 @@ export const ControlService: GenService<{
     methodKind: "unary";
     input: typeof ListHaltsRequestSchema;
     output: typeof ListHaltsResponseSchema;
+  },
+  /**
+   * Reprioritize changes the priority of a live agent. In a full pool, a demotion below NORMAL pauses the agent, and a
+   * promotion resumes a paused one if it can hold a slot.
+   *
+   * @generated from rpc writ.control.v1.ControlService.Reprioritize
+   */
+  reprioritize: {
+    methodKind: "unary";
+    input: typeof ReprioritizeRequestSchema;
+    output: typeof ReprioritizeResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_writ_control_v1_control_service, 0);

@@ -9,7 +9,7 @@ import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { FreezeOrder, InFlightCall } from "../../control/v1/freeze_pb.ts";
 import { file_writ_control_v1_freeze } from "../../control/v1/freeze_pb.ts";
-import type { LevelBalance, Reservation, Tab } from "./tab_pb.ts";
+import type { BudgetLevel, LevelBalance, Reservation, Tab } from "./tab_pb.ts";
 import { file_writ_meter_v1_tab } from "./tab_pb.ts";
 import type { Totals, Usage } from "./usage_pb.ts";
 import { file_writ_meter_v1_usage } from "./usage_pb.ts";
@@ -21,7 +21,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file writ/meter/v1/execution_meter_service.proto.
  */
 export const file_writ_meter_v1_execution_meter_service: GenFile = /*@__PURE__*/
-  fileDesc("Cit3cml0L21ldGVyL3YxL2V4ZWN1dGlvbl9tZXRlcl9zZXJ2aWNlLnByb3RvEg13cml0Lm1ldGVyLnYxIpEBCgZUYWJLZXkSKQoGdGVuYW50GAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnJ1bl9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIxCg5hZ2VudF9pbnN0YW5jZRgDIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JCK2BgoOT3BlblRhYlJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZ0ZW5hbnQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAMgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEi0KCnNlc3Npb25faWQYBCABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSNAoFYWdlbnQYBSABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmQga6SAPIAQESLQoGcGFyZW50GAYgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhI8CgZidWRnZXQYByABKAsyJC53cml0LnN1cGVydmlzaW9uLnYxLkV4ZWN1dGlvbkJ1ZGdldEIGukgDyAEBEjgKCnJ1bl9idWRnZXQYCCABKAsyJC53cml0LnN1cGVydmlzaW9uLnYxLkV4ZWN1dGlvbkJ1ZGdldBI8Cg5zZXNzaW9uX2J1ZGdldBgJIAEoCzIkLndyaXQuc3VwZXJ2aXNpb24udjEuRXhlY3V0aW9uQnVkZ2V0EhgKBm1vZGVscxgKIAMoCUIIukgFkgECEEASOQoIcHJpb3JpdHkYCyABKA4yHS53cml0LnN1cGVydmlzaW9uLnYxLlByaW9yaXR5Qgi6SAWCAQIQARIsCghkZWFkbGluZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJAoOcmVzZXJ2ZV90b2tlbnMYDSABKANCB7pIBCICKABIAIgBARI7ChVyZXNlcnZlX2Nvc3RfZnJhY3Rpb24YDiABKAFCF7pIFBISGQAAAAAAAPA/KQAAAAAAAAAASAGIAQESQgoJcmV0ZW50aW9uGA8gASgOMiUud3JpdC5zdXBlcnZpc2lvbi52MS5IaXN0b3J5UmV0ZW50aW9uQgi6SAWCAQIQAUIRCg9fcmVzZXJ2ZV90b2tlbnNCGAoWX3Jlc2VydmVfY29zdF9mcmFjdGlvbiIyCg9PcGVuVGFiUmVzcG9uc2USHwoDdGFiGAEgASgLMhIud3JpdC5tZXRlci52MS5UYWIi0gEKDkNvbnN1bWVSZXF1ZXN0EioKA3RhYhgBIAEoCzIVLndyaXQubWV0ZXIudjEuVGFiS2V5Qga6SAPIAQESLQoKcmVxdWVzdF9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIeCgZ0b2tlbnMYAyABKANCDrpICyIJGICglKWNHSgAEicKDWNvc3RfbmFub191c2QYBCABKANCELpIDSILGICA6te8rv4PKAASHAoFdHVybnMYBSABKANCDbpICiIIGICU69wDKAAiMgoPQ29uc3VtZVJlc3BvbnNlEh8KA3RhYhgBIAEoCzISLndyaXQubWV0ZXIudjEuVGFiIoYCCg5SZXNlcnZlUmVxdWVzdBIqCgN0YWIYASABKAsyFS53cml0Lm1ldGVyLnYxLlRhYktleUIGukgDyAEBEioKB2NhbGxfaWQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSHgoGdG9rZW5zGAMgASgDQg66SAsiCRiAoJSljR0oABInCg1jb3N0X25hbm9fdXNkGAQgASgDQhC6SA0iCxiAgOrXvK7+DygAEhwKBXR1cm5zGAUgASgDQg26SAoiCBiAlOvcAygAEjUKA3R0bBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkINukgKqgEHIgMIkBwqACJCCg9SZXNlcnZlUmVzcG9uc2USLwoLcmVzZXJ2YXRpb24YASABKAsyGi53cml0Lm1ldGVyLnYxLlJlc2VydmF0aW9uIocCCg1TZXR0bGVSZXF1ZXN0EioKA3RhYhgBIAEoCzIVLndyaXQubWV0ZXIudjEuVGFiS2V5Qga6SAPIAQESKgoHY2FsbF9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIrCgV1c2FnZRgDIAEoCzIULndyaXQubWV0ZXIudjEuVXNhZ2VCBrpIA8gBARInCg1jb3N0X25hbm9fdXNkGAQgASgDQhC6SA0iCxiAgOrXvK7+DygAEhwKBXR1cm5zGAUgASgDQg26SAoiCBiAlOvcAygAEhcKBW1vZGVsGAYgASgJQgi6SAVyAxiAARIRCgllc3RpbWF0ZWQYByABKAgiYgoOU2V0dGxlUmVzcG9uc2USLwoLcmVzZXJ2YXRpb24YASABKAsyGi53cml0Lm1ldGVyLnYxLlJlc2VydmF0aW9uEh8KA3RhYhgCIAEoCzISLndyaXQubWV0ZXIudjEuVGFiInMKGVJlbGVhc2VSZXNlcnZhdGlvblJlcXVlc3QSKgoDdGFiGAEgASgLMhUud3JpdC5tZXRlci52MS5UYWJLZXlCBrpIA8gBARIqCgdjYWxsX2lkGAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIk0KGlJlbGVhc2VSZXNlcnZhdGlvblJlc3BvbnNlEi8KC3Jlc2VydmF0aW9uGAEgASgLMhoud3JpdC5tZXRlci52MS5SZXNlcnZhdGlvbiIzCg1HZXRUYWJSZXF1ZXN0EiIKA3RhYhgBIAEoCzIVLndyaXQubWV0ZXIudjEuVGFiS2V5IjEKDkdldFRhYlJlc3BvbnNlEh8KA3RhYhgBIAEoCzISLndyaXQubWV0ZXIudjEuVGFiInEKEkdldEJhbGFuY2VzUmVxdWVzdBIpCgZ0ZW5hbnQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSMAoKc2Vzc2lvbl9pZBgCIAEoCUIcukgZ2AEBchQyEl5bYS16MC05Xy1dezEsNjR9JCJCChNHZXRCYWxhbmNlc1Jlc3BvbnNlEisKBmxldmVscxgBIAMoCzIbLndyaXQubWV0ZXIudjEuTGV2ZWxCYWxhbmNlIokDChFRdWVyeVVzYWdlUmVxdWVzdBIpCgZ0ZW5hbnQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSFwoGcnVuX2lkGAIgASgJQge6SARyAhhAEhsKCnNlc3Npb25faWQYAyABKAlCB7pIBHICGEASHwoOYWdlbnRfaW5zdGFuY2UYBCABKAlCB7pIBHICGEASFwoFbW9kZWwYBSABKAlCCLpIBXIDGIABEi4KCnN0YXJ0X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBJACghncm91cF9ieRgIIAMoDjIZLndyaXQubWV0ZXIudjEuVXNhZ2VHcm91cEITukgQkgENEAYYASIHggEEEAEgABIbCglwYWdlX3NpemUYCSABKA1CCLpIBSoDGOgHEhwKCnBhZ2VfdG9rZW4YCiABKAlCCLpIBXIDGIAEIq8BCghVc2FnZVJvdxIOCgZ0ZW5hbnQYASABKAkSDgoGcnVuX2lkGAIgASgJEhIKCnNlc3Npb25faWQYAyABKAkSLAoFYWdlbnQYBCABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmEg0KBW1vZGVsGAUgASgJEgsKA2RheRgGIAEoCRIlCgZ0b3RhbHMYByABKAsyFS53cml0Lm1ldGVyLnYxLlRvdGFscyJUChJRdWVyeVVzYWdlUmVzcG9uc2USJQoEcm93cxgBIAMoCzIXLndyaXQubWV0ZXIudjEuVXNhZ2VSb3cSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJImwKD0Nsb3NlVGFiUmVxdWVzdBIqCgN0YWIYASABKAsyFS53cml0Lm1ldGVyLnYxLlRhYktleUIGukgDyAEBEi0KCnJlcXVlc3RfaWQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQiMwoQQ2xvc2VUYWJSZXNwb25zZRIfCgN0YWIYASABKAsyEi53cml0Lm1ldGVyLnYxLlRhYiJECg1GcmVlemVSZXF1ZXN0EjMKBW9yZGVyGAEgASgLMhwud3JpdC5jb250cm9sLnYxLkZyZWV6ZU9yZGVyQga6SAPIAQEiQgoORnJlZXplUmVzcG9uc2USMAoJaW5fZmxpZ2h0GAEgAygLMh0ud3JpdC5jb250cm9sLnYxLkluRmxpZ2h0Q2FsbCI+Cg9VbmZyZWV6ZVJlcXVlc3QSKwoIb3JkZXJfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQiIgoQVW5mcmVlemVSZXNwb25zZRIOCgZsaWZ0ZWQYASABKAgqsgEKClVzYWdlR3JvdXASGwoXVVNBR0VfR1JPVVBfVU5TUEVDSUZJRUQQABIVChFVU0FHRV9HUk9VUF9BR0VOVBABEhMKD1VTQUdFX0dST1VQX1JVThACEhcKE1VTQUdFX0dST1VQX1NFU1NJT04QAxIWChJVU0FHRV9HUk9VUF9URU5BTlQQBBIVChFVU0FHRV9HUk9VUF9NT0RFTBAFEhMKD1VTQUdFX0dST1VQX0RBWRAGMvgGChVFeGVjdXRpb25NZXRlclNlcnZpY2USSAoHT3BlblRhYhIdLndyaXQubWV0ZXIudjEuT3BlblRhYlJlcXVlc3QaHi53cml0Lm1ldGVyLnYxLk9wZW5UYWJSZXNwb25zZRJICgdDb25zdW1lEh0ud3JpdC5tZXRlci52MS5Db25zdW1lUmVxdWVzdBoeLndyaXQubWV0ZXIudjEuQ29uc3VtZVJlc3BvbnNlEkgKB1Jlc2VydmUSHS53cml0Lm1ldGVyLnYxLlJlc2VydmVSZXF1ZXN0Gh4ud3JpdC5tZXRlci52MS5SZXNlcnZlUmVzcG9uc2USRQoGU2V0dGxlEhwud3JpdC5tZXRlci52MS5TZXR0bGVSZXF1ZXN0Gh0ud3JpdC5tZXRlci52MS5TZXR0bGVSZXNwb25zZRJpChJSZWxlYXNlUmVzZXJ2YXRpb24SKC53cml0Lm1ldGVyLnYxLlJlbGVhc2VSZXNlcnZhdGlvblJlcXVlc3QaKS53cml0Lm1ldGVyLnYxLlJlbGVhc2VSZXNlcnZhdGlvblJlc3BvbnNlEkUKBkdldFRhYhIcLndyaXQubWV0ZXIudjEuR2V0VGFiUmVxdWVzdBodLndyaXQubWV0ZXIudjEuR2V0VGFiUmVzcG9uc2USVAoLR2V0QmFsYW5jZXMSIS53cml0Lm1ldGVyLnYxLkdldEJhbGFuY2VzUmVxdWVzdBoiLndyaXQubWV0ZXIudjEuR2V0QmFsYW5jZXNSZXNwb25zZRJRCgpRdWVyeVVzYWdlEiAud3JpdC5tZXRlci52MS5RdWVyeVVzYWdlUmVxdWVzdBohLndyaXQubWV0ZXIudjEuUXVlcnlVc2FnZVJlc3BvbnNlEksKCENsb3NlVGFiEh4ud3JpdC5tZXRlci52MS5DbG9zZVRhYlJlcXVlc3QaHy53cml0Lm1ldGVyLnYxLkNsb3NlVGFiUmVzcG9uc2USRQoGRnJlZXplEhwud3JpdC5tZXRlci52MS5GcmVlemVSZXF1ZXN0Gh0ud3JpdC5tZXRlci52MS5GcmVlemVSZXNwb25zZRJLCghVbmZyZWV6ZRIeLndyaXQubWV0ZXIudjEuVW5mcmVlemVSZXF1ZXN0Gh8ud3JpdC5tZXRlci52MS5VbmZyZWV6ZVJlc3BvbnNlYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_writ_control_v1_freeze, file_writ_meter_v1_tab, file_writ_meter_v1_usage, file_writ_supervision_v1_supervision]);
+  fileDesc("Cit3cml0L21ldGVyL3YxL2V4ZWN1dGlvbl9tZXRlcl9zZXJ2aWNlLnByb3RvEg13cml0Lm1ldGVyLnYxIpEBCgZUYWJLZXkSKQoGdGVuYW50GAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnJ1bl9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIxCg5hZ2VudF9pbnN0YW5jZRgDIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JCK2BgoOT3BlblRhYlJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZ0ZW5hbnQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAMgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEi0KCnNlc3Npb25faWQYBCABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSNAoFYWdlbnQYBSABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmQga6SAPIAQESLQoGcGFyZW50GAYgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhI8CgZidWRnZXQYByABKAsyJC53cml0LnN1cGVydmlzaW9uLnYxLkV4ZWN1dGlvbkJ1ZGdldEIGukgDyAEBEjgKCnJ1bl9idWRnZXQYCCABKAsyJC53cml0LnN1cGVydmlzaW9uLnYxLkV4ZWN1dGlvbkJ1ZGdldBI8Cg5zZXNzaW9uX2J1ZGdldBgJIAEoCzIkLndyaXQuc3VwZXJ2aXNpb24udjEuRXhlY3V0aW9uQnVkZ2V0EhgKBm1vZGVscxgKIAMoCUIIukgFkgECEEASOQoIcHJpb3JpdHkYCyABKA4yHS53cml0LnN1cGVydmlzaW9uLnYxLlByaW9yaXR5Qgi6SAWCAQIQARIsCghkZWFkbGluZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJAoOcmVzZXJ2ZV90b2tlbnMYDSABKANCB7pIBCICKABIAIgBARI7ChVyZXNlcnZlX2Nvc3RfZnJhY3Rpb24YDiABKAFCF7pIFBISGQAAAAAAAPA/KQAAAAAAAAAASAGIAQESQgoJcmV0ZW50aW9uGA8gASgOMiUud3JpdC5zdXBlcnZpc2lvbi52MS5IaXN0b3J5UmV0ZW50aW9uQgi6SAWCAQIQAUIRCg9fcmVzZXJ2ZV90b2tlbnNCGAoWX3Jlc2VydmVfY29zdF9mcmFjdGlvbiIyCg9PcGVuVGFiUmVzcG9uc2USHwoDdGFiGAEgASgLMhIud3JpdC5tZXRlci52MS5UYWIi0gEKDkNvbnN1bWVSZXF1ZXN0EioKA3RhYhgBIAEoCzIVLndyaXQubWV0ZXIudjEuVGFiS2V5Qga6SAPIAQESLQoKcmVxdWVzdF9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIeCgZ0b2tlbnMYAyABKANCDrpICyIJGICglKWNHSgAEicKDWNvc3RfbmFub191c2QYBCABKANCELpIDSILGICA6te8rv4PKAASHAoFdHVybnMYBSABKANCDbpICiIIGICU69wDKAAiMgoPQ29uc3VtZVJlc3BvbnNlEh8KA3RhYhgBIAEoCzISLndyaXQubWV0ZXIudjEuVGFiIoYCCg5SZXNlcnZlUmVxdWVzdBIqCgN0YWIYASABKAsyFS53cml0Lm1ldGVyLnYxLlRhYktleUIGukgDyAEBEioKB2NhbGxfaWQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSHgoGdG9rZW5zGAMgASgDQg66SAsiCRiAoJSljR0oABInCg1jb3N0X25hbm9fdXNkGAQgASgDQhC6SA0iCxiAgOrXvK7+DygAEhwKBXR1cm5zGAUgASgDQg26SAoiCBiAlOvcAygAEjUKA3R0bBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkINukgKqgEHIgMIkBwqACJCCg9SZXNlcnZlUmVzcG9uc2USLwoLcmVzZXJ2YXRpb24YASABKAsyGi53cml0Lm1ldGVyLnYxLlJlc2VydmF0aW9uIocCCg1TZXR0bGVSZXF1ZXN0EioKA3RhYhgBIAEoCzIVLndyaXQubWV0ZXIudjEuVGFiS2V5Qga6SAPIAQESKgoHY2FsbF9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIrCgV1c2FnZRgDIAEoCzIULndyaXQubWV0ZXIudjEuVXNhZ2VCBrpIA8gBARInCg1jb3N0X25hbm9fdXNkGAQgASgDQhC6SA0iCxiAgOrXvK7+DygAEhwKBXR1cm5zGAUgASgDQg26SAoiCBiAlOvcAygAEhcKBW1vZGVsGAYgASgJQgi6SAVyAxiAARIRCgllc3RpbWF0ZWQYByABKAgiYgoOU2V0dGxlUmVzcG9uc2USLwoLcmVzZXJ2YXRpb24YASABKAsyGi53cml0Lm1ldGVyLnYxLlJlc2VydmF0aW9uEh8KA3RhYhgCIAEoCzISLndyaXQubWV0ZXIudjEuVGFiInMKGVJlbGVhc2VSZXNlcnZhdGlvblJlcXVlc3QSKgoDdGFiGAEgASgLMhUud3JpdC5tZXRlci52MS5UYWJLZXlCBrpIA8gBARIqCgdjYWxsX2lkGAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIk0KGlJlbGVhc2VSZXNlcnZhdGlvblJlc3BvbnNlEi8KC3Jlc2VydmF0aW9uGAEgASgLMhoud3JpdC5tZXRlci52MS5SZXNlcnZhdGlvbiIzCg1HZXRUYWJSZXF1ZXN0EiIKA3RhYhgBIAEoCzIVLndyaXQubWV0ZXIudjEuVGFiS2V5IjEKDkdldFRhYlJlc3BvbnNlEh8KA3RhYhgBIAEoCzISLndyaXQubWV0ZXIudjEuVGFiInEKEkdldEJhbGFuY2VzUmVxdWVzdBIpCgZ0ZW5hbnQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSMAoKc2Vzc2lvbl9pZBgCIAEoCUIcukgZ2AEBchQyEl5bYS16MC05Xy1dezEsNjR9JCJCChNHZXRCYWxhbmNlc1Jlc3BvbnNlEisKBmxldmVscxgBIAMoCzIbLndyaXQubWV0ZXIudjEuTGV2ZWxCYWxhbmNlItAECg5TZXRDYXBzUmVxdWVzdBItCgpyZXF1ZXN0X2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnRlbmFudBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBI3CgVsZXZlbBgDIAEoDjIaLndyaXQubWV0ZXIudjEuQnVkZ2V0TGV2ZWxCDLpICYIBBhgDGAQYBRIwCgpzZXNzaW9uX2lkGAQgASgJQhy6SBnYAQFyFDISXlthLXowLTlfLV17MSw2NH0kEs8BCgRjYXBzGAUgASgLMiQud3JpdC5zdXBlcnZpc2lvbi52MS5FeGVjdXRpb25CdWRnZXRCmgG6SJYBugGSAQoSY2Fwcy5ub190aW1lX2xpbWl0Ek5tdXN0IGhhdmUgbm8gZGVhZGxpbmUgYW5kIG5vIG1heF9hY3RpdmU6IG9ubHkgcnVucyBhbmQgYWdlbnRzIGhhdmUgdGltZSBsaW1pdHMaLCFoYXModGhpcy5kZWFkbGluZSkgJiYgIWhhcyh0aGlzLm1heF9hY3RpdmUpEhoKBnNldF9ieRgGIAEoCUIKukgHcgUQASiAAjqKAbpIhgEagwEKE3NldF9jYXBzLnNlc3Npb25faWQSPnNlc3Npb25faWQgaXMgcmVxdWlyZWQgZm9yIHRoZSBsZXZlbCBTRVNTSU9OLCBhbmQgZm9yIG5vIG90aGVyGiwodGhpcy5sZXZlbCA9PSAzKSA9PSAodGhpcy5zZXNzaW9uX2lkICE9ICcnKSI/Cg9TZXRDYXBzUmVzcG9uc2USLAoHYmFsYW5jZRgBIAEoCzIbLndyaXQubWV0ZXIudjEuTGV2ZWxCYWxhbmNlIokDChFRdWVyeVVzYWdlUmVxdWVzdBIpCgZ0ZW5hbnQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSFwoGcnVuX2lkGAIgASgJQge6SARyAhhAEhsKCnNlc3Npb25faWQYAyABKAlCB7pIBHICGEASHwoOYWdlbnRfaW5zdGFuY2UYBCABKAlCB7pIBHICGEASFwoFbW9kZWwYBSABKAlCCLpIBXIDGIABEi4KCnN0YXJ0X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBJACghncm91cF9ieRgIIAMoDjIZLndyaXQubWV0ZXIudjEuVXNhZ2VHcm91cEITukgQkgENEAYYASIHggEEEAEgABIbCglwYWdlX3NpemUYCSABKA1CCLpIBSoDGOgHEhwKCnBhZ2VfdG9rZW4YCiABKAlCCLpIBXIDGIAEIq8BCghVc2FnZVJvdxIOCgZ0ZW5hbnQYASABKAkSDgoGcnVuX2lkGAIgASgJEhIKCnNlc3Npb25faWQYAyABKAkSLAoFYWdlbnQYBCABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmEg0KBW1vZGVsGAUgASgJEgsKA2RheRgGIAEoCRIlCgZ0b3RhbHMYByABKAsyFS53cml0Lm1ldGVyLnYxLlRvdGFscyJUChJRdWVyeVVzYWdlUmVzcG9uc2USJQoEcm93cxgBIAMoCzIXLndyaXQubWV0ZXIudjEuVXNhZ2VSb3cSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJImwKD0Nsb3NlVGFiUmVxdWVzdBIqCgN0YWIYASABKAsyFS53cml0Lm1ldGVyLnYxLlRhYktleUIGukgDyAEBEi0KCnJlcXVlc3RfaWQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQiMwoQQ2xvc2VUYWJSZXNwb25zZRIfCgN0YWIYASABKAsyEi53cml0Lm1ldGVyLnYxLlRhYiJECg1GcmVlemVSZXF1ZXN0EjMKBW9yZGVyGAEgASgLMhwud3JpdC5jb250cm9sLnYxLkZyZWV6ZU9yZGVyQga6SAPIAQEiQgoORnJlZXplUmVzcG9uc2USMAoJaW5fZmxpZ2h0GAEgAygLMh0ud3JpdC5jb250cm9sLnYxLkluRmxpZ2h0Q2FsbCI+Cg9VbmZyZWV6ZVJlcXVlc3QSKwoIb3JkZXJfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQiIgoQVW5mcmVlemVSZXNwb25zZRIOCgZsaWZ0ZWQYASABKAgqsgEKClVzYWdlR3JvdXASGwoXVVNBR0VfR1JPVVBfVU5TUEVDSUZJRUQQABIVChFVU0FHRV9HUk9VUF9BR0VOVBABEhMKD1VTQUdFX0dST1VQX1JVThACEhcKE1VTQUdFX0dST1VQX1NFU1NJT04QAxIWChJVU0FHRV9HUk9VUF9URU5BTlQQBBIVChFVU0FHRV9HUk9VUF9NT0RFTBAFEhMKD1VTQUdFX0dST1VQX0RBWRAGMsIHChVFeGVjdXRpb25NZXRlclNlcnZpY2USSAoHT3BlblRhYhIdLndyaXQubWV0ZXIudjEuT3BlblRhYlJlcXVlc3QaHi53cml0Lm1ldGVyLnYxLk9wZW5UYWJSZXNwb25zZRJICgdDb25zdW1lEh0ud3JpdC5tZXRlci52MS5Db25zdW1lUmVxdWVzdBoeLndyaXQubWV0ZXIudjEuQ29uc3VtZVJlc3BvbnNlEkgKB1Jlc2VydmUSHS53cml0Lm1ldGVyLnYxLlJlc2VydmVSZXF1ZXN0Gh4ud3JpdC5tZXRlci52MS5SZXNlcnZlUmVzcG9uc2USRQoGU2V0dGxlEhwud3JpdC5tZXRlci52MS5TZXR0bGVSZXF1ZXN0Gh0ud3JpdC5tZXRlci52MS5TZXR0bGVSZXNwb25zZRJpChJSZWxlYXNlUmVzZXJ2YXRpb24SKC53cml0Lm1ldGVyLnYxLlJlbGVhc2VSZXNlcnZhdGlvblJlcXVlc3QaKS53cml0Lm1ldGVyLnYxLlJlbGVhc2VSZXNlcnZhdGlvblJlc3BvbnNlEkUKBkdldFRhYhIcLndyaXQubWV0ZXIudjEuR2V0VGFiUmVxdWVzdBodLndyaXQubWV0ZXIudjEuR2V0VGFiUmVzcG9uc2USVAoLR2V0QmFsYW5jZXMSIS53cml0Lm1ldGVyLnYxLkdldEJhbGFuY2VzUmVxdWVzdBoiLndyaXQubWV0ZXIudjEuR2V0QmFsYW5jZXNSZXNwb25zZRJICgdTZXRDYXBzEh0ud3JpdC5tZXRlci52MS5TZXRDYXBzUmVxdWVzdBoeLndyaXQubWV0ZXIudjEuU2V0Q2Fwc1Jlc3BvbnNlElEKClF1ZXJ5VXNhZ2USIC53cml0Lm1ldGVyLnYxLlF1ZXJ5VXNhZ2VSZXF1ZXN0GiEud3JpdC5tZXRlci52MS5RdWVyeVVzYWdlUmVzcG9uc2USSwoIQ2xvc2VUYWISHi53cml0Lm1ldGVyLnYxLkNsb3NlVGFiUmVxdWVzdBofLndyaXQubWV0ZXIudjEuQ2xvc2VUYWJSZXNwb25zZRJFCgZGcmVlemUSHC53cml0Lm1ldGVyLnYxLkZyZWV6ZVJlcXVlc3QaHS53cml0Lm1ldGVyLnYxLkZyZWV6ZVJlc3BvbnNlEksKCFVuZnJlZXplEh4ud3JpdC5tZXRlci52MS5VbmZyZWV6ZVJlcXVlc3QaHy53cml0Lm1ldGVyLnYxLlVuZnJlZXplUmVzcG9uc2ViBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_writ_control_v1_freeze, file_writ_meter_v1_tab, file_writ_meter_v1_usage, file_writ_supervision_v1_supervision]);
 
 /**
  * TabKey identifies the tab of one agent.
@@ -121,7 +121,8 @@ export type OpenTabRequest = Message<"writ.meter.v1.OpenTabRequest"> & {
   runBudget?: ExecutionBudget | undefined;
 
   /**
-   * Caps of the session, if any.
+   * Caps of the session, if any. They only lower caps of the session that exist, and change nothing while SetCaps
+   * has set others.
    *
    * @generated from field: writ.supervision.v1.ExecutionBudget session_budget = 9;
    */
@@ -577,6 +578,84 @@ export const GetBalancesResponseSchema: GenMessage<GetBalancesResponse> = /*@__P
   messageDesc(file_writ_meter_v1_execution_meter_service, 14);
 
 /**
+ * SetCapsRequest sets or removes caps.
+ *
+ * @generated from message writ.meter.v1.SetCapsRequest
+ */
+export type SetCapsRequest = Message<"writ.meter.v1.SetCapsRequest"> & {
+  /**
+   * Idempotency id; a repeat changes nothing, also after later changes.
+   *
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * Tenant.
+   *
+   * @generated from field: string tenant = 2;
+   */
+  tenant: string;
+
+  /**
+   * SESSION, TENANT_DAY or TENANT_MONTH.
+   *
+   * @generated from field: writ.meter.v1.BudgetLevel level = 3;
+   */
+  level: BudgetLevel;
+
+  /**
+   * The session; empty for the levels of the tenant.
+   *
+   * @generated from field: string session_id = 4;
+   */
+  sessionId: string;
+
+  /**
+   * Caps in tokens, cost and turns; an unset dimension is unlimited. Absent removes caps that were set,
+   * so that those of runs or of the models file apply again.
+   *
+   * @generated from field: writ.supervision.v1.ExecutionBudget caps = 5;
+   */
+  caps?: ExecutionBudget | undefined;
+
+  /**
+   * Who sets them.
+   *
+   * @generated from field: string set_by = 6;
+   */
+  setBy: string;
+};
+
+/**
+ * Describes the message writ.meter.v1.SetCapsRequest.
+ * Use `create(SetCapsRequestSchema)` to create a new message.
+ */
+export const SetCapsRequestSchema: GenMessage<SetCapsRequest> = /*@__PURE__*/
+  messageDesc(file_writ_meter_v1_execution_meter_service, 15);
+
+/**
+ * SetCapsResponse carries the balance with the caps that apply now.
+ *
+ * @generated from message writ.meter.v1.SetCapsResponse
+ */
+export type SetCapsResponse = Message<"writ.meter.v1.SetCapsResponse"> & {
+  /**
+   * The balance.
+   *
+   * @generated from field: writ.meter.v1.LevelBalance balance = 1;
+   */
+  balance?: LevelBalance | undefined;
+};
+
+/**
+ * Describes the message writ.meter.v1.SetCapsResponse.
+ * Use `create(SetCapsResponseSchema)` to create a new message.
+ */
+export const SetCapsResponseSchema: GenMessage<SetCapsResponse> = /*@__PURE__*/
+  messageDesc(file_writ_meter_v1_execution_meter_service, 16);
+
+/**
  * QueryUsageRequest filters and groups settled usage.
  *
  * @generated from message writ.meter.v1.QueryUsageRequest
@@ -658,7 +737,7 @@ export type QueryUsageRequest = Message<"writ.meter.v1.QueryUsageRequest"> & {
  * Use `create(QueryUsageRequestSchema)` to create a new message.
  */
 export const QueryUsageRequestSchema: GenMessage<QueryUsageRequest> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 15);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 17);
 
 /**
  * UsageRow is the sum of one group; fields that are not part of the grouping are empty.
@@ -721,7 +800,7 @@ export type UsageRow = Message<"writ.meter.v1.UsageRow"> & {
  * Use `create(UsageRowSchema)` to create a new message.
  */
 export const UsageRowSchema: GenMessage<UsageRow> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 16);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 18);
 
 /**
  * QueryUsageResponse is one page of sums.
@@ -749,7 +828,7 @@ export type QueryUsageResponse = Message<"writ.meter.v1.QueryUsageResponse"> & {
  * Use `create(QueryUsageResponseSchema)` to create a new message.
  */
 export const QueryUsageResponseSchema: GenMessage<QueryUsageResponse> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 17);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 19);
 
 /**
  * CloseTabRequest closes a tab.
@@ -777,7 +856,7 @@ export type CloseTabRequest = Message<"writ.meter.v1.CloseTabRequest"> & {
  * Use `create(CloseTabRequestSchema)` to create a new message.
  */
 export const CloseTabRequestSchema: GenMessage<CloseTabRequest> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 18);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 20);
 
 /**
  * CloseTabResponse carries the closed tab.
@@ -798,7 +877,7 @@ export type CloseTabResponse = Message<"writ.meter.v1.CloseTabResponse"> & {
  * Use `create(CloseTabResponseSchema)` to create a new message.
  */
 export const CloseTabResponseSchema: GenMessage<CloseTabResponse> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 19);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 21);
 
 /**
  * FreezeRequest freezes a scope.
@@ -819,7 +898,7 @@ export type FreezeRequest = Message<"writ.meter.v1.FreezeRequest"> & {
  * Use `create(FreezeRequestSchema)` to create a new message.
  */
 export const FreezeRequestSchema: GenMessage<FreezeRequest> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 20);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 22);
 
 /**
  * FreezeResponse lists calls in flight.
@@ -840,7 +919,7 @@ export type FreezeResponse = Message<"writ.meter.v1.FreezeResponse"> & {
  * Use `create(FreezeResponseSchema)` to create a new message.
  */
 export const FreezeResponseSchema: GenMessage<FreezeResponse> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 21);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 23);
 
 /**
  * UnfreezeRequest lifts one order.
@@ -861,7 +940,7 @@ export type UnfreezeRequest = Message<"writ.meter.v1.UnfreezeRequest"> & {
  * Use `create(UnfreezeRequestSchema)` to create a new message.
  */
 export const UnfreezeRequestSchema: GenMessage<UnfreezeRequest> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 22);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 24);
 
 /**
  * UnfreezeResponse reports whether the order was lifted.
@@ -882,7 +961,7 @@ export type UnfreezeResponse = Message<"writ.meter.v1.UnfreezeResponse"> & {
  * Use `create(UnfreezeResponseSchema)` to create a new message.
  */
 export const UnfreezeResponseSchema: GenMessage<UnfreezeResponse> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 23);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 25);
 
 /**
  * UsageGroup is a dimension by which usage is aggregated.
@@ -1029,6 +1108,16 @@ export const ExecutionMeterService: GenService<{
     methodKind: "unary";
     input: typeof GetBalancesRequestSchema;
     output: typeof GetBalancesResponseSchema;
+  },
+  /**
+   * SetCaps sets the caps of a session, or of a tenant's days or months, at run time.
+   *
+   * @generated from rpc writ.meter.v1.ExecutionMeterService.SetCaps
+   */
+  setCaps: {
+    methodKind: "unary";
+    input: typeof SetCapsRequestSchema;
+    output: typeof SetCapsResponseSchema;
   },
   /**
    * QueryUsage aggregates settled usage by agent, run, session, tenant, model or day.

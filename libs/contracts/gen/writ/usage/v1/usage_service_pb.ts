@@ -9,19 +9,21 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { UsageGroup, UsageRow } from "../../meter/v1/execution_meter_service_pb.ts";
 import { file_writ_meter_v1_execution_meter_service } from "../../meter/v1/execution_meter_service_pb.ts";
-import type { LevelBalance, Tab } from "../../meter/v1/tab_pb.ts";
+import type { BudgetLevel, LevelBalance, Tab } from "../../meter/v1/tab_pb.ts";
 import { file_writ_meter_v1_tab } from "../../meter/v1/tab_pb.ts";
 import type { ModelInfo } from "../../model/v1/model_service_pb.ts";
 import { file_writ_model_v1_model_service } from "../../model/v1/model_service_pb.ts";
 import type { Pool } from "../../spawn/v1/pool_pb.ts";
 import { file_writ_spawn_v1_pool } from "../../spawn/v1/pool_pb.ts";
+import type { ExecutionBudget } from "../../supervision/v1/supervision_pb.ts";
+import { file_writ_supervision_v1_supervision } from "../../supervision/v1/supervision_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file writ/usage/v1/usage_service.proto.
  */
 export const file_writ_usage_v1_usage_service: GenFile = /*@__PURE__*/
-  fileDesc("CiF3cml0L3VzYWdlL3YxL3VzYWdlX3NlcnZpY2UucHJvdG8SDXdyaXQudXNhZ2UudjEidQoSR2V0UnVuVXNhZ2VSZXF1ZXN0EikKBnJ1bl9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBI0Cg5hZ2VudF9pbnN0YW5jZRgCIAEoCUIcukgZ2AEBchQyEl5bYS16MC05Xy1dezEsNjR9JCI2ChNHZXRSdW5Vc2FnZVJlc3BvbnNlEh8KA3RhYhgBIAEoCzISLndyaXQubWV0ZXIudjEuVGFiInQKEkdldEJhbGFuY2VzUmVxdWVzdBIsCgZ0ZW5hbnQYASABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQSMAoKc2Vzc2lvbl9pZBgCIAEoCUIcukgZ2AEBchQyEl5bYS16MC05Xy1dezEsNjR9JCJCChNHZXRCYWxhbmNlc1Jlc3BvbnNlEisKBmxldmVscxgBIAMoCzIbLndyaXQubWV0ZXIudjEuTGV2ZWxCYWxhbmNlIowDChFRdWVyeVVzYWdlUmVxdWVzdBIsCgZ0ZW5hbnQYASABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQSFwoGcnVuX2lkGAIgASgJQge6SARyAhhAEhsKCnNlc3Npb25faWQYAyABKAlCB7pIBHICGEASHwoOYWdlbnRfaW5zdGFuY2UYBCABKAlCB7pIBHICGEASFwoFbW9kZWwYBSABKAlCCLpIBXIDGIABEi4KCnN0YXJ0X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBJACghncm91cF9ieRgIIAMoDjIZLndyaXQubWV0ZXIudjEuVXNhZ2VHcm91cEITukgQkgENEAYYASIHggEEEAEgABIbCglwYWdlX3NpemUYCSABKA1CCLpIBSoDGOgHEhwKCnBhZ2VfdG9rZW4YCiABKAlCCLpIBXIDGIAEIlQKElF1ZXJ5VXNhZ2VSZXNwb25zZRIlCgRyb3dzGAEgAygLMhcud3JpdC5tZXRlci52MS5Vc2FnZVJvdxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiOwoOR2V0UG9vbFJlcXVlc3QSKQoGcnVuX2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIjQKD0dldFBvb2xSZXNwb25zZRIhCgRwb29sGAEgASgLMhMud3JpdC5zcGF3bi52MS5Qb29sIhMKEUxpc3RNb2RlbHNSZXF1ZXN0Ij4KEkxpc3RNb2RlbHNSZXNwb25zZRIoCgZtb2RlbHMYASADKAsyGC53cml0Lm1vZGVsLnYxLk1vZGVsSW5mbzKqAwoMVXNhZ2VTZXJ2aWNlElQKC0dldFJ1blVzYWdlEiEud3JpdC51c2FnZS52MS5HZXRSdW5Vc2FnZVJlcXVlc3QaIi53cml0LnVzYWdlLnYxLkdldFJ1blVzYWdlUmVzcG9uc2USVAoLR2V0QmFsYW5jZXMSIS53cml0LnVzYWdlLnYxLkdldEJhbGFuY2VzUmVxdWVzdBoiLndyaXQudXNhZ2UudjEuR2V0QmFsYW5jZXNSZXNwb25zZRJRCgpRdWVyeVVzYWdlEiAud3JpdC51c2FnZS52MS5RdWVyeVVzYWdlUmVxdWVzdBohLndyaXQudXNhZ2UudjEuUXVlcnlVc2FnZVJlc3BvbnNlEkgKB0dldFBvb2wSHS53cml0LnVzYWdlLnYxLkdldFBvb2xSZXF1ZXN0Gh4ud3JpdC51c2FnZS52MS5HZXRQb29sUmVzcG9uc2USUQoKTGlzdE1vZGVscxIgLndyaXQudXNhZ2UudjEuTGlzdE1vZGVsc1JlcXVlc3QaIS53cml0LnVzYWdlLnYxLkxpc3RNb2RlbHNSZXNwb25zZWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp, file_writ_meter_v1_execution_meter_service, file_writ_meter_v1_tab, file_writ_model_v1_model_service, file_writ_spawn_v1_pool]);
+  fileDesc("CiF3cml0L3VzYWdlL3YxL3VzYWdlX3NlcnZpY2UucHJvdG8SDXdyaXQudXNhZ2UudjEidQoSR2V0UnVuVXNhZ2VSZXF1ZXN0EikKBnJ1bl9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBI0Cg5hZ2VudF9pbnN0YW5jZRgCIAEoCUIcukgZ2AEBchQyEl5bYS16MC05Xy1dezEsNjR9JCI2ChNHZXRSdW5Vc2FnZVJlc3BvbnNlEh8KA3RhYhgBIAEoCzISLndyaXQubWV0ZXIudjEuVGFiInQKEkdldEJhbGFuY2VzUmVxdWVzdBIsCgZ0ZW5hbnQYASABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQSMAoKc2Vzc2lvbl9pZBgCIAEoCUIcukgZ2AEBchQyEl5bYS16MC05Xy1dezEsNjR9JCJCChNHZXRCYWxhbmNlc1Jlc3BvbnNlEisKBmxldmVscxgBIAMoCzIbLndyaXQubWV0ZXIudjEuTGV2ZWxCYWxhbmNlIowDChFRdWVyeVVzYWdlUmVxdWVzdBIsCgZ0ZW5hbnQYASABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQSFwoGcnVuX2lkGAIgASgJQge6SARyAhhAEhsKCnNlc3Npb25faWQYAyABKAlCB7pIBHICGEASHwoOYWdlbnRfaW5zdGFuY2UYBCABKAlCB7pIBHICGEASFwoFbW9kZWwYBSABKAlCCLpIBXIDGIABEi4KCnN0YXJ0X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBJACghncm91cF9ieRgIIAMoDjIZLndyaXQubWV0ZXIudjEuVXNhZ2VHcm91cEITukgQkgENEAYYASIHggEEEAEgABIbCglwYWdlX3NpemUYCSABKA1CCLpIBSoDGOgHEhwKCnBhZ2VfdG9rZW4YCiABKAlCCLpIBXIDGIAEIlQKElF1ZXJ5VXNhZ2VSZXNwb25zZRIlCgRyb3dzGAEgAygLMhcud3JpdC5tZXRlci52MS5Vc2FnZVJvdxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiOwoOR2V0UG9vbFJlcXVlc3QSKQoGcnVuX2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIjQKD0dldFBvb2xSZXNwb25zZRIhCgRwb29sGAEgASgLMhMud3JpdC5zcGF3bi52MS5Qb29sIhMKEUxpc3RNb2RlbHNSZXF1ZXN0Ij4KEkxpc3RNb2RlbHNSZXNwb25zZRIoCgZtb2RlbHMYASADKAsyGC53cml0Lm1vZGVsLnYxLk1vZGVsSW5mbyK3BAoOU2V0Q2Fwc1JlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIsCgZ0ZW5hbnQYAiABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQSNwoFbGV2ZWwYAyABKA4yGi53cml0Lm1ldGVyLnYxLkJ1ZGdldExldmVsQgy6SAmCAQYYAxgEGAUSMAoKc2Vzc2lvbl9pZBgEIAEoCUIcukgZ2AEBchQyEl5bYS16MC05Xy1dezEsNjR9JBLPAQoEY2FwcxgFIAEoCzIkLndyaXQuc3VwZXJ2aXNpb24udjEuRXhlY3V0aW9uQnVkZ2V0QpoBukiWAboBkgEKEmNhcHMubm9fdGltZV9saW1pdBJObXVzdCBoYXZlIG5vIGRlYWRsaW5lIGFuZCBubyBtYXhfYWN0aXZlOiBvbmx5IHJ1bnMgYW5kIGFnZW50cyBoYXZlIHRpbWUgbGltaXRzGiwhaGFzKHRoaXMuZGVhZGxpbmUpICYmICFoYXModGhpcy5tYXhfYWN0aXZlKTqKAbpIhgEagwEKE3NldF9jYXBzLnNlc3Npb25faWQSPnNlc3Npb25faWQgaXMgcmVxdWlyZWQgZm9yIHRoZSBsZXZlbCBTRVNTSU9OLCBhbmQgZm9yIG5vIG90aGVyGiwodGhpcy5sZXZlbCA9PSAzKSA9PSAodGhpcy5zZXNzaW9uX2lkICE9ICcnKSI/Cg9TZXRDYXBzUmVzcG9uc2USLAoHYmFsYW5jZRgBIAEoCzIbLndyaXQubWV0ZXIudjEuTGV2ZWxCYWxhbmNlMvQDCgxVc2FnZVNlcnZpY2USVAoLR2V0UnVuVXNhZ2USIS53cml0LnVzYWdlLnYxLkdldFJ1blVzYWdlUmVxdWVzdBoiLndyaXQudXNhZ2UudjEuR2V0UnVuVXNhZ2VSZXNwb25zZRJUCgtHZXRCYWxhbmNlcxIhLndyaXQudXNhZ2UudjEuR2V0QmFsYW5jZXNSZXF1ZXN0GiIud3JpdC51c2FnZS52MS5HZXRCYWxhbmNlc1Jlc3BvbnNlElEKClF1ZXJ5VXNhZ2USIC53cml0LnVzYWdlLnYxLlF1ZXJ5VXNhZ2VSZXF1ZXN0GiEud3JpdC51c2FnZS52MS5RdWVyeVVzYWdlUmVzcG9uc2USSAoHR2V0UG9vbBIdLndyaXQudXNhZ2UudjEuR2V0UG9vbFJlcXVlc3QaHi53cml0LnVzYWdlLnYxLkdldFBvb2xSZXNwb25zZRJRCgpMaXN0TW9kZWxzEiAud3JpdC51c2FnZS52MS5MaXN0TW9kZWxzUmVxdWVzdBohLndyaXQudXNhZ2UudjEuTGlzdE1vZGVsc1Jlc3BvbnNlEkgKB1NldENhcHMSHS53cml0LnVzYWdlLnYxLlNldENhcHNSZXF1ZXN0Gh4ud3JpdC51c2FnZS52MS5TZXRDYXBzUmVzcG9uc2ViBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_timestamp, file_writ_meter_v1_execution_meter_service, file_writ_meter_v1_tab, file_writ_model_v1_model_service, file_writ_spawn_v1_pool, file_writ_supervision_v1_supervision]);
 
 /**
  * GetRunUsageRequest names an agent of a run.
@@ -312,9 +314,80 @@ export const ListModelsResponseSchema: GenMessage<ListModelsResponse> = /*@__PUR
   messageDesc(file_writ_usage_v1_usage_service, 9);
 
 /**
+ * SetCapsRequest sets or removes caps.
+ *
+ * @generated from message writ.usage.v1.SetCapsRequest
+ */
+export type SetCapsRequest = Message<"writ.usage.v1.SetCapsRequest"> & {
+  /**
+   * Idempotency id.
+   *
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * Tenant; empty means the caller's. Another tenant requires the role operator.
+   *
+   * @generated from field: string tenant = 2;
+   */
+  tenant: string;
+
+  /**
+   * SESSION, TENANT_DAY or TENANT_MONTH.
+   *
+   * @generated from field: writ.meter.v1.BudgetLevel level = 3;
+   */
+  level: BudgetLevel;
+
+  /**
+   * The session; empty for the levels of the tenant.
+   *
+   * @generated from field: string session_id = 4;
+   */
+  sessionId: string;
+
+  /**
+   * Caps in tokens, cost and turns; an unset dimension is unlimited, and zero means that nothing may be spent. Absent
+   * removes caps that were set, so that those of runs or of the models file apply again.
+   *
+   * @generated from field: writ.supervision.v1.ExecutionBudget caps = 5;
+   */
+  caps?: ExecutionBudget | undefined;
+};
+
+/**
+ * Describes the message writ.usage.v1.SetCapsRequest.
+ * Use `create(SetCapsRequestSchema)` to create a new message.
+ */
+export const SetCapsRequestSchema: GenMessage<SetCapsRequest> = /*@__PURE__*/
+  messageDesc(file_writ_usage_v1_usage_service, 10);
+
+/**
+ * SetCapsResponse carries the balance with the caps that apply now.
+ *
+ * @generated from message writ.usage.v1.SetCapsResponse
+ */
+export type SetCapsResponse = Message<"writ.usage.v1.SetCapsResponse"> & {
+  /**
+   * The balance.
+   *
+   * @generated from field: writ.meter.v1.LevelBalance balance = 1;
+   */
+  balance?: LevelBalance | undefined;
+};
+
+/**
+ * Describes the message writ.usage.v1.SetCapsResponse.
+ * Use `create(SetCapsResponseSchema)` to create a new message.
+ */
+export const SetCapsResponseSchema: GenMessage<SetCapsResponse> = /*@__PURE__*/
+  messageDesc(file_writ_usage_v1_usage_service, 11);
+
+/**
  * UsageService reads what runs, sessions and tenants have spent, what is left of their
- * budgets, and who holds the slots of a run, also while the run is running. Public, for the
- * roles caller, operator and admin; only an operator reads another tenant.
+ * budgets, and who holds the slots of a run, also while the run is running, and sets caps. Public,
+ * for the roles caller, operator and admin; only an operator reads another tenant.
  *
  * @generated from service writ.usage.v1.UsageService
  */
@@ -369,6 +442,17 @@ export const UsageService: GenService<{
     methodKind: "unary";
     input: typeof ListModelsRequestSchema;
     output: typeof ListModelsResponseSchema;
+  },
+  /**
+   * SetCaps sets the caps of a session, for the roles admin and operator, or of a tenant's days or months, for
+   * the role operator. It is recorded in the audit record before it takes effect.
+   *
+   * @generated from rpc writ.usage.v1.UsageService.SetCaps
+   */
+  setCaps: {
+    methodKind: "unary";
+    input: typeof SetCapsRequestSchema;
+    output: typeof SetCapsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_writ_usage_v1_usage_service, 0);

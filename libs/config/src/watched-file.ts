@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
-import { ConfigError, type YamlInput } from '@writ/config';
+import { ConfigError } from './config-error.ts';
+import type { YamlInput } from './yaml/yaml-source.ts';
 
 /** The text of a document, and the name that messages use for it. */
 export interface DocumentText {

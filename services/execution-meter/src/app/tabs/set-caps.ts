@@ -1,0 +1,31 @@
+import { InternalError } from '@writ/kernel';
+import type { MeterContext } from '../../context.ts';
+import { requestIdReused } from '../../domain/id-reused.ts';
+import { type Balance, dayOf } from '../../domain/ledger/balance.ts';
+import { readScopeLevels, type SetCaps, setLevelCaps } from '../../store/balances.ts';
+import { recordCapChange } from '../../store/cap-changes.ts';
+
+/**
+ * Sets the caps of a session or a tenant at run time; they apply to reservations that begin afterwards (EM-3). A
+ * repeated request changes nothing, also after later changes. Returns the balance with the caps in effect.
+ * @throws InvalidRequestError REQUEST_ID_REUSED
+ */
+export function setCaps(
+  { store, clock, catalog }: MeterContext,
+  request: { readonly requestId: string; readonly requestDigest: string },
+  change: SetCaps,
+): Promise<Balance> {
+  return store.transaction(async (trx) => {
+    const at = clock.now();
+    const { tenant, level, setBy } = change;
+    const repeated = await recordCapChange(trx, { ...request, tenant, setBy }, at);
+    if (repeated === undefined) await setLevelCaps(trx, change);
+    else if (repeated !== request.requestDigest) throw requestIdReused();
+    const sessionId = level === 'session' ? change.sessionId : undefined;
+    const scope = { tenant, sessionId, day: dayOf(at) };
+    const levels = await readScopeLevels(trx, scope, catalog.tenantCaps(tenant));
+    const balance = levels.find((each) => each.level === level);
+    if (balance === undefined) throw new InternalError('INTERNAL', `No balance of level ${level}.`);
+    return balance;
+  });
+}

@@ -1,0 +1,232 @@
+import { omitUndefined } from '@writ/kernel';
+import { prepareQuery } from '@writ/store';
+import type { Selectable } from 'kysely';
+import type { AgentKey } from '../domain/agent-key.ts';
+import type { Caps } from '../domain/ledger/amount.ts';
+import {
+  type Balance,
+  type Change,
+  type Level,
+  monthOf,
+  NO_CHANGE,
+} from '../domain/ledger/balance.ts';
+import type { MeterReader, MeterTransaction } from './meter-store.ts';
+import type { BalanceTable } from './schema.ts';
+
+/** Key of all levels: an agent of a session on a UTC day. */
+export interface LevelsKey extends AgentKey {
+  readonly sessionId: string;
+  readonly day: string;
+}
+
+/** Returns the row ids of all levels. */
+export function rowIds({ tenant, runId, agentInstance, sessionId, day }: LevelsKey) {
+  return {
+    agent: `agent:${tenant}/${runId}/${agentInstance}`,
+    run: `run:${tenant}/${runId}`,
+    session: `session:${tenant}/${sessionId}`,
+    tenant_day: `day:${tenant}/${day}`,
+    tenant_month: `month:${tenant}/${monthOf(day)}`,
+  } satisfies Record<Level, string>;
+}
+
+/** Returns the ids of the rows with the caps that were set for a tenant at run time. */
+export function capsIds(tenant: string) {
+  return { tenant_day: `caps:day:${tenant}`, tenant_month: `caps:month:${tenant}` } as const;
+}
+
+type RowIds = ReturnType<typeof rowIds>;
+type Sums = ReturnType<typeof sumColumns>;
+
+/** Whether a change only affects holds: half of all changes, with a fifth of the columns. */
+export function holdsOnly({ used, debt, usage, estimatedTurns, failedCalls }: Change): boolean {
+  const { used: none, usage: noUsage } = NO_CHANGE;
+  const isUnused = used === none && debt === none && usage === noUsage;
+  return isUnused && estimatedTurns === 0n && failedCalls === 0n;
+}
+
+/** Returns the columns of the amounts that a change holds. */
+export function heldColumns({ reserved }: Change) {
+  return {
+    reserved_tokens: reserved.tokens,
+    reserved_cost: reserved.cost,
+    reserved_turns: reserved.turns,
+  };
+}
+
+/** Returns the columns of all amounts of a change. */
+export function sumColumns(change: Change) {
+  return {
+    used_tokens: change.used.tokens,
+    used_cost: change.used.cost,
+    used_turns: change.used.turns,
+    ...heldColumns(change),
+    debt_tokens: change.debt.tokens,
+    debt_cost: change.debt.cost,
+    debt_turns: change.debt.turns,
+    input_tokens: change.usage.input,
+    cached_input_tokens: change.usage.cachedInput,
+    output_tokens: change.usage.output,
+    reasoning_tokens: change.usage.reasoning,
+    estimated_turns: change.estimatedTurns,
+    failed_calls: change.failedCalls,
+  };
+}
+
+/** The levels of a new tab with their caps. */
+interface OpenedLevels {
+  readonly agent: string;
+  readonly agent_tokens: bigint | null;
+  readonly agent_cost: bigint | null;
+  readonly agent_turns: bigint | null;
+  readonly run: string;
+  readonly run_tokens: bigint | null;
+  readonly run_cost: bigint | null;
+  readonly run_turns: bigint | null;
+  readonly session: string;
+  readonly session_tokens: bigint | null;
+  readonly session_cost: bigint | null;
+  readonly session_turns: bigint | null;
+}
+
+/** Inserts the levels of a tab that do not exist, and returns their ids. */
+export const insertLevels = prepareQuery((db: MeterReader, row: OpenedLevels) =>
+  db
+    .insertInto('balances')
+    .values([
+      {
+        id: row.agent,
+        cap_tokens: row.agent_tokens,
+        cap_cost: row.agent_cost,
+        cap_turns: row.agent_turns,
+      },
+      { id: row.run, cap_tokens: row.run_tokens, cap_cost: row.run_cost, cap_turns: row.run_turns },
+      {
+        id: row.session,
+        cap_tokens: row.session_tokens,
+        cap_cost: row.session_cost,
+        cap_turns: row.session_turns,
+      },
+    ])
+    .onConflict((conflict) => conflict.column('id').doNothing())
+    .returning('id'),
+);
+
+/** Updates the caps of a level. */
+export const updateCaps = prepareQuery(
+  (db: MeterReader, row: Pick<BalanceTable, 'id' | 'cap_tokens' | 'cap_cost' | 'cap_turns'>) =>
+    db
+      .updateTable('balances')
+      .set({ cap_tokens: row.cap_tokens, cap_cost: row.cap_cost, cap_turns: row.cap_turns })
+      .where('id', '=', row.id),
+);
+
+/** Reads the rows of all levels and of the caps of the tenant. */
+export const selectLevels = prepareQuery(
+  (db: MeterReader, ids: RowIds & { readonly day_caps: string; readonly month_caps: string }) =>
+    db
+      .selectFrom('balances')
+      .selectAll()
+      .where('id', 'in', [...inOrder(ids), ids.day_caps, ids.month_caps]),
+);
+
+/** Adds a change to all levels. */
+export const addToAll = prepareQuery((db: MeterReader, values: RowIds & Sums) =>
+  adding(db, values).where('id', 'in', inOrder(values)),
+);
+
+/** Adds held amounts to all levels. */
+export const addHoldToAll = prepareQuery(
+  (db: MeterReader, values: RowIds & ReturnType<typeof heldColumns>) =>
+    db
+      .updateTable('balances')
+      .set((column) => ({
+        reserved_tokens: column('reserved_tokens', '+', values.reserved_tokens),
+        reserved_cost: column('reserved_cost', '+', values.reserved_cost),
+        reserved_turns: column('reserved_turns', '+', values.reserved_turns),
+      }))
+      .where('id', 'in', inOrder(values)),
+);
+
+/** Adds a change to one level. */
+export const addToOne = prepareQuery((db: MeterReader, values: Sums & { readonly id: string }) =>
+  adding(db, values).where('id', '=', values.id),
+);
+
+function inOrder(ids: RowIds): string[] {
+  return [ids.agent, ids.run, ids.session, ids.tenant_day, ids.tenant_month];
+}
+
+function adding(db: MeterReader, sums: Sums) {
+  return db.updateTable('balances').set((column) => ({
+    used_tokens: column('used_tokens', '+', sums.used_tokens),
+    used_cost: column('used_cost', '+', sums.used_cost),
+    used_turns: column('used_turns', '+', sums.used_turns),
+    reserved_tokens: column('reserved_tokens', '+', sums.reserved_tokens),
+    reserved_cost: column('reserved_cost', '+', sums.reserved_cost),
+    reserved_turns: column('reserved_turns', '+', sums.reserved_turns),
+    debt_tokens: column('debt_tokens', '+', sums.debt_tokens),
+    debt_cost: column('debt_cost', '+', sums.debt_cost),
+    debt_turns: column('debt_turns', '+', sums.debt_turns),
+    input_tokens: column('input_tokens', '+', sums.input_tokens),
+    cached_input_tokens: column('cached_input_tokens', '+', sums.cached_input_tokens),
+    output_tokens: column('output_tokens', '+', sums.output_tokens),
+    reasoning_tokens: column('reasoning_tokens', '+', sums.reasoning_tokens),
+    estimated_turns: column('estimated_turns', '+', sums.estimated_turns),
+    failed_calls: column('failed_calls', '+', sums.failed_calls),
+  }));
+}
+
+/** Returns the ids that have no row. */
+export async function missingOf(trx: MeterTransaction, ids: readonly string[]): Promise<string[]> {
+  const rows = await trx.selectFrom('balances').select('id').where('id', 'in', ids).execute();
+  const existing = new Set(rows.map(({ id }) => id));
+  return ids.filter((id) => !existing.has(id));
+}
+
+/** Returns the columns of caps. */
+export function capColumns(caps: Caps) {
+  return {
+    cap_tokens: caps.tokens ?? null,
+    cap_cost: caps.cost ?? null,
+    cap_turns: caps.turns ?? null,
+  };
+}
+
+/** The caps of a level, and who set them at run time. */
+export type LevelCaps = Pick<Balance, 'caps' | 'capsSetBy'>;
+
+/** Returns the caps in a row. */
+export function levelCaps(row: Selectable<BalanceTable>): LevelCaps {
+  return {
+    caps: omitUndefined({
+      tokens: row.cap_tokens ?? undefined,
+      cost: row.cap_cost ?? undefined,
+      turns: row.cap_turns ?? undefined,
+    }),
+    capsSetBy: row.caps_set_by ?? undefined,
+  };
+}
+
+/** Converts a row to the account of a level, with other caps if they are given. */
+export function toBalance(level: Level, row: Selectable<BalanceTable>, caps?: LevelCaps): Balance {
+  return {
+    level,
+    ...(caps ?? levelCaps(row)),
+    used: { tokens: row.used_tokens, cost: row.used_cost, turns: row.used_turns },
+    reserved: {
+      tokens: row.reserved_tokens,
+      cost: row.reserved_cost,
+      turns: row.reserved_turns,
+    },
+    debt: { tokens: row.debt_tokens, cost: row.debt_cost, turns: row.debt_turns },
+    usage: {
+      input: row.input_tokens,
+      cachedInput: row.cached_input_tokens,
+      output: row.output_tokens,
+      reasoning: row.reasoning_tokens,
+    },
+    estimatedTurns: row.estimated_turns,
+    failedCalls: row.failed_calls,
+  };
+}

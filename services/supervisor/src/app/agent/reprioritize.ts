@@ -1,0 +1,80 @@
+import type { ReprioritizeRequest } from '@writ/contracts/writ/control/v1/control_service_pb';
+import type { ReprioritizeResponse } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import { type AgentKey, canonicalDigest, derivedId, PreconditionError } from '@writ/kernel';
+import type { Person } from '@writ/rpc';
+import { type SupervisorContext, transact } from '../../context.ts';
+import { actingTenant } from '../../domain/usage/usage-rights.ts';
+import type { Reprioritized } from '../../peers/spawn-budget.ts';
+import { loadAgent, saveAgent } from '../../store/agent/agents.ts';
+import { noteSlotChange } from '../../store/agent/pauses.ts';
+import { appendAudit } from '../../store/audit.ts';
+import { rememberRequest } from '../../store/requests.ts';
+import { loadRun } from '../../store/run/runs.ts';
+import { priorityFrom } from '../../wire/supervision.ts';
+
+const METHOD = 'writ.control.v1.ControlService/Reprioritize';
+
+/**
+ * Changes the priority of a live agent: records the order and who gave it in the audit record, then changes the pool,
+ * which may pause or resume agents (SB-5). When spawn-budget does not answer, a repeat of the request completes it.
+ * @throws PermissionDeniedError OPERATOR_REQUIRED; NotFoundError RUN_NOT_FOUND, AGENT_NOT_FOUND; PreconditionError
+ *   RUN_ENDED; InvalidRequestError REQUEST_ID_REUSED; what spawn-budget throws
+ */
+export async function reprioritize(
+  context: SupervisorContext,
+  person: Person,
+  { requestId, tenant: named, runId, agentInstance, priority }: ReprioritizeRequest,
+): Promise<ReprioritizeResponse> {
+  const run = { tenant: actingTenant(person, named), runId };
+  const { subject, tenant } = person;
+  const { root_instance } = await loadRun(context.store.db, run);
+  const key = { ...run, instance: agentInstance || root_instance };
+  const name = priorityFrom(priority);
+  const orderedAt = await transact(context, async ({ trx, at }) => {
+    const agent = await loadAgent(trx, key);
+    if (agent.ended_at !== null) throw agentEnded(key);
+    const digest = canonicalDigest({ ...key, priority: name ?? '' });
+    const request = { tenant, subject, method: METHOD, requestId, digest };
+    if (!(await rememberRequest(trx, request, at))) return undefined;
+    const facts = { ordered_by: subject, ordered_for: tenant, from: agent.priority, to: name };
+    await appendAudit(trx, { ...key, kind: 'reprioritize', facts }, at);
+    return at;
+  });
+  const id = derivedId('req', tenant, subject, METHOD, requestId);
+  const changed = await context.peers.spawnBudget.reprioritize(id, key, priority);
+  await recordChange(context, key, changed, orderedAt);
+  return changed.response;
+}
+
+/**
+ * The tokens of the agent get its new priority, and a paused agent is refused at once (SB-4). The answer to a repeat
+ * lists the changes of that time, which later ones may have undone; events of spawn-budget have told of them.
+ */
+async function recordChange(
+  context: SupervisorContext,
+  key: AgentKey,
+  { response, paused, resumed }: Reprioritized,
+  orderedAt: Date | undefined,
+): Promise<void> {
+  await transact(context, async ({ trx, at: now }) => {
+    const priority = response.slot && priorityFrom(response.slot.priority);
+    if (priority !== undefined) await saveAgent(trx, key, { priority });
+    if (orderedAt === undefined) return;
+    for (const [change, agents] of [
+      ['paused', paused],
+      ['resumed', resumed],
+    ] as const) {
+      for (const { instance } of agents) {
+        await noteSlotChange(trx, { ...key, instance }, { change, at: orderedAt }, now);
+      }
+    }
+  });
+}
+
+function agentEnded({ instance }: AgentKey): PreconditionError {
+  return new PreconditionError(
+    'RUN_ENDED',
+    `Agent ${instance} has ended; only a live agent has a priority.`,
+    { agent_instance: instance },
+  );
+}
