@@ -65,11 +65,19 @@ describe('npm run demo', () => {
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   });
 
-  it('calls the provider of the environment instead of the simulator (EM-6)', async () => {
-    const unreachable = { OPENAI_BASE_URL: 'http://127.0.0.1:1/v1', OPENAI_TIMEOUT_SECONDS: '1' };
-    const { code, stdout } = await run('demo.ts', ['--json'], { env: unreachable });
-    expect(JSON.parse(stdout)).toMatchObject({ stop_reason: 'llm_timeout' });
-    expect(code).toBe(1);
+  it('calls the provider of the environment, and names its address when nothing answers (EM-6, SV-7)', async () => {
+    const env = { OPENAI_BASE_URL: 'http://127.0.0.1:1/v1', OPENAI_TIMEOUT_SECONDS: '1' };
+    const sentence =
+      /^Model refund-desk could not be reached: nothing answered at http:\/\/127\.0\.0\.1:1 \(\d attempts\)\.$/m;
+    const json = await run('demo.ts', ['--json'], { env });
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      stop_reason: 'llm_timeout',
+      detail: expect.stringMatching(sentence),
+    });
+    expect(json.code).toBe(1);
+    const live = await run('main.ts', ['--exit'], { env });
+    expect(live.stdout).toMatch(sentence);
+    expect(live.code).toBe(1);
   });
 });
 

@@ -20,6 +20,7 @@ export function resultJson(run: Run): JsonObject {
     trace_id: run.traceId,
     status: wordOf(RunStatus, result.status),
     stop_reason: result.stopReason,
+    ...given('detail', result.detail),
     ...given('phase', result.phase),
     ...given('answer', result.answer),
     ...given('raw_action', result.rawAction),

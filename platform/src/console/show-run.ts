@@ -41,7 +41,9 @@ export function createRunShow(print: (line: string) => void) {
     /** The end of another run of the example. */
     other(run: Run): void {
       print('');
-      print(`${run.agent?.name ?? ''}: ${run.result?.answer || run.result?.stopReason || ''}`);
+      const { answer = '', stopReason = '', detail = '' } = run.result ?? {};
+      const outcome = detail === '' ? stopReason : `${stopReason}: ${detail}`;
+      print(`${run.agent?.name ?? ''}: ${answer || outcome}`);
     },
 
     end(run: Run): void {
@@ -56,6 +58,7 @@ export function createRunShow(print: (line: string) => void) {
         `${result.stopReason}${where}: ${result.trace.length} steps, ${tokens} tokens, ` +
           `${formatUsd(result.usage?.costNanoUsd ?? 0n)} USD`,
       );
+      if (result.detail !== '') print(result.detail);
     },
   };
 

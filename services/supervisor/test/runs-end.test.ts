@@ -87,7 +87,7 @@ describe('the end of a run', () => {
     ).rejects.toMatchObject({ reason: 'REQUEST_ID_REUSED' });
   });
 
-  it('ends a run whose pool is permanently refused before it began', async () => {
+  it('ends a run whose pool is permanently refused before it began, and says why (SV-7)', async () => {
     supervisor.fakes.fail(
       SpawnBudgetService.method.openPool,
       new PreconditionError('POOL_CLOSED', 'The pool is closed.'),
@@ -96,7 +96,11 @@ describe('the end of a run', () => {
     expect(await ended(run?.runId ?? '')).toMatchObject({
       state: RunState.ERROR,
       // The tab was opened beside the pool, and the fake meter reports a cost for every tab.
-      result: { stopReason: 'error:POOL_CLOSED', usage: { costNanoUsd: 4_200n } },
+      result: {
+        stopReason: 'error:POOL_CLOSED',
+        detail: 'The pool is closed.',
+        usage: { costNanoUsd: 4_200n },
+      },
       // RUN_START, RUN_END and the result.
       lastSequence: 3n,
     });

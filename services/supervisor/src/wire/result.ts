@@ -34,6 +34,7 @@ export function resultMessage(result: RunResult): MessageInitShape<typeof RunRes
     history: result.history.map(historyEntryMessage),
     rawAction: result.rawAction ?? '',
     ...(result.action && { action: actionMessage(result.action) }),
+    detail: result.detail,
     workerDetail: result.workerDetail,
     unverified: result.unverified,
   };

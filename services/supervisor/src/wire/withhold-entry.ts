@@ -1,6 +1,7 @@
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import type { Action } from '@writ/contracts/writ/review/v1/action_pb';
 import { RunEventSchema } from '@writ/contracts/writ/run/v1/run_pb';
+import { stopSentence } from '../domain/result/stop-sentence.ts';
 
 /**
  * A timeline entry without its content: the decision and its rule remain; hook events contain only ids (SUP-4,
@@ -18,6 +19,8 @@ export function withheldEntry(bytes: Uint8Array): Uint8Array | undefined {
     result.answer = '';
     result.history = [];
     result.rawAction = '';
+    // Reported sentences may contain content.
+    if (result.workerDetail !== '') result.detail = stopSentence(result.stopReason);
     result.workerDetail = '';
     withhold(result.action);
   } else return undefined;

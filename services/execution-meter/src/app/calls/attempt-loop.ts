@@ -76,7 +76,7 @@ export class AttemptLoop {
         await this.#conclude(open, outcome, spent, attempts);
         return undefined;
       }
-      const { stopReason } = callFailure(request.model, failure, attempts);
+      const { stopReason } = callFailure(planner.model, failure, attempts);
       const end = { spent, status: stopReason, warnings: [] };
       opening = await this.#open(() => ledger.retry(request, planner.plan, open, end));
     }
@@ -135,7 +135,7 @@ export class AttemptLoop {
     attempts: number,
   ): Promise<void> {
     const { ledger } = this.#dependencies;
-    const { request, chunks, signal } = this.#options;
+    const { planner, chunks, signal } = this.#options;
     if (outcome.type === 'answered') {
       const { answer, warnings } = outcome;
       const end = { spent, status: 'ok', warnings, answer };
@@ -145,7 +145,7 @@ export class AttemptLoop {
       const ended = await ledger.end(open, { spent, status: 'interrupted', warnings: [] });
       return reportInterruption(chunks, ended, signal.reason as WritError);
     }
-    const failure = callFailure(request.model, outcome.failure, attempts);
+    const failure = callFailure(planner.model, outcome.failure, attempts);
     const end = { spent: { ...spent, failed: true }, status: failure.stopReason, warnings: [] };
     const ended = await ledger.end(open, { ...end, failure });
     return reportFailure(chunks, ended, { failure, error: failureError(failure) });

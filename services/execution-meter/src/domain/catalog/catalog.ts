@@ -47,6 +47,8 @@ const NO_TENANT_CAPS: TenantCaps = { day: {}, month: {} };
 
 /** Key of the caps for tenants that the catalog does not name. */
 const ANY_TENANT = '*';
+/** Maximum number of models that an error lists. */
+const MAX_LISTED = 30;
 
 /** Content of models.yaml: aliases with their providers, and tenant caps. */
 export class Catalog {
@@ -82,7 +84,7 @@ export class Catalog {
     if (model === undefined) {
       throw new NotFoundError(
         'UNKNOWN_MODEL',
-        `Model ${alias} does not exist. Available models: ${allowed.join(', ') || 'none'}.`,
+        `Model ${alias} does not exist in the models file. Available models: ${shortList(this.aliases)}.`,
         { field: 'model', model: alias },
       );
     }
@@ -107,6 +109,12 @@ export class Catalog {
   tenantCaps(tenant: string): TenantCaps {
     return this.#tenants.get(tenant) ?? this.#tenants.get(ANY_TENANT) ?? NO_TENANT_CAPS;
   }
+}
+
+/** The first of many names, and how many more there are. */
+function shortList(names: readonly string[]): string {
+  const shown = names.slice(0, MAX_LISTED).join(', ') || 'none';
+  return names.length > MAX_LISTED ? `${shown} and ${names.length - MAX_LISTED} more` : shown;
 }
 
 function requireEntry(model: CatalogModel): ModelEntry {

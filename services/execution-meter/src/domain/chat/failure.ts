@@ -42,9 +42,9 @@ export interface AttemptFailure {
   readonly retryAfterMs: number | undefined;
 }
 
-/** Returns the failure of a call from the failure of its last attempt. */
+/** Returns the failure of a call of a model from the failure of its last attempt. */
 export function callFailure(
-  alias: string,
+  { alias, baseUrl }: { readonly alias: string; readonly baseUrl: string },
   { what }: AttemptFailure,
   attempts: number,
 ): CallFailure {
@@ -63,7 +63,7 @@ export function callFailure(
         message:
           what === 'timeout'
             ? `Model ${alias} did not answer in time${after}.`
-            : `The provider of model ${alias} could not be reached${after}.`,
+            : `Model ${alias} could not be reached: nothing answered at ${originOf(baseUrl)}${after}.`,
       };
     case 'empty':
       return {
@@ -85,6 +85,11 @@ export function callFailure(
         `The provider of model ${alias} returned HTTP status ${what}`,
       );
   }
+}
+
+/** Scheme, host and port, without credentials, which an address may contain. */
+function originOf(baseUrl: string): string {
+  return URL.parse(baseUrl)?.origin ?? 'its address';
 }
 
 /** An empty answer to a call that requires content. */

@@ -55,7 +55,14 @@ export const BAD_RESPONSE: AttemptFailure = {
 const FAILED = BAD_RESPONSE;
 
 function connectionFailure(error: Error): AttemptFailure {
-  return { ...CONNECTION_LOST, mayCost: !codesOf(error).some((code) => NOT_SENT.has(code)) };
+  const wasNotSent = codesOf(error).some((code) => NOT_SENT.has(code)) || isBlockedPort(error);
+  return { ...CONNECTION_LOST, mayCost: !wasNotSent };
+}
+
+/** fetch never connects to ports such as 1 and 25, and reports that without a code. */
+function isBlockedPort(error: unknown, depth = 0): boolean {
+  if (!(error instanceof Error) || depth > 4) return false;
+  return error.message === 'bad port' || isBlockedPort(error.cause, depth + 1);
 }
 
 /** Returns the codes of an error and its causes; several when several addresses were tried. */

@@ -120,11 +120,11 @@ export function spawnChildOrder(context: SupervisorContext): OrderHandler {
       }),
     },
 
-    async giveUp(trx, driven, reason, at) {
+    async giveUp(trx, driven, { reason, detail }, at) {
       const key = childOf(driven);
       await failSpawn(trx, key, reason);
       if ((await findAgent(trx, key)) === undefined) return;
-      await endChild(trx, { ...key, stopReason: `error:${reason}` }, at);
+      await endChild(trx, { ...key, stopReason: `error:${reason}`, detail }, at);
     },
   };
 }

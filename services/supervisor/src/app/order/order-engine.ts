@@ -27,7 +27,7 @@ import { haltOrder } from '../halt/halt-order.ts';
 import { resumeOrder } from '../halt/resume-order.ts';
 import { endRunOrder } from '../run/end-run-order.ts';
 import { startRunOrder } from '../run/start-run-order.ts';
-import type { HaltOrderHandler, OrderHandler, StepDone } from './order-handler.ts';
+import type { HaltOrderHandler, OrderFailure, OrderHandler, StepDone } from './order-handler.ts';
 
 const MAX_AT_ONCE = 64;
 const FAILURE_PAUSE_MS = 10;
@@ -334,7 +334,7 @@ export class OrderEngine {
           const failed = { state: 'failed', last_error: reasonOf(error) } as const;
           // Another replica may have completed the step.
           if (!(await saveOrder(trx, progressOf(order), failed))) return;
-          await giveUp(trx, { order, run, memo }, reasonOf(error), now);
+          await giveUp(trx, { order, run, memo }, failureOf(error), now);
           return;
         }
         const { orderRetryMs: baseMs, orderRetryMaxMs } = config;
@@ -366,4 +366,9 @@ function isHalt({ kind }: OrderRow): boolean {
 /** The progress of an order when this replica last read or wrote it. */
 function progressOf({ order_id: orderId, step }: OrderRow) {
   return { orderId, step };
+}
+
+/** The reason code and the sentence of an error; only errors of a service have a sentence for people. */
+function failureOf(error: unknown): OrderFailure {
+  return { reason: reasonOf(error), detail: isWritError(error) ? error.message : undefined };
 }

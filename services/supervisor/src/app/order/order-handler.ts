@@ -32,6 +32,14 @@ export interface StepDone {
 /** One step. It is idempotent, because it may run again after a crash. */
 export type OrderStep = (driven: DrivenOrder) => Promise<StepDone>;
 
+/** Why an order can never succeed. */
+export interface OrderFailure {
+  /** The reason code. */
+  readonly reason: string;
+  /** One sentence; undefined when the error is not one of a service. */
+  readonly detail: string | undefined;
+}
+
 /** Executes the orders of one kind. */
 export interface OrderHandler {
   readonly steps: Readonly<Record<string, OrderStep>>;
@@ -39,7 +47,7 @@ export interface OrderHandler {
   readonly giveUp?: (
     trx: SupervisorTransaction,
     driven: DrivenOrder,
-    reason: string,
+    failure: OrderFailure,
     at: Date,
   ) => Promise<void>;
 }

@@ -39,8 +39,8 @@ export function startRunOrder(context: SupervisorContext): OrderHandler {
         return { commit: (trx, at) => delivered(trx, run, at) };
       },
     },
-    async giveUp(trx, { run }, reason, at) {
-      await recordEnding(trx, { ...rootKeyOf(run), stopReason: `error:${reason}` }, at);
+    async giveUp(trx, { run }, { reason, detail }, at) {
+      await recordEnding(trx, { ...rootKeyOf(run), stopReason: `error:${reason}`, detail }, at);
     },
   };
 }

@@ -296,6 +296,7 @@ describe('buildResult', () => {
     expect(buildResult(records({ ending })).unverified).toBe(true);
     expect(buildResult(records({ ending, tab }))).toMatchObject({
       unverified: false,
+      detail: 'Slow.',
       workerDetail: 'Slow.',
     });
   });

@@ -4,6 +4,7 @@ import { actionName, type RecordedAction } from './recorded-action.ts';
 import type { DecisionRecord, ReceiptRecord, ResultRecords } from './result-records.ts';
 import type { HistoryEntry, RunResult, TraceRow } from './run-result.ts';
 import { NO_USAGE } from './run-usage.ts';
+import { stopSentence } from './stop-sentence.ts';
 
 const FINAL_OBSERVATION = JSON.stringify({ status: 'final' });
 const NO_VALID_ACTION = 'invalid_action:';
@@ -36,6 +37,7 @@ export function buildResult(records: ResultRecords): RunResult {
     ),
     ...(rawAction !== undefined && { rawAction }),
     ...(action !== undefined && { action }),
+    detail: detail || stopSentence(stopReason, action),
     workerDetail: detail,
     unverified: ending.unverified && !agreesWithTab(records),
   };

@@ -70,7 +70,9 @@ export interface RunResult {
   readonly rawAction?: string;
   /** The action at which the run stopped. */
   readonly action?: RecordedAction;
-  /** One unverified sentence of the worker. */
+  /** One sentence that explains the stop reason; empty for success. */
+  readonly detail: string;
+  /** The unverified sentence that the worker or a called service reported; empty without one. */
   readonly workerDetail: string;
   /** Whether the stop reason is only the worker's claim. */
   readonly unverified: boolean;

@@ -1,5 +1,6 @@
 import type { RecordedAction } from './recorded-action.ts';
 import type { RunResult } from './run-result.ts';
+import { stopSentence } from './stop-sentence.ts';
 
 /** An action without its content: its kind and the name of its tool or agent remain (SUP-4). */
 export function withheldAction(action: RecordedAction): RecordedAction {
@@ -23,6 +24,8 @@ export function withheldResult({ rawAction: _text, action, ...result }: RunResul
     answer: '',
     history: [],
     ...(action && { action: withheldAction(action) }),
+    // Reported sentences may contain content.
+    detail: result.workerDetail === '' ? result.detail : stopSentence(result.stopReason),
     workerDetail: '',
   };
 }

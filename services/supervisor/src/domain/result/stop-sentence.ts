@@ -1,0 +1,61 @@
+import { REASONS } from '@writ/kernel';
+import { actionName, type RecordedAction } from './recorded-action.ts';
+
+/** Sentences of stop reasons without a part after the colon. */
+const SENTENCES: Readonly<Record<string, string>> = {
+  success: '',
+  paused: 'The agent lost its slot to one of a higher priority and returned a partial result.',
+  cancelled: 'The run was cancelled.',
+  max_seconds: 'The active time of the run reached max_seconds.',
+  deadline: 'The deadline of the run passed.',
+  halted: 'A halt ended the run.',
+  max_steps: 'The agent proposed more steps than max_steps permits.',
+  max_tool_calls: 'The run proposed more tool calls than max_tool_calls permits.',
+  'budget_exhausted:tokens': 'The token budget (max_tokens) is exhausted.',
+  'budget_exhausted:cost': 'The cost budget (max_cost_usd) is exhausted.',
+  'budget_exhausted:turns': 'The budget of model calls (max_turns) is exhausted.',
+  'budget_exhausted:spawns': 'The pool of the run has no slot for another agent (max_agents).',
+  approval_expired: 'No person decided the approval before it expired.',
+  llm_timeout: 'The model did not answer in time.',
+  llm_empty: 'The model returned an empty answer.',
+  stuck: 'The agent repeated the same tool calls.',
+  'loop_detected:per_tool_limit': 'One tool was called more often than its limit permits.',
+  'loop_detected:signature_repeat':
+    'The same tool call was repeated more often than its limit permits.',
+};
+
+/** Sentences of stop reasons with a part after the colon. */
+const FAMILIES: Readonly<Record<string, (part: string) => string>> = {
+  tool_denied: (tool) => `Tool ${tool} is not on the list of tools of the agent.`,
+  tool_missing: (tool) => `The tool gateway has no tool ${tool}.`,
+  tool_changed: (tool) => `The definition of tool ${tool} changed after its review.`,
+  tool_bad_args: (tool) => `The arguments violate the schema of tool ${tool}.`,
+  tool_bad_result: (tool) => `The result of tool ${tool} is not a JSON object.`,
+  tool_error: (tool) => `Tool ${tool} failed.`,
+  outcome_unknown: (tool) =>
+    `The outcome of a call of tool ${tool} is unknown, and no person resolved it in time.`,
+  invalid_action: (what) => `The text of the model is not a valid action: ${what}.`,
+  provider_error: (what) => `The model provider failed: ${what}.`,
+  error: (what) => meaningOf(what) ?? `The run failed: ${what}.`,
+};
+
+/**
+ * Returns the sentence that explains a stop reason to people, for endings that no component has explained; empty for
+ * success. `action` is the one at which the run stopped.
+ */
+export function stopSentence(stopReason: string, action?: RecordedAction): string {
+  const known = SENTENCES[stopReason];
+  if (known !== undefined) return known;
+  const name = action === undefined ? 'the action' : actionName(action);
+  if (stopReason === 'human_rejected') return `A person rejected ${name}.`;
+  const colon = stopReason.indexOf(':');
+  const part = stopReason.slice(colon + 1);
+  if (stopReason.startsWith('supervisor_block:')) return `Policy blocked ${name}: ${part}.`;
+  return FAMILIES[stopReason.slice(0, colon)]?.(part) ?? `The run stopped: ${stopReason}.`;
+}
+
+/** The meaning of a reason code, whose stop reasons are in upper or lower case. */
+function meaningOf(reason: string): string | undefined {
+  const code = reason.toUpperCase();
+  return Object.hasOwn(REASONS, code) ? REASONS[code as keyof typeof REASONS].meaning : undefined;
+}
