@@ -50,9 +50,13 @@ describe('the refund desk', () => {
     const HASH: unknown = expect.stringMatching(/^[0-9a-f]{12}$/);
     const { trace, history, answer } = await runScript('auto-1000');
     expect(trace).toEqual([
-      approvedRow(1, 'get_refund_context', { args_hash: 'feaa769a39ae', risk_score: 0.1 }),
-      approvedRow(2, 'issue_refund', { args_hash: HASH, risk_score: 0.7 }),
-      approvedRow(3, 'send_refund_email', { args_hash: HASH, risk_score: 0.3 }),
+      approvedRow(1, 'get_refund_context', {
+        args_hash: 'feaa769a39ae',
+        risk_score: 0.1,
+        outcome: 'ok',
+      }),
+      approvedRow(2, 'issue_refund', { args_hash: HASH, risk_score: 0.7, outcome: 'ok' }),
+      approvedRow(3, 'send_refund_email', { args_hash: HASH, risk_score: 0.3, outcome: 'ok' }),
       approvedRow(4, 'final', { risk_score: 0.1 }),
     ]);
     expect(history).toHaveLength(4);

@@ -45,7 +45,7 @@ export interface RunOutcome {
 
 /** Names without a detail, and names that end in a colon and require a detail. */
 const REASONS: Readonly<Record<TerminalState, readonly string[]>> = {
-  COMPLETED: ['success'],
+  COMPLETED: ['success', 'nothing_done'],
   PAUSED: ['paused'],
   CANCELLED: ['cancelled'],
   TIMED_OUT: ['max_seconds', 'deadline'],
@@ -109,8 +109,9 @@ export function outcomeOf(stopReason: string): RunOutcome {
       },
     );
   }
-  if (state === 'COMPLETED') return { state, status: 'ok' };
-  return { state, status: state === 'PAUSED' ? 'partial' : 'stopped' };
+  if (stopReason === 'success') return { state, status: 'ok' };
+  const hasAnswer = state === 'COMPLETED' || state === 'PAUSED';
+  return { state, status: hasAnswer ? 'partial' : 'stopped' };
 }
 
 function stateOf(stopReason: string): TerminalState | undefined {

@@ -2,10 +2,13 @@ export type { LoadOptions, Reload } from './document/load.ts';
 export { loadPolicy, reloadPolicy } from './document/load.ts';
 export type { PolicyProblem } from './errors.ts';
 export { formatProblem, PolicyError } from './errors.ts';
+export type { BusinessOutcome } from './facts/business-outcome.ts';
+export { businessOutcome } from './facts/business-outcome.ts';
 export type { CallEffect, CallState, FactReceipt, Facts } from './facts/fact-types.ts';
 export { applyPending, applyReceipt, applyVoid, factValues, initialFacts } from './facts/facts.ts';
 export { resultFieldsFor } from './facts/updates.ts';
 export type { ReviewInput } from './review/context.ts';
+export { NO_EFFECTS } from './review/context.ts';
 export type { ReviewOutcome, ReviewPass } from './review/fixpoint.ts';
 export { MAX_REVISIONS, reviewToFixpoint } from './review/fixpoint.ts';
 export type { Approver, CappedApproval, HumanCheck, HumanDecision } from './review/human.ts';
@@ -24,6 +27,7 @@ export type { Expectation, HumanRow, PolicyTable, TableRow } from './table/table
 export { parsePolicyTable } from './table/table.ts';
 export type {
   BudgetView,
+  EffectsView,
   Fact,
   FactValue,
   HumanCap,

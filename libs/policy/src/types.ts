@@ -19,6 +19,8 @@ export interface Expression {
   readonly line: number;
   /** Dotted paths below `result` that the expression reads. */
   readonly resultFields: readonly string[];
+  /** The variables that the expression reads. */
+  readonly variables: readonly string[];
   /** @throws Error when a value that the expression reads is missing or has the wrong type */
   evaluate(context: Readonly<Record<string, unknown>>): unknown;
 }
@@ -103,6 +105,13 @@ export interface EditableArguments {
   readonly arguments: readonly string[];
 }
 
+/** Which results of a tool count as success (SV-8). */
+export interface OutcomeRule {
+  /** Tool name; `*` matches any characters. */
+  readonly tool: string;
+  readonly okWhen: Expression;
+}
+
 /** A loaded and checked policy; immutable, so a review never sees a partial change. */
 export interface Policy {
   readonly name: string;
@@ -113,7 +122,11 @@ export interface Policy {
   /** Named constants as CEL values. */
   readonly limits: Readonly<Record<string, unknown>>;
   readonly facts: readonly Fact[];
+  /** The first whose tool matches decides; where none does, the convention of business outcomes. */
+  readonly outcomes: readonly OutcomeRule[];
   readonly rules: readonly Rule[];
+  /** Whether a rule reads `run`, the effects of the run so far. */
+  readonly readsEffects: boolean;
   readonly humanCaps: readonly HumanCap[];
   /** Arguments that approvers may change, by tool; where no entry matches, those with a cap. */
   readonly editable: readonly EditableArguments[];
@@ -172,6 +185,20 @@ export const BUDGET_FIELDS = [
 export type BudgetView = {
   readonly [K in (typeof BUDGET_FIELDS)[number]]?: number | bigint | undefined;
 };
+
+/**
+ * The actions with an effect of a run so far: calls of tools that are not read-only, and delegations.
+ * A call whose receipt is missing or says that its outcome is unknown is `pending`.
+ */
+export const EFFECT_FIELDS = [
+  'effects_done',
+  'effects_failed',
+  'effects_refused',
+  'effects_pending',
+] as const;
+
+/** The variable `run` of rules. */
+export type EffectsView = { readonly [K in (typeof EFFECT_FIELDS)[number]]: number };
 
 /** JSON Schemas of tool arguments by tool name. */
 export type ToolSchemas = Readonly<Record<string, JsonObject>>;

@@ -45,6 +45,7 @@ function traceRowJson(row: TraceRow): JsonObject {
     ...given('stop_reason', row.stopReason),
     ...(row.humanApproved === undefined ? {} : { human_approved: row.humanApproved }),
     risk_score: row.riskScore,
+    ...given('outcome', row.outcome),
   };
 }
 

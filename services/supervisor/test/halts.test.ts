@@ -5,12 +5,15 @@ import { InFlightCallSchema } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
+import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { ManualClock, UnavailableError, type WritError } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { LOOK_UP, RefundHarness, refund, type TestAgent } from './refund-harness.ts';
 import { openSecondStore } from './supervisor-under-test.ts';
 
 const REASON = 'Refunds look wrong.';
+const REJECT = { case: 'reject', value: {} } as const;
+const EDIT = { case: 'approveWithEdits', value: { changesJson: '{"amount_usd":500}' } } as const;
 const HALTED = { reason: 'HALTED', message: `Halted by anna: ${REASON}` };
 
 describe('a halt in the supervisor', () => {
@@ -50,6 +53,35 @@ describe('a halt in the supervisor', () => {
     requests += 1;
     await control().resume({ requestId: `resume-${requests}`, haltId });
   }
+
+  it('lets an approver reject, not approve, until it is lifted (SV-5, SV-9)', async () => {
+    const { approvalId } = await agent.propose('op-1', refund(1200));
+    const second = await agent.propose('op-2', refund(1300));
+    const created = await halt();
+    const decide = (id: string, requestId: string, answer: typeof REJECT | typeof EDIT) =>
+      harness.approvals('dora').decideApproval({ approvalId: id, requestId, answer });
+    await expect(decide(approvalId, 'd-1', EDIT)).rejects.toMatchObject(HALTED);
+    const { approval } = await decide(approvalId, 'd-2', REJECT);
+    expect(approval).toMatchObject({
+      state: ApprovalState.REJECTED,
+      humanApproval: { approved: false, decidedBy: 'dora', comment: '', basis: '' },
+    });
+    const { fakes } = harness.supervisor;
+    const answers = () =>
+      fakes
+        .requests(AgentWorkerService.method.signal)
+        .filter(({ name }) => name.startsWith('approval:'));
+    expect(answers()).toEqual([]);
+    await resume(created?.haltId);
+    await vi.waitFor(() => expect(answers()).toHaveLength(1));
+    expect(answers()[0]).toMatchObject({
+      name: 'approval:op-1',
+      approval: { decision: { stopReason: 'human_rejected', writ: '' } },
+    });
+    expect((await decide(second.approvalId, 'd-3', EDIT)).approval?.state).toBe(
+      ApprovalState.APPROVED,
+    );
+  });
 
   it('stops the active clock from its order until it is lifted (EM-1, SV-9)', async () => {
     await agent.propose('op-1', LOOK_UP);

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { ToolDefinitionSchema } from '@writ/contracts/writ/tool/v1/tool_pb';
+import { SideEffect, type ToolDefinitionSchema } from '@writ/contracts/writ/tool/v1/tool_pb';
 import { canonicalDigest, type JsonObject } from '@writ/kernel';
 import { parse } from 'yaml';
 
@@ -13,6 +13,7 @@ interface ToolYaml {
   readonly name: string;
   readonly input_schema: JsonObject;
   readonly risk: number;
+  readonly side_effect: string;
 }
 
 /** The tools of the refund desk as the gateway lists them. */
@@ -20,10 +21,11 @@ export function refundTools(): MessageInitShape<typeof ToolDefinitionSchema>[] {
   const { tools } = parse(readFileSync(exampleFile('tools.yaml'), 'utf8')) as {
     readonly tools: readonly ToolYaml[];
   };
-  return tools.map(({ name, input_schema: schema, risk }) => ({
+  return tools.map(({ name, input_schema: schema, risk, side_effect }) => ({
     name,
     inputSchemaJson: JSON.stringify(schema),
     risk,
+    sideEffect: side_effect === 'read_only' ? SideEffect.READ_ONLY : SideEffect.IDEMPOTENT,
     definitionDigest: canonicalDigest({ name, schema }),
   }));
 }

@@ -12,6 +12,7 @@ const VARIABLES = [
   'agent',
   'supervision',
   'budget',
+  'run',
   'priority',
   'tenant',
   'result',

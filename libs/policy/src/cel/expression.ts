@@ -44,10 +44,12 @@ export function readExpression(
   const program = runtime.parse(text);
   useLinearPatterns(program.ast);
   const loops = loopsOf(program.ast);
+  const chains = accessChains(program.ast);
   return {
     source: foldWhiteSpace(text),
     line: source.lineOf(spot),
-    resultFields: accessChains(program.ast)
+    variables: [...new Set(chains.map((chain) => chain.root))],
+    resultFields: chains
       .filter((chain) => chain.root === 'result')
       .map((chain) => chain.names.join('.')),
     evaluate: (context) => {

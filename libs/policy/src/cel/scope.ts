@@ -1,5 +1,5 @@
 import type { Environment, ObjectSchema } from '@marcbachmann/cel-js';
-import { BUDGET_FIELDS, type Fact } from '../types.ts';
+import { BUDGET_FIELDS, EFFECT_FIELDS, type Fact } from '../types.ts';
 import type { ArgumentTypes } from './argument-types.ts';
 import { base } from './cel.ts';
 
@@ -33,6 +33,7 @@ const SUPERVISION = {
   priority: 'int',
   retention: 'string',
 };
+const RUN = Object.fromEntries(EFFECT_FIELDS.map((name) => [name, 'int']));
 const BUDGET = Object.fromEntries(BUDGET_FIELDS.map((name) => [name, 'int']));
 
 /** Scope of `when` and `set` in rules. Arguments of unknown type are dynamic. */
@@ -45,6 +46,7 @@ export function ruleScope(declared: Declarations, args: ArgumentTypes | undefine
     agent: AGENT,
     supervision: SUPERVISION,
     budget: BUDGET,
+    run: RUN,
     priority: 'int',
     tenant: 'string',
   });
@@ -61,6 +63,11 @@ export function countScope(declared: Declarations, args: ArgumentTypes | undefin
 export function receiptScope(declared: Declarations, kind: Fact['kind']): Scope {
   const variables = { result: 'dyn', limits: declared.limits };
   return build(kind === 'cap' ? { ...variables, counted: 'int' } : variables);
+}
+
+/** Scope of `ok_when` in outcomes: the fields of the receipt. */
+export function outcomeScope(declared: Declarations): Scope {
+  return build({ result: 'dyn', limits: declared.limits });
 }
 
 function build(variables: Readonly<Record<string, string | ObjectSchema>>): Scope {

@@ -67,7 +67,7 @@ describe('loading a policy', () => {
     ['policy: p\n', 'p.yaml:1:1: the document must have the key rules.'],
     [
       `${good}extra: 1\n`,
-      'p.yaml:13:1: unknown key extra; expected policy, about, limits, facts, rules or human.',
+      'p.yaml:13:1: unknown key extra; expected policy, about, limits, facts, outcomes, rules or human.',
     ],
     [
       rule('    decide: aprove\n    reason: x\n'),

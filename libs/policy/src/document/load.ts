@@ -1,10 +1,11 @@
 import { sha256Hex } from '@writ/kernel';
 import { PolicyError } from '../errors.ts';
-import type { Policy, ToolSchemas } from '../types.ts';
+import type { Adjustment, Expression, Policy, Rule, ToolSchemas } from '../types.ts';
 import { ID } from './names.ts';
 import { factTypes, readFact, readFactHeads } from './read-facts.ts';
 import { readEditable, readFourEyes, readHumanCaps } from './read-human.ts';
 import { readLimits } from './read-limits.ts';
+import { readOutcomes } from './read-outcomes.ts';
 import { readRules } from './read-rules.ts';
 import { YamlSource } from './yaml-source.ts';
 
@@ -16,7 +17,7 @@ export interface LoadOptions {
   readonly toolSchemas?: ToolSchemas | undefined;
 }
 
-const KEYS = ['policy', 'about', 'limits', 'facts', 'rules', 'human'];
+const KEYS = ['policy', 'about', 'limits', 'facts', 'outcomes', 'rules', 'human'];
 
 /**
  * Loads a policy document and type-checks every expression against the arguments, facts and limits
@@ -34,6 +35,7 @@ export function loadPolicy(text: string, options: LoadOptions): Policy {
   const declared = { facts: factTypes(heads), limits: limits.types };
   const humanSpot = members?.get('human');
   const human = humanSpot && source.map(humanSpot, { keys: ['caps', 'editable', 'four_eyes'] });
+  const rules = readRules(source, members?.get('rules'), declared, schemas);
   const policy: Policy = {
     name: (nameSpot && source.text(nameSpot, ID)) ?? '',
     file: options.file,
@@ -41,7 +43,9 @@ export function loadPolicy(text: string, options: LoadOptions): Policy {
     about: (aboutSpot && source.text(aboutSpot)) ?? '',
     limits: limits.values,
     facts: heads.map((head) => readFact(source, head, declared, schemas)),
-    rules: readRules(source, members?.get('rules'), declared, schemas),
+    outcomes: readOutcomes(source, members?.get('outcomes'), declared, schemas),
+    rules,
+    readsEffects: rules.some(readsRun),
     humanCaps: readHumanCaps(source, human?.get('caps'), schemas),
     editable: readEditable(source, human?.get('editable'), schemas),
     fourEyes: readFourEyes(source, human?.get('four_eyes'), schemas),
@@ -49,6 +53,16 @@ export function loadPolicy(text: string, options: LoadOptions): Policy {
   };
   source.assertValid();
   return Object.freeze(policy);
+}
+
+function readsRun({ when, adjustments }: Rule): boolean {
+  const expressions = [when, ...adjustments.flatMap(expressionsOf)];
+  return expressions.some((expression) => expression?.variables.includes('run'));
+}
+
+function expressionsOf(adjustment: Adjustment): readonly (Expression | undefined)[] {
+  if (adjustment.how === 'cel') return [adjustment.expression];
+  return adjustment.how === 'clamp' ? [adjustment.least, adjustment.most] : [];
 }
 
 /** Result of a reload. */

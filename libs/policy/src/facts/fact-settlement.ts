@@ -1,7 +1,7 @@
-import type { JsonValue } from '@writ/kernel';
 import { clamp } from '../cel/cents.ts';
 import type { Fact, FactUpdate, FactValue, Policy } from '../types.ts';
 import type { FactReceipt } from './fact-types.ts';
+import { nested } from './result-fields.ts';
 import { updatesFor } from './updates.ts';
 
 /** Effect of a receipt by fact. */
@@ -63,29 +63,4 @@ function wholeNumber(value: unknown, kind: Fact['kind']): number {
   // A negative result would raise the remaining cap, which no tool is permitted to do.
   if (kind === 'cap' && value < 0n) throw new RangeError('a cap cannot count down');
   return Number(clamp(value));
-}
-
-/** Converts `{'refund.amount_usd': 5}` to `{refund: {amount_usd: 5}}`. */
-function nested(fields: Readonly<Record<string, JsonValue>>): object {
-  const result: Branch = new Map();
-  for (const [path, value] of Object.entries(fields).sort()) {
-    const names = path.split('.');
-    const last = names.pop() ?? '';
-    let branch: Branch | undefined = result;
-    for (const name of names) branch = branch && descend(branch, name);
-    if (branch !== undefined && !branch.has(last)) branch.set(last, value);
-  }
-  return result;
-}
-
-type Branch = Map<string, JsonValue | Branch>;
-
-/** Returns undefined when the name already holds a value. */
-function descend(branch: Branch, name: string): Branch | undefined {
-  const known = branch.get(name);
-  if (known instanceof Map) return known;
-  if (known !== undefined) return undefined;
-  const created: Branch = new Map();
-  branch.set(name, created);
-  return created;
 }

@@ -192,9 +192,9 @@ describe('facts', () => {
   });
 
   it('list the result fields they read, without paths that another path covers (SV-3)', () => {
-    expect(resultFieldsFor(policy, 'pay')).toEqual(['status', 'sum.usd']);
-    expect(resultFieldsFor(policy, 'look_up')).toEqual(['tier', 'vip']);
-    expect(resultFieldsFor(policy, 'mail')).toEqual([]);
+    expect(resultFieldsFor(policy, 'pay')).toEqual(['error', 'status', 'sum.usd']);
+    expect(resultFieldsFor(policy, 'look_up')).toEqual(['error', 'status', 'tier', 'vip']);
+    expect(resultFieldsFor(policy, 'mail')).toEqual(['error', 'status']);
   });
 });
 

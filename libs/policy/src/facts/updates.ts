@@ -1,6 +1,7 @@
 import { clamp } from '../cel/cents.ts';
 import { matchesGlob } from '../glob.ts';
 import type { Expression, Fact, FactUpdate, Policy, ProposedAction } from '../types.ts';
+import { CONVENTIONAL_FIELDS, outcomeRuleFor } from './business-outcome.ts';
 
 /** An update for a tool, with its fact. */
 export interface ToolUpdate {
@@ -23,10 +24,13 @@ export function updatesFor(policy: Policy, tool: string): readonly ToolUpdate[] 
 
 /**
  * Returns the sorted dotted paths of the result that the receipt of a tool must contain for the
- * facts (SV-3); a path below another listed path is omitted.
+ * facts and for its business outcome (SV-3, SV-8); a path below another listed path is omitted.
  */
 export function resultFieldsFor(policy: Policy, tool: string): readonly string[] {
-  const paths = updatesFor(policy, tool).flatMap(({ update }) => update.resultFields);
+  const paths = [
+    ...updatesFor(policy, tool).flatMap(({ update }) => update.resultFields),
+    ...(outcomeRuleFor(policy, tool)?.okWhen.resultFields ?? CONVENTIONAL_FIELDS),
+  ];
   const unique = [...new Set(paths)].sort();
   return unique.filter((path) => !unique.some((other) => path.startsWith(`${other}.`)));
 }

@@ -1,7 +1,7 @@
 import { type AgentRef, type ContractLookup, priorityName } from '@writ/kernel';
 import type { Facts } from '../facts/fact-types.ts';
 import { factValues } from '../facts/facts.ts';
-import type { BudgetView, Policy, ProposedAction, SupervisionView } from '../types.ts';
+import type { BudgetView, EffectsView, Policy, ProposedAction, SupervisionView } from '../types.ts';
 import type { MatchSubject } from './match.ts';
 
 /** Complete input of a review; the decision depends on nothing else (SV-3). */
@@ -13,6 +13,8 @@ export interface ReviewInput {
   readonly tenant: string;
   readonly supervision: SupervisionView;
   readonly budget?: BudgetView | undefined;
+  /** Zeros when absent. */
+  readonly effects?: EffectsView | undefined;
   /** The tool's own risk, 0 to 100. */
   readonly toolRisk?: number | undefined;
   /** Risk at or above which an approval becomes an escalation. */
@@ -65,10 +67,19 @@ export function ruleContext(policy: Policy, input: ReviewInput): Readonly<Record
       retention: supervision.retention,
     },
     budget: withInts(input.budget ?? {}),
+    run: withInts(input.effects ?? NO_EFFECTS),
     priority,
     tenant: input.tenant,
   };
 }
+
+/** No action with an effect yet. */
+export const NO_EFFECTS: EffectsView = {
+  effects_done: 0,
+  effects_failed: 0,
+  effects_refused: 0,
+  effects_pending: 0,
+};
 
 function withInts(values: Readonly<Record<string, unknown>>): Record<string, unknown> {
   const ints: Record<string, unknown> = {};

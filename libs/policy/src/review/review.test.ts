@@ -213,12 +213,15 @@ facts:
     expect(say(policy, call('pay', { amount: 1.001 }))).toMatchObject({
       verdict: 'approve',
       counts: { sum: 101 },
-      resultFields: ['paid'],
+      resultFields: ['error', 'paid', 'status'],
     });
     for (const args of [{}, { amount: '1' }, { amount: -1 }]) {
       expect(short(policy, call('pay', args))).toBe('block policy_error:facts.sum');
     }
-    expect(say(policy, call('mail'))).toMatchObject({ counts: {}, resultFields: [] });
+    expect(say(policy, call('mail'))).toMatchObject({
+      counts: {},
+      resultFields: ['error', 'status'],
+    });
   });
 
   it('returns the same decision for the same input and does not modify the input (SV-3)', () => {

@@ -93,6 +93,7 @@ function inputOf(row: TableRow, facts: Facts): ReviewInput {
       priority: Priority[row.priority],
       retention: 'run',
     },
+    effects: row.effects,
     toolRisk: row.toolRisk,
     approvalRequiredRisk: row.approvalRequiredRisk,
     skipEscalation: row.approvedByHuman,

@@ -4,8 +4,15 @@ import { PRIORITY_NAMES } from '../document/read-match.ts';
 import type { Spot } from '../document/yaml-source.ts';
 import { YamlSource } from '../document/yaml-source.ts';
 import type { FactReceipt } from '../facts/fact-types.ts';
+import { NO_EFFECTS } from '../review/context.ts';
 import { ACTION_KINDS } from '../review/match.ts';
-import { type ProposedAction, VERDICTS, type Verdict } from '../types.ts';
+import {
+  EFFECT_FIELDS,
+  type EffectsView,
+  type ProposedAction,
+  VERDICTS,
+  type Verdict,
+} from '../types.ts';
 
 /** Expected decision of a row; absent fields are not compared. */
 export interface Expectation {
@@ -28,6 +35,8 @@ export interface TableRow {
   readonly tenant: string;
   readonly priority: PriorityName;
   readonly depth: number;
+  /** The variable `run`. */
+  readonly effects: EffectsView;
   readonly toolRisk: number | undefined;
   readonly approvalRequiredRisk: number | undefined;
   /** Whether a human has approved the action, which skips `escalate` rules (SV-5). */
@@ -74,6 +83,7 @@ const ROW_KEYS = [
   'tenant',
   'priority',
   'depth',
+  'run',
   'tool_risk',
   'approval_required_risk',
   'approved_by_human',
@@ -124,6 +134,7 @@ function readRow(source: YamlSource, spot: Spot): TableRow | undefined {
     tenant: text('tenant') ?? 'tenant',
     priority: (priority && source.word(priority, PRIORITY_NAMES)) ?? 'NORMAL',
     depth: integer('depth', 1_000) ?? 0,
+    effects: readEffects(source, members.get('run')),
     toolRisk: integer('tool_risk', 100),
     approvalRequiredRisk: integer('approval_required_risk', 100),
     approvedByHuman: readFlag(source, members.get('approved_by_human')),
@@ -161,6 +172,16 @@ function readHumanRow(source: YamlSource, spot: Spot): HumanRow | undefined {
     basis: text('basis'),
     refused: text('refused'),
   };
+}
+
+/** Reads `run`: the effects of the run so far; absent ones are zero. */
+function readEffects(source: YamlSource, spot: Spot | undefined): EffectsView {
+  const members = spot && source.map(spot, { keys: EFFECT_FIELDS });
+  const counts = [...(members ?? [])].map(([name, member]) => [
+    name,
+    source.integer(member, 0, 1_000_000) ?? 0,
+  ]);
+  return { ...NO_EFFECTS, ...Object.fromEntries(counts) };
 }
 
 /** Reads `role`: one name or a list of names. */

@@ -3,7 +3,7 @@ import type {
   ListToolsResponse,
   ToolGatewayService,
 } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
-import type { ToolDefinition } from '@writ/contracts/writ/tool/v1/tool_pb';
+import { SideEffect, type ToolDefinition } from '@writ/contracts/writ/tool/v1/tool_pb';
 import {
   compileContract,
   InvalidRequestError,
@@ -79,7 +79,7 @@ async function listPages(
 }
 
 function usable(definition: ToolDefinition, log: Logger): ReviewedTool[] {
-  const { name, inputSchemaJson, definitionDigest, risk } = definition;
+  const { name, inputSchemaJson, definitionDigest, risk, sideEffect } = definition;
   try {
     const schema = parseJsonStrict(inputSchemaJson, { field: 'input_schema_json' });
     if (!isJsonObject(schema) || definitionDigest === '') {
@@ -89,7 +89,8 @@ function usable(definition: ToolDefinition, log: Logger): ReviewedTool[] {
       );
     }
     const contract = compileContract(schema);
-    return [{ name, definitionDigest, contract, risk: toPolicyRisk(risk) }];
+    const hasEffect = sideEffect !== SideEffect.READ_ONLY;
+    return [{ name, definitionDigest, contract, risk: toPolicyRisk(risk), hasEffect }];
   } catch (error) {
     if (!isWritError(error)) throw error;
     log.warn({ tool: name, reason: error.reason }, 'tool definition is unusable');

@@ -70,6 +70,7 @@ function traceRowMessage(row: TraceRow): MessageInitShape<typeof TraceRowSchema>
     callId: row.callId,
     // A result that was stored before the field existed has none.
     riskScore: row.riskScore ?? 0,
+    outcome: row.outcome ?? '',
   };
 }
 

@@ -13,11 +13,13 @@ import { actionFrom } from '../../domain/result/recorded-action.ts';
 import type { ReviewedTool } from '../../domain/review/reviewed-tool.ts';
 import { clockOf, loadAgent } from '../../store/agent/agents.ts';
 import { type ApprovalRow, loadApproval } from '../../store/approval/approvals.ts';
+import { assertNotHalted, haltOver } from '../../store/halt/halts.ts';
 import { rememberRequest } from '../../store/requests.ts';
 import { callKeyOf, loadDecision } from '../../store/review/decisions.ts';
 import { loadFacts } from '../../store/review/facts.ts';
 import { approverOf } from '../../wire/approval.ts';
-import { assertMayAct, situationOf, subjectOf } from '../review/review-subject.ts';
+import { effectsFor } from '../review/effects-for.ts';
+import { assertAlive, situationOf, subjectOf } from '../review/review-subject.ts';
 import {
   type Answered,
   type AnswerRequest,
@@ -71,19 +73,23 @@ async function decide(
   const decision = await loadDecision(trx, callKeyOf(row));
   const key = { tenant, runId: row.run_id, instance: row.instance };
   const subject = await subjectOf(trx, await loadAgent(trx, key));
-  await assertMayAct(trx, subject);
+  const isYes = request.answer.kind !== 'reject';
+  await assertAlive(trx, subject);
+  // A halt stops approvals and the time of the approval, but nothing is executed after a rejection (SV-9).
+  if (isYes) await assertNotHalted(trx, key);
+  const isHalted = !isYes && (await haltOver(trx, key)) !== undefined;
   const pending: PendingApproval = { approval: row, decision, subject };
-  if (row.expires_at !== null && row.expires_at <= at) {
+  if (!isHalted && row.expires_at !== null && row.expires_at <= at) {
     const expired = await settleNo(tx, pending, undefined);
     return { answered: { row: expired }, refusal: alreadyDecided(expired) };
   }
-  if (request.answer.kind !== 'reject') {
+  if (isYes) {
     const decider = { subject: approver, runStartedBy: row.run_created_by, tool: row.tool };
     assertFourEyes(context.policy, decider, context.config.fourEyes);
   }
   let yes: Extract<YesOutcome, { kind: 'go' }> | undefined;
   const facts = await loadFacts(trx, key, context.policy);
-  if (request.answer.kind !== 'reject') {
+  if (isYes) {
     const action = actionFrom(row.action);
     if (action === undefined) throw alreadyDecided(row);
     const activeMs = activeMsAt(clockOf(subject.agent), at);
@@ -91,7 +97,7 @@ async function decide(
       context.policy,
       { action, edits, approver: approverOf(request.person), ruleId: row.rule_id },
       tool,
-      situationOf(subject, facts, activeMs),
+      { ...situationOf(subject, facts, activeMs), effects: await effectsFor(tx, subject) },
     );
     if (outcome.kind === 'proposal') return { answered: { row, proposal: outcome.args } };
     yes = outcome;

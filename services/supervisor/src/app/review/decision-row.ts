@@ -67,6 +67,7 @@ export function decisionRow(
     ...(next.kind === 'go' ? executionColumns(next.action, next.from, tool) : NOT_EXECUTED),
     // Also while an approval is pending: the definition that was reviewed.
     definition_digest: tool?.definitionDigest ?? null,
+    has_effect: hasEffect(action, tool),
     approval_id: next.kind === 'ask' ? approvalIdOf(subject, 'action', callId) : null,
     stop_reason: next.kind === 'stop' ? next.stopReason : null,
     phase: (next.kind === 'stop' && next.phase) || null,
@@ -79,6 +80,12 @@ export function decisionRow(
     decided_at: at,
     latency_us: Math.round((performance.now() - ruling.startedAt) * 1_000),
   };
+}
+
+/** Whether an action changes more than what the agent knows; a tool that is not listed may. */
+function hasEffect(action: RecordedAction | undefined, tool: ReviewedTool | undefined): boolean {
+  if (action?.kind === 'tool') return tool?.hasEffect ?? true;
+  return action?.kind === 'delegation';
 }
 
 /** The columns of an approved action. The digest of a tool's argument bytes binds the writ to them (TG-1). */

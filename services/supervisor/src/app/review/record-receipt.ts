@@ -1,7 +1,7 @@
 import type { Tx } from '../../context.ts';
 import { receiptFacts } from '../../domain/audit/audit-facts.ts';
 import { type ApprovedCall, matchesCall, type Receipt } from '../../domain/facts/receipt.ts';
-import { settleReceipt } from '../../domain/facts/settle-receipt.ts';
+import { outcomeOfReceipt, settleReceipt } from '../../domain/facts/settle-receipt.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
 import { loadAgent } from '../../store/agent/agents.ts';
 import { appendAudit } from '../../store/audit.ts';
@@ -33,7 +33,11 @@ export async function recordReceipt(tx: Tx, receipt: Receipt): Promise<ReceiptOu
   const subject = await subjectOf(trx, await loadAgent(trx, key));
   const isPurged = subject.run.purged_at !== null;
   // A late receipt of a purged run is recorded without its content (SUP-4).
-  const row = { ...receiptRow(receipt, at), ...(isPurged && { claims: '{}' }) };
+  const row = {
+    ...receiptRow(receipt, at),
+    outcome: outcomeOfReceipt(policy, receipt) ?? null,
+    ...(isPurged && { claims: '{}' }),
+  };
   if (!(await insertReceipt(trx, row))) return 'known';
   if (!isPurged) {
     const facts = await loadFacts(trx, key, policy);
@@ -42,7 +46,7 @@ export async function recordReceipt(tx: Tx, receipt: Receipt): Promise<ReceiptOu
   }
   await appendAudit(
     trx,
-    { tenant, kind: 'receipt', runId, instance, callId, facts: receiptFacts(receipt) },
+    { tenant, kind: 'receipt', runId, instance, callId, facts: receiptFacts(receipt, row.outcome) },
     at,
   );
   if (!peers.toolGateway.emitsHookEvents) await publishToolEvents(tx, subject, receipt);

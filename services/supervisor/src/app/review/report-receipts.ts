@@ -49,7 +49,7 @@ async function recordAll(
     // The gateway signed it, so it is audited although it matches no approved call.
     const { tenant, runId, instance, callId } = receipt;
     if (!(await rememberRefusal(trx, tenant, receipt.id, at))) continue;
-    const facts = { reason: 'RECEIPT_MISMATCH', ...receiptFacts(receipt) };
+    const facts = { reason: 'RECEIPT_MISMATCH', ...receiptFacts(receipt, null) };
     await appendAudit(trx, { tenant, kind: 'refusal', runId, instance, callId, facts }, at);
   }
   for (const attempt of refusals) {

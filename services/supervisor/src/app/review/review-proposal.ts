@@ -4,7 +4,13 @@ import type { Tx } from '../../context.ts';
 import { type ActiveClock, activeMsAt, seen } from '../../domain/clock/active-clock.ts';
 import { budgetFromJson } from '../../domain/manifest/manifest-json.ts';
 import { limitReached } from '../../domain/review/check-limits.ts';
-import { type Judgement, judge, judgeInvalid, judgeLate } from '../../domain/review/judge.ts';
+import {
+  type Judgement,
+  judge,
+  judgeAllowed,
+  judgeInvalid,
+  judgeLate,
+} from '../../domain/review/judge.ts';
 import {
   namedTool,
   type Proposal,
@@ -23,6 +29,7 @@ import type { DecisionMessage } from '../../wire/decision.ts';
 import { admitAgent } from '../agent/admit-agent.ts';
 import type { RecordCarried } from './carried-receipts.ts';
 import { currentDecision } from './current-decision.ts';
+import { effectsFor } from './effects-for.ts';
 import { recordDecision } from './record-decision.ts';
 import {
   assertHoldsSlot,
@@ -111,7 +118,13 @@ export async function reviewProposal(tx: Tx, request: ReviewRequest): Promise<De
   const tool = request.findTool();
   const parsed = readProposal(proposal, tool, targetsOf(subject));
   const judgement: Judgement = parsed.ok
-    ? judge(context.policy, parsed.action, tool, situationOf(subject, facts, activeMs))
+    ? judgeAllowed(
+        judge(context.policy, parsed.action, tool, {
+          ...situationOf(subject, facts, activeMs),
+          effects: await effectsFor(tx, subject),
+        }),
+        JSON.parse(subject.agent.tools) as string[],
+      )
     : judgeInvalid(parsed.stopReason);
   const ruling = { ...shared, judgement, tool, rawText: rawText(proposal, parsed) };
   return await recordDecision(tx, subject, ruling);

@@ -52,6 +52,18 @@ export async function assertMayAct(
   trx: SupervisorTransaction,
   subject: ReviewSubject,
 ): Promise<void> {
+  await assertAlive(trx, subject);
+  await assertNotHalted(trx, subject.key);
+}
+
+/**
+ * Checks that the agent and its run have not ended (RT-4).
+ * @throws PreconditionError RUN_ENDED with the stop reason
+ */
+export async function assertAlive(
+  trx: SupervisorTransaction,
+  subject: ReviewSubject,
+): Promise<void> {
   const { run, agent, key } = subject;
   if (!isAlive(subject)) {
     const root = rootRefOf(run).instance;
@@ -64,7 +76,6 @@ export async function assertMayAct(
       { run_id: run.run_id, agent: agent.instance, stop_reason: stopReason },
     );
   }
-  await assertNotHalted(trx, key);
 }
 
 /**

@@ -107,7 +107,6 @@ async function finish(
   const key = rootKeyOf(run);
   if ((await loadRun(trx, key)).ended_at !== null) return;
   const root = await loadAgent(trx, key);
-  const stopReason = root.ending_stop_reason ?? 'error:NO_ENDING';
   for (const agent of await agentsOf(trx, key)) {
     // Ends the agents that are still alive.
     if (agent.ended_at === null) {
@@ -116,6 +115,7 @@ async function finish(
   }
   await withdrawApprovals(trx, { tenant: run.tenant, runId: run.run_id }, at);
   const result = buildResult(await resultRecords(trx, root));
+  const { stopReason } = result;
   await saveRun(trx, key, {
     state: outcomeOf(stopReason).state,
     usage: JSON.stringify(result.usage),

@@ -64,6 +64,7 @@ function decisionRecord(
     verdict: row.verdict,
     reason: row.reason,
     risk: row.risk,
+    hasEffect: row.has_effect,
     rawText: row.raw_text ?? undefined,
     action: actionFrom(row.action),
     revisedAction: actionFrom(row.revised_action),
@@ -98,6 +99,7 @@ function latestReceipts(rows: readonly ReceiptRow[]): ReceiptRecord[] {
     instance: row.instance,
     callId: row.call_id,
     status: row.status,
+    outcome: row.outcome ?? undefined,
     stopReason: row.stop_reason ?? undefined,
     observation: row.observation ?? undefined,
   }));

@@ -1,4 +1,5 @@
 import { canonicalDigest, type JsonObject } from '@writ/kernel';
+import type { BusinessOutcome } from '@writ/policy';
 import type { Receipt } from '../facts/receipt.ts';
 import { actionName, type RecordedAction } from '../result/recorded-action.ts';
 
@@ -14,13 +15,14 @@ export function actionFacts(prefix: string, action: RecordedAction | undefined):
   };
 }
 
-/** The facts of a receipt, without its result fields. */
-export function receiptFacts(receipt: Receipt): AuditFacts {
+/** The facts of a receipt with the business outcome of the call, without its result fields. */
+export function receiptFacts(receipt: Receipt, outcome: BusinessOutcome | null): AuditFacts {
   return {
     receipt_id: receipt.id,
     writ_id: receipt.writId,
     tool: receipt.tool,
     status: receipt.status,
+    outcome: outcome ?? undefined,
     stop_reason: receipt.stopReason,
     revision: receipt.revision,
     args_sha256: receipt.argsSha256,

@@ -1,4 +1,12 @@
-import { applyReceipt, applyVoid, type FactReceipt, type Facts, type Policy } from '@writ/policy';
+import {
+  applyReceipt,
+  applyVoid,
+  type BusinessOutcome,
+  businessOutcome,
+  type FactReceipt,
+  type Facts,
+  type Policy,
+} from '@writ/policy';
 import type { Receipt, ReceiptStatus } from './receipt.ts';
 
 const STATUSES: Readonly<Record<Exclude<ReceiptStatus, 'void'>, FactReceipt['status']>> = {
@@ -19,4 +27,11 @@ export function settleReceipt(policy: Policy, facts: Facts, receipt: Receipt): F
   const { status, tool, fields } = receipt;
   if (status === 'void') return applyVoid(facts, callId);
   return applyReceipt(policy, facts, { callId, tool, status: STATUSES[status], fields });
+}
+
+/** Whether an executed call achieved its purpose; undefined when it was not executed (SV-8). */
+export function outcomeOfReceipt(policy: Policy, receipt: Receipt): BusinessOutcome | undefined {
+  const { status, tool, fields } = receipt;
+  if (status === 'void') return undefined;
+  return businessOutcome(policy, { tool, status: STATUSES[status], fields });
 }

@@ -36,6 +36,7 @@ function approved(step: number, action: RecordedAction, reason: string): Decisio
     verdict: 'approve',
     reason,
     risk: 0.4,
+    hasEffect: action.kind === 'tool' && action.name !== 'get_refund_context',
     rawText: undefined,
     action,
     revisedAction: undefined,
@@ -61,6 +62,7 @@ function receipt(step: number, observation: object): ReceiptRecord {
     instance: AGENT.instance,
     callId: `op-${step}`,
     status: 'ok',
+    outcome: 'ok',
     stopReason: undefined,
     observation: JSON.stringify(observation),
   };
@@ -124,6 +126,7 @@ describe('buildResult', () => {
       agent: AGENT,
       callId: `op-${step}`,
       riskScore: 0.4,
+      ...(step < 4 && { outcome: 'ok' }),
     });
     expect(result.trace).toEqual([
       row(1, 'get_refund_context', 'feaa769a39ae'),

@@ -1,4 +1,5 @@
 import { argsHash, outcomeOf } from '@writ/kernel';
+import { countEffects, isNothingDone } from './effects.ts';
 import { handoffFailure, handoffObservation } from './handoff.ts';
 import { actionName, type RecordedAction } from './recorded-action.ts';
 import type { DecisionRecord, ReceiptRecord, ResultRecords } from './result-records.ts';
@@ -15,10 +16,11 @@ const NO_VALID_ACTION = 'invalid_action:';
  */
 export function buildResult(records: ResultRecords): RunResult {
   const { ending, decisions, tab } = records;
-  const { stopReason, phase, answer = '', detail = '' } = ending;
   const receipts = new Map(records.receipts.map((receipt) => [keyOf(receipt), receipt]));
   const receiptOf = ({ agent, callId }: DecisionRecord) =>
     receipts.get(keyOf({ instance: agent.instance, callId }));
+  const { phase, answer = '', detail = '' } = ending;
+  const stopReason = effectiveStopReason(ending.stopReason, decisions, receiptOf);
   const stoppedAt = decisions.find(
     ({ agent, callId }) => agent.instance === ending.instance && callId === ending.callId,
   );
@@ -41,6 +43,31 @@ export function buildResult(records: ResultRecords): RunResult {
     workerDetail: detail,
     unverified: ending.unverified && !agreesWithTab(records),
   };
+}
+
+/** `nothing_done` instead of `success` when an action with an effect was refused, and none took place. */
+function effectiveStopReason(
+  stopReason: string,
+  decisions: readonly DecisionRecord[],
+  receiptOf: (decision: DecisionRecord) => ReceiptRecord | undefined,
+): string {
+  if (stopReason !== 'success') return stopReason;
+  const effects = decisions.filter(({ hasEffect }) => hasEffect);
+  const counted = countEffects(
+    effects.map((decision) => {
+      const { executedAction, handoff } = decision;
+      const receipt = receiptOf(decision);
+      const failure = handoff && handoffFailure(handoff);
+      return {
+        isTool: decision.action?.kind === 'tool',
+        isApproved: executedAction !== undefined,
+        stopReason: decision.stopReason ?? failure,
+        status: receipt?.status,
+        outcome: receipt?.outcome,
+      };
+    }),
+  );
+  return isNothingDone(counted) ? 'nothing_done' : stopReason;
 }
 
 /** Whether the meter recorded the model failure that the worker reports. */
@@ -69,6 +96,7 @@ function traceRow(
       ...(failure !== undefined && { stopReason: failure }),
       ...(human !== undefined && { humanApproved: human.approved }),
       riskScore: decision.risk,
+      ...(receipt?.outcome !== undefined && { outcome: receipt.outcome }),
       agent,
       callId,
     },

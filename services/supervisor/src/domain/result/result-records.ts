@@ -1,4 +1,5 @@
 import type { AgentRef, Phase } from '@writ/kernel';
+import type { BusinessOutcome } from '@writ/policy';
 import type { ClosedTab } from './closed-tab.ts';
 import type { RecordedAction } from './recorded-action.ts';
 import type { ExecutedFrom, HumanAnswer, Verdict } from './run-result.ts';
@@ -28,6 +29,8 @@ export interface DecisionRecord {
   readonly reason: string;
   /** 0 to 1. */
   readonly risk: number;
+  /** A delegation, or a call of a tool that is not read-only. */
+  readonly hasEffect: boolean;
   readonly rawText: string | undefined;
   /** Undefined for an invalid proposal. */
   readonly action: RecordedAction | undefined;
@@ -47,6 +50,8 @@ export interface ReceiptRecord {
   readonly instance: string;
   readonly callId: string;
   readonly status: 'ok' | 'error' | 'refused' | 'unknown' | 'void';
+  /** Whether the call achieved its purpose; undefined when it was not executed. */
+  readonly outcome: BusinessOutcome | undefined;
   readonly stopReason: string | undefined;
   /** The content that the digest of the receipt covers. */
   readonly observation: string | undefined;

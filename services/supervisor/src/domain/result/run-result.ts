@@ -1,4 +1,5 @@
 import type { AgentRef, Phase, RunStatus } from '@writ/kernel';
+import type { BusinessOutcome } from '@writ/policy';
 import type { RecordedAction } from './recorded-action.ts';
 import type { RunUsage } from './run-usage.ts';
 
@@ -36,6 +37,8 @@ export interface TraceRow {
   readonly humanApproved?: boolean;
   /** Of the deciding rule or of the tool, whichever is higher; 0 to 1. */
   readonly riskScore: number;
+  /** Whether the call achieved its purpose; absent when it was not executed. */
+  readonly outcome?: BusinessOutcome;
   readonly agent: AgentRef;
   readonly callId: string;
 }

@@ -16,6 +16,7 @@ const tool = {
   name: 'issue_refund',
   definitionDigest: 'digest',
   risk: 70,
+  hasEffect: true,
   contract: compileContract({
     type: 'object',
     properties: {

@@ -107,6 +107,25 @@ export function judgeLate(limit: LimitReached): Judgement {
   };
 }
 
+/**
+ * Blocks a call of a tool outside the agent's list, before a person is asked or a writ is signed (TG-2, SV-1). A block by
+ * the policy stays as it is.
+ * @param tools the tools that the agent may call
+ */
+export function judgeAllowed(judgement: Judgement, tools: readonly string[]): Judgement {
+  const { next } = judgement;
+  if (next.kind === 'stop' || next.action.kind !== 'tool') return judgement;
+  const { name } = next.action;
+  if (tools.includes(name)) return judgement;
+  const stopReason = `tool_denied:${name}`;
+  return {
+    ...judgement,
+    ...unruled('block', stopReason),
+    risk: judgement.risk,
+    next: { kind: 'stop', stopReason, phase: 'supervisor' },
+  };
+}
+
 /** Looks up the contract of the one tool in question: revisions change only its arguments. */
 export function contractOf(tool: ReviewedTool | undefined): NonNullable<ReviewInput['contractOf']> {
   return (name) => (name === tool?.name ? tool.contract : undefined);

@@ -9,6 +9,8 @@ export interface ReviewedTool {
   readonly contract: ArgumentContract;
   /** 0 to 100. */
   readonly risk: number;
+  /** Whether its side effect class is another than read_only. */
+  readonly hasEffect: boolean;
 }
 
 /** Converts a risk from the contracts' scale, 0 to 1, to the policies', 0 to 100. */

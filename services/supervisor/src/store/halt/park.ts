@@ -117,7 +117,7 @@ async function isFirstResume(
   return await rememberRequest(trx, request, at);
 }
 
-/** Extends pending approvals by the halted time, in which they could not be answered (SV-5). */
+/** Extends pending approvals by the halted time, in which they could not be approved (SV-5). */
 async function extendApprovals(
   trx: SupervisorTransaction,
   agent: AgentRow,

@@ -48,6 +48,8 @@ export const decisions = table('decisions', {
     revised_action: column.text().nullable(),
     executed_action: column.text().nullable(),
     executed_from: column.text<StoredExecutedFrom>().nullable(),
+    /** A delegation, or a call of a tool that is not read-only. */
+    has_effect: column.boolean(),
     approval_id: column.text().nullable(),
     /** Null when the agent may continue. */
     stop_reason: column.text().nullable(),
@@ -82,6 +84,8 @@ export const receipts = table('receipts', {
     revision: column.integer(),
     receipt_id: column.text(),
     status: column.text<'ok' | 'error' | 'refused' | 'unknown' | 'void'>(),
+    /** Whether the call achieved its purpose, by the policy; null when it was not executed. */
+    outcome: column.text<'ok' | 'failed' | 'unknown'>().nullable(),
     /** Null after a success. */
     stop_reason: column.text().nullable(),
     /** Null without a result. */

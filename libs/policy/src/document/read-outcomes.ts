@@ -1,0 +1,24 @@
+import { readExpression } from '../cel/expression.ts';
+import { type Declarations, outcomeScope } from '../cel/scope.ts';
+import type { OutcomeRule, ToolSchemas } from '../types.ts';
+import { readTool } from './read-match.ts';
+import type { Spot, YamlSource } from './yaml-source.ts';
+
+/** Reads `outcomes`: which results of a tool count as success (SV-8). */
+export function readOutcomes(
+  source: YamlSource,
+  spot: Spot | undefined,
+  declared: Declarations,
+  schemas: ToolSchemas,
+): readonly OutcomeRule[] {
+  const spots = (spot && source.list(spot)) ?? [];
+  const scope = outcomeScope(declared);
+  return spots.flatMap((entry) => {
+    const keys = ['tool', 'ok_when'];
+    const members = source.map(entry, { keys, required: keys });
+    const toolSpot = members?.get('tool');
+    const tool = toolSpot && readTool(source, toolSpot, schemas);
+    const okWhen = readExpression(source, members?.get('ok_when'), scope, ['bool']);
+    return tool === undefined || okWhen === undefined ? [] : [{ tool, okWhen }];
+  });
+}

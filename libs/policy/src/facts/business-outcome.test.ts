@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest';
+import { businessOutcome, loadPolicy, resultFieldsFor } from '../index.ts';
+
+const policy = loadPolicy(
+  `policy: p
+limits: { least: 5 }
+outcomes:
+  - { tool: pay, ok_when: result.state == "booked" && result.sum.usd >= limits.least }
+  - { tool: "log_*", ok_when: "true" }
+rules: []
+`,
+  { file: 'p.yaml' },
+);
+
+const of = (tool: string, fields: Record<string, string | number | boolean | null>) =>
+  businessOutcome(policy, { tool, status: 'succeeded', fields });
+
+describe('the business outcome of a call', () => {
+  it('is what the rule of the policy for the tool says of its result (SV-8)', () => {
+    expect(of('pay', { state: 'booked', 'sum.usd': 5 })).toBe('ok');
+    expect(of('pay', { state: 'declined', 'sum.usd': 5 })).toBe('failed');
+    expect(of('pay', { 'sum.usd': 5 })).toBe('failed');
+    expect(of('log_read', { error: 'in the log' })).toBe('ok');
+    expect(resultFieldsFor(policy, 'pay')).toEqual(['state', 'sum.usd']);
+    expect(resultFieldsFor(policy, 'log_read')).toEqual([]);
+  });
+
+  it.each([
+    [{}, 'ok'],
+    [{ status: 'ok' }, 'ok'],
+    [{ status: 'sent', error: null }, 'ok'],
+    [{ error: '' }, 'ok'],
+    [{ error: 'not_found' }, 'failed'],
+    [{ error: true }, 'failed'],
+    [{ status: 'error' }, 'failed'],
+    [{ status: 'failed' }, 'failed'],
+  ] as const)('of %j is %s by convention (SV-8)', (fields, expected) => {
+    expect(of('mail', fields)).toBe(expected);
+    expect(resultFieldsFor(policy, 'mail')).toEqual(['error', 'status']);
+  });
+
+  it('is that of the receipt when the tool failed, and none when it was not executed (SV-8)', () => {
+    const by = (status: 'failed' | 'unknown' | 'refused') =>
+      businessOutcome(policy, { tool: 'pay', status });
+    expect(by('failed')).toBe('failed');
+    expect(by('unknown')).toBe('unknown');
+    expect(by('refused')).toBeUndefined();
+  });
+
+  it.each([
+    ['[{ tool: pay }]', 'outcomes[0] must have the key ok_when.'],
+    ['[{ tool: pay, ok_when: args.x == 1.0 }]', 'args'],
+    ['[{ tool: pay, ok_when: result.status }, 5]', 'outcomes[1] must be a mapping'],
+  ])('rejects the rules %s (SV-3)', (rules, problem) => {
+    const text = `policy: p\noutcomes: ${rules}\nrules: []\n`;
+    expect(() => loadPolicy(text, { file: 'p.yaml' })).toThrow(problem);
+  });
+});
+
+describe('the variable run', () => {
+  it('is known only to policies that read it (SV-3, CO-1)', () => {
+    const reads = (when: string) =>
+      loadPolicy(`policy: p\nrules: [{ id: a, decide: approve, reason: r, when: ${when} }]\n`, {
+        file: 'p.yaml',
+      }).readsEffects;
+    expect(reads('run.effects_done == 0')).toBe(true);
+    expect(reads('tenant == "acme"')).toBe(false);
+    expect(() => reads('run.effects == 0')).toThrow(
+      'run.effects does not exist; available: effects_done, effects_failed, effects_refused or effects_pending.',
+    );
+  });
+});

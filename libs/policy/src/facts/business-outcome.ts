@@ -1,0 +1,45 @@
+import { matchesGlob } from '../glob.ts';
+import type { OutcomeRule, Policy } from '../types.ts';
+import type { FactReceipt } from './fact-types.ts';
+import { nested } from './result-fields.ts';
+
+/** Whether an executed call achieved its purpose, as its result says. */
+export type BusinessOutcome = 'ok' | 'failed' | 'unknown';
+
+/** The fields of a result that the convention reads where the policy has no rule for a tool. */
+export const CONVENTIONAL_FIELDS = ['error', 'status'] as const;
+
+/** Values of `status` that mean failure by convention. */
+const FAILED = ['error', 'failed', 'failure'];
+
+/** Returns the first rule for a tool. */
+export function outcomeRuleFor(policy: Policy, tool: string): OutcomeRule | undefined {
+  return policy.outcomes.find((rule) => matchesGlob(rule.tool, tool));
+}
+
+/**
+ * Returns the business outcome of a call (SV-8): a refund that was refused by the bank is a call that
+ * succeeded with a result that did not. The rule of the policy for the tool decides; without one, a
+ * result fails when it has an `error`, or the `status` error, failed or failure. A rule that cannot be
+ * evaluated fails. Undefined when the call was not executed.
+ */
+export function businessOutcome(
+  policy: Policy,
+  { tool, status, fields = {} }: Omit<FactReceipt, 'callId'>,
+): BusinessOutcome | undefined {
+  if (status === 'refused') return undefined;
+  if (status !== 'succeeded') return status;
+  const rule = outcomeRuleFor(policy, tool);
+  if (rule === undefined) {
+    const { error, status: said } = fields;
+    const failed = Boolean(error) || (typeof said === 'string' && FAILED.includes(said));
+    return failed ? 'failed' : 'ok';
+  }
+  try {
+    const context = { result: nested(fields), limits: policy.limits };
+    return rule.okWhen.evaluate(context) === true ? 'ok' : 'failed';
+  } catch {
+    // The result lacks a field that the rule reads.
+    return 'failed';
+  }
+}

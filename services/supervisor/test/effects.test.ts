@@ -1,0 +1,134 @@
+import { readFileSync } from 'node:fs';
+import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
+import { Verdict } from '@writ/contracts/writ/review/v1/decision_pb';
+import { RunState, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
+import type { JsonObject } from '@writ/kernel';
+import { afterEach, describe, expect, it } from 'vitest';
+import {
+  CONTEXT,
+  finalText,
+  LOOK_UP,
+  RefundHarness,
+  refund,
+  type TestAgent,
+  toolText,
+} from './refund-harness.ts';
+import { exampleFile } from './refund-tools.ts';
+
+const policyText = readFileSync(exampleFile('policy.yaml'), 'utf8');
+const agentsText = readFileSync(exampleFile('agents.yaml'), 'utf8');
+const FINAL = finalText('Done.');
+const REFUSED = { status: 'error', error: 'refund_user_not_found:42' };
+
+describe('the effects of a run', () => {
+  let harness: RefundHarness;
+  afterEach(() => harness.close());
+
+  const start = async (config: Parameters<typeof RefundHarness.start>[0] = {}) => {
+    harness = await RefundHarness.start(config);
+    return await harness.agent();
+  };
+
+  /** Looks up the customer, proposes a call and reports its receipt, and ends with a final. */
+  const endAfter = async (agent: TestAgent, amount: number, result?: JsonObject) => {
+    const receipts = [await agent.execute('op-1', LOOK_UP, CONTEXT)];
+    const decision = await agent.propose('op-2', refund(amount), { receipts });
+    const paid = result && [await agent.receipt(decision, result)];
+    return await agent.propose('op-3', FINAL, { receipts: paid ?? [] });
+  };
+
+  it('do not ask a person about a tool outside the list of the agent (SV-1, TG-2)', async () => {
+    const text = agentsText.replace(
+      'tools: &tools [get_refund_context, issue_refund, send_refund_email]',
+      'tools: &tools [get_refund_context, send_refund_email]',
+    );
+    const agent = await start({ config: { agents: { text, file: 'agents.yaml' } } });
+    for (const [callId, amount] of [
+      ['op-1', 1200],
+      ['op-2', 5],
+    ] as const) {
+      const refused = await agent.propose(callId, refund(amount));
+      expect(refused).toMatchObject({
+        verdict: Verdict.BLOCK,
+        reason: 'tool_denied:issue_refund',
+        stopReason: 'tool_denied:issue_refund',
+        approvalId: '',
+        writ: '',
+      });
+    }
+    expect((await harness.approvals().listApprovals({})).approvals).toEqual([]);
+    // A block by the policy keeps its reason.
+    const blocked = await agent.propose('op-3', refund(-1));
+    expect(blocked.stopReason).toBe('supervisor_block:invalid_refund_amount');
+  });
+
+  it('decide whether a run with an answer is a success (SV-7)', async () => {
+    const agent = await start();
+    expect((await endAfter(agent, -1)).runEnded).toBe(true);
+    const run = await harness.ended(agent);
+    expect(run).toMatchObject({
+      state: RunState.COMPLETED,
+      result: { status: RunStatus.PARTIAL, stopReason: 'nothing_done', answer: 'Done.' },
+    });
+  });
+
+  it('of a run that did what it proposed leave its success as it is (SV-7)', async () => {
+    const agent = await start();
+    await endAfter(agent, 250, { status: 'ok', refund: { amount_usd: 250 } });
+    const { result } = await harness.ended(agent);
+    expect(result).toMatchObject({ status: RunStatus.OK, stopReason: 'success' });
+    expect(result?.trace.map(({ outcome }) => outcome)).toEqual(['ok', 'ok', '']);
+  });
+
+  it('are a success only with a successful refund after a refused one (SV-7)', async () => {
+    const agent = await start();
+    await agent.propose('op-0', refund(-1));
+    await endAfter(agent, 250, { status: 'ok', refund: { amount_usd: 250 } });
+    expect((await harness.ended(agent)).result?.stopReason).toBe('success');
+    const second = await harness.agent();
+    await second.propose('op-0', refund(-1));
+    await endAfter(second, 250, REFUSED);
+    expect((await harness.ended(second)).result?.stopReason).toBe('nothing_done');
+  });
+
+  it('are on record with their business outcome (SV-8)', async () => {
+    const agent = await start();
+    await endAfter(agent, 250, REFUSED);
+    const { result } = await harness.ended(agent);
+    expect(result?.trace).toMatchObject([
+      { tool: 'get_refund_context', ok: true, outcome: 'ok' },
+      { tool: 'issue_refund', ok: true, outcome: 'failed' },
+      { tool: 'final', outcome: '' },
+    ]);
+    const { records } = await harness.supervisor
+      .as('anna', AuditService)
+      .listAuditRecords({ runId: agent.scope.runId });
+    const receipts = records
+      .filter(({ kind }) => kind === 'receipt')
+      .map(({ canonicalJson }) => JSON.parse(canonicalJson) as JsonObject);
+    expect(receipts).toMatchObject([
+      { tool: 'get_refund_context', status: 'ok', outcome: 'ok' },
+      { tool: 'issue_refund', status: 'ok', outcome: 'failed' },
+    ]);
+  });
+
+  it('are known to the rules for the answer (SV-1, SV-3)', async () => {
+    const text = policyText.replace(
+      '  - id: final\n',
+      '  - id: nothing-done\n    match: { kind: final }\n    when: run.effects_refused > 0 && run.effects_done == 0\n    decide: block\n    reason: nothing_was_done\n\n  - id: final\n',
+    );
+    const agent = await start({ config: { policy: { text, file: 'policy.yaml' } } });
+    const blocked = await endAfter(agent, -1);
+    expect(blocked.stopReason).toBe('supervisor_block:nothing_was_done');
+    const paid = await agent.execute('op-4', refund(100), {
+      status: 'ok',
+      refund: { amount_usd: 100 },
+    });
+    expect((await agent.propose('op-5', FINAL, { receipts: [paid] })).runEnded).toBe(true);
+    const other = await harness.agent();
+    const read = await other.execute('op-1', LOOK_UP, CONTEXT);
+    const denied = toolText('get_refund_context', { user_id: 'x' });
+    await other.propose('op-2', denied);
+    expect((await other.propose('op-3', FINAL, { receipts: [read] })).runEnded).toBe(true);
+  });
+});
