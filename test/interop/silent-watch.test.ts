@@ -22,6 +22,7 @@ async function silentSupervisor() {
         listRuns: absent,
         cancelRun: absent,
         signalRun: absent,
+        listLogEntries: absent,
         listAgents: absent,
         watchRun: endless(async function* ({ afterSequence }, { signal }) {
           watchedAfter.push(afterSequence);

@@ -14,7 +14,14 @@ export const HOOK_EMITTERS = {
   'spawn-budget': ['AGENT_PAUSED', 'AGENT_RESUMED', 'AGENT_SUSPENDED', 'AGENT_WOKEN'],
   'execution-meter': ['LLM_START', 'LLM_END', 'BUDGET_EXHAUSTED'],
   'tool-gateway': ['TOOL_START', 'TOOL_END'],
-  'agent-worker': ['STEP_START', 'STEP_END', 'FLOW_START', 'FLOW_END', 'GUARDRAIL_TRIP'],
+  'agent-worker': [
+    'STEP_START',
+    'STEP_END',
+    'FLOW_START',
+    'FLOW_END',
+    'GUARDRAIL_TRIP',
+    'LOG_ENTRY',
+  ],
 } as const satisfies Readonly<Record<string, readonly string[]>>;
 
 /** A service that emits hook events. */

@@ -61,6 +61,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
     WatchRun: CALLERS,
     CancelRun: CALLERS,
     SignalRun: CALLERS,
+    ListLogEntries: CALLERS,
     ListAgents: CALLERS,
   },
   'writ.approval.v1.ApprovalService': {
@@ -146,6 +147,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
     Signal: SUPERVISOR,
     Cancel: SUPERVISOR,
     DescribeRun: SUPERVISOR,
+    ListLogEntries: SUPERVISOR,
   },
   'writ.identity.v1.KeyService': {
     GetKeys: OPEN,

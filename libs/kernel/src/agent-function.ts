@@ -62,7 +62,10 @@ export interface AgentOperations {
   now(): Date;
   /** A random number in [0, 1); the same in a replay. */
   random(): number;
-  /** Writes a log line, not repeated in a replay. Log ids only; `content` is written to the journal only. */
+  /**
+   * Writes an entry to the log of the run, not repeated in a replay. `message` is constant text and `fields` are ids:
+   * both are also written to the worker's log. `content` is only journaled; `ListLogEntries` returns it.
+   */
   log(
     message: string,
     fields?: Readonly<Record<string, string | number | boolean>>,

@@ -55,6 +55,7 @@ export function runRoute(handlers: Partial<RunHandlers>): Route {
     watchRun: absent,
     cancelRun: absent,
     signalRun: absent,
+    listLogEntries: absent,
     listAgents: absent,
     ...handlers,
   });

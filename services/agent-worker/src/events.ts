@@ -9,7 +9,13 @@ import { ATTR_WRIT_EVENT_ID, type Telemetry, traceparentOf } from '@writ/telemet
 import type { AgentRow } from './store/agents.ts';
 import type { WorkerStore, WorkerTransaction } from './store/worker-store.ts';
 
-type EventName = 'STEP_START' | 'STEP_END' | 'FLOW_START' | 'FLOW_END' | 'GUARDRAIL_TRIP';
+type EventName =
+  | 'STEP_START'
+  | 'STEP_END'
+  | 'FLOW_START'
+  | 'FLOW_END'
+  | 'GUARDRAIL_TRIP'
+  | 'LOG_ENTRY';
 
 type EventAgent = Pick<
   AgentRow,
@@ -29,12 +35,20 @@ interface TripScope extends StepScope {
   readonly guardrail: string;
 }
 
+/** A log entry of an agent. */
+interface LogScope extends StepScope {
+  readonly callId: string;
+  /** Its name, without content. */
+  readonly logMessage: string;
+}
+
 /** Fields that only some events have. */
 interface EventDetails {
   readonly status?: string;
   readonly waitingFor?: string;
   readonly callId?: string;
   readonly dimension?: string;
+  readonly logMessage?: string;
 }
 
 /**
@@ -58,6 +72,8 @@ export interface WorkerEvents {
   leaseEnded(outcome: string): void;
   /** A guardrail tripped. */
   guardrailTripped(trx: WorkerTransaction, scope: TripScope, at: Date): Promise<void>;
+  /** An agent wrote a log entry; its content stays in the journal. */
+  logged(trx: WorkerTransaction, scope: LogScope, at: Date): Promise<void>;
 }
 
 /** Creates the worker's events. */
@@ -119,6 +135,8 @@ export function createWorkerEvents(telemetry: Telemetry): WorkerEvents {
       count(trx, 'guardrails', { 'writ.guardrail': guardrail });
       return emit(trx, scope, 'GUARDRAIL_TRIP', { callId, dimension: guardrail }, at);
     },
+    logged: (trx, { callId, logMessage, ...scope }, at) =>
+      emit(trx, scope, 'LOG_ENTRY', { callId, logMessage }, at),
   };
 }
 

@@ -4,6 +4,7 @@ import type { Dependencies } from '../app/agents/dependencies.ts';
 import { cancel } from './cancel.ts';
 import { deliver } from './deliver.ts';
 import { describeRun } from './describe-run.ts';
+import { listLogEntries } from './list-log-entries.ts';
 import { signal } from './signal.ts';
 
 /** The route of AgentWorkerService. */
@@ -13,5 +14,6 @@ export function workerRoute(dependencies: Dependencies): Route {
     signal: signal(dependencies),
     cancel: cancel(dependencies),
     describeRun: describeRun(dependencies),
+    listLogEntries: listLogEntries(dependencies),
   });
 }

@@ -34,6 +34,9 @@ import { BranchSuspended, PeerRefusal, type Stop, Stopped, Unwinding } from './u
 /** Default timeout of an ask (AG-3). */
 const ASK_TIMEOUT_MS = 120_000;
 
+/** Longest name of a log entry in its event, in characters. */
+const MAX_LOG_NAME = 128;
+
 /** State that the branches of one lease share. */
 interface SharedState {
   /** The unwinding that stops all branches. */
@@ -95,8 +98,12 @@ export class RuntimeContext implements AgentContext {
     fields: Readonly<Record<string, string | number | boolean>> = {},
     content?: JsonObject,
   ): void {
-    this.#local('log', { message, fields, ...(content && { content }) }, () => {
+    this.#local('log', { message, fields, ...(content && { content }) }, (callId) => {
+      const { commits, events, session, steps } = this.#scope;
+      const logMessage = message.slice(0, MAX_LOG_NAME);
+      const entry = { agent: session.row, step: steps.current, callId, logMessage };
       this.#log.info(fields, message);
+      commits.add((trx, at) => events.logged(trx, entry, at));
       return { message, fields, ...(content && { content }) };
     });
   }

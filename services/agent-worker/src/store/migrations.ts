@@ -333,6 +333,18 @@ const partialFinals: Migration = {
   },
 };
 
+/** Log entries are read by time, among the entries of a run's journals. */
+const logEntryIndex: Migration = {
+  async up(db) {
+    await db.schema
+      .createIndex('journal_logs')
+      .on('journal')
+      .columns(['tenant', 'run_id', 'recorded_at', 'instance', 'branch', 'position'])
+      .where(sql.ref('kind'), '=', sql.lit('log'))
+      .execute();
+  },
+};
+
 /** The migrations of the worker's store. */
 export const workerMigrations: Migrations = {
   '0001_outbox': outboxMigration,
@@ -346,4 +358,5 @@ export const workerMigrations: Migrations = {
   '0009_resting': inactiveAgentIndexes,
   '0010_partial_finals': partialFinals,
   '0011_rate_limits': rateLimitTables,
+  '0012_log_entries': logEntryIndex,
 };

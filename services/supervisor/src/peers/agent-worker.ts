@@ -4,6 +4,8 @@ import type { AgentCredentialsSchema } from '@writ/contracts/writ/supervision/v1
 import {
   AgentWorkerService,
   type ApprovalSignalSchema,
+  type ListLogEntriesRequest,
+  type ListLogEntriesResponse,
 } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import type { AgentKey, RunKey } from '@writ/kernel';
 import { createRpcClient, type RpcClientOptions } from '@writ/rpc';
@@ -56,6 +58,11 @@ export interface AgentWorkerPeer {
   cancelRun(requestId: string, run: RunKey, stopReason: string, retention: string): Promise<void>;
   /** Cancels one agent; its journal is kept until the end of the run. */
   cancelAgent(requestId: string, agent: AgentKey, stopReason: string): Promise<void>;
+  /** Lists the log entries of a run. */
+  listLogEntries(
+    request: Omit<ListLogEntriesRequest, '$typeName'>,
+    signal: AbortSignal,
+  ): Promise<ListLogEntriesResponse>;
   close(): void;
 }
 
@@ -113,6 +120,7 @@ export function createAgentWorkerPeer(options: RpcClientOptions): AgentWorkerPee
     async cancelAgent(requestId, { tenant, runId, instance }, stopReason) {
       await client.cancel({ requestId, tenant, runId, agentInstance: instance, stopReason });
     },
+    listLogEntries: (request, signal) => client.listLogEntries(request, { signal, retry: true }),
     close: () => client.close(),
   };
 }

@@ -23,6 +23,7 @@ import { reviewAction } from './review/review-action.ts';
 import { cancelRun } from './run/cancel-run.ts';
 import { getRun } from './run/get-run.ts';
 import { listAgents } from './run/list-agents.ts';
+import { listLogEntries } from './run/list-log-entries.ts';
 import { listRuns } from './run/list-runs.ts';
 import { runAgent } from './run/run-agent.ts';
 import { signalRun } from './run/signal-run.ts';
@@ -52,6 +53,7 @@ export function publicRoutes(context: SupervisorContext): Route[] {
       watchRun: endless(watchRun(context)),
       cancelRun: cancelRun(context),
       signalRun: signalRun(context),
+      listLogEntries: listLogEntries(context),
       listAgents: listAgents(context),
     }),
     route(ApprovalService, {

@@ -9,6 +9,8 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Decision } from "../../review/v1/decision_pb.ts";
 import { file_writ_review_v1_decision } from "../../review/v1/decision_pb.ts";
+import type { LogEntry } from "../../run/v1/run_pb.ts";
+import { file_writ_run_v1_run } from "../../run/v1/run_pb.ts";
 import type { AgentCredentials } from "../../supervision/v1/credentials_pb.ts";
 import { file_writ_supervision_v1_credentials } from "../../supervision/v1/credentials_pb.ts";
 import type { AgentManifest } from "../../supervision/v1/manifest_pb.ts";
@@ -21,7 +23,7 @@ import type { Message as Message$1, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file writ/worker/v1/agent_worker_service.proto.
  */
 export const file_writ_worker_v1_agent_worker_service: GenFile = /*@__PURE__*/
-  fileDesc("Cil3cml0L3dvcmtlci92MS9hZ2VudF93b3JrZXJfc2VydmljZS5wcm90bxIOd3JpdC53b3JrZXIudjEi3gEKB01lc3NhZ2USLQoKbWVzc2FnZV9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIgCg9zZW5kZXJfaW5zdGFuY2UYAiABKAlCB7pIBHICGEASFwoEdGV4dBgDIAEoCUIJukgGcgQogIBAEhwKCWRhdGFfanNvbhgEIAEoCUIJukgGcgQogIBAEh8KDmNvcnJlbGF0aW9uX2lkGAUgASgJQge6SARyAhhAEhkKCHJlcGx5X3RvGAYgASgJQge6SARyAhhAEg8KB3BhcnRpYWwYByABKAgi/gMKDkRlbGl2ZXJSZXF1ZXN0Ei0KCnJlcXVlc3RfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGdGVuYW50GAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjQKBWFnZW50GAMgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZkIGukgDyAEBEj0KC3N1cGVydmlzaW9uGAQgASgLMiAud3JpdC5zdXBlcnZpc2lvbi52MS5TdXBlcnZpc2lvbkIGukgDyAEBEjwKCG1hbmlmZXN0GAUgASgLMiIud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudE1hbmlmZXN0Qga6SAPIAQESQgoLY3JlZGVudGlhbHMYBiABKAsyJS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50Q3JlZGVudGlhbHNCBrpIA8gBARIcCgpzbG90X2dyYW50GAcgASgJQgi6SAVyAyiAQBIwCgdtZXNzYWdlGAggASgLMhcud3JpdC53b3JrZXIudjEuTWVzc2FnZUIGukgDyAEBEiwKCGRlYWRsaW5lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIdCgt0cmFjZXBhcmVudBgKIAEoCUIIukgFcgMYgAEiIwoPRGVsaXZlclJlc3BvbnNlEhAKCGFjY2VwdGVkGAEgASgIIoABCg5BcHByb3ZhbFNpZ25hbBIyCghkZWNpc2lvbhgBIAEoCzIYLndyaXQucmV2aWV3LnYxLkRlY2lzaW9uQga6SAPIAQESOgoLY3JlZGVudGlhbHMYAiABKAsyJS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50Q3JlZGVudGlhbHMixQIKDVNpZ25hbFJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZ0ZW5hbnQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAMgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjEKDmFnZW50X2luc3RhbmNlGAQgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBG5hbWUYBSABKAlCG7pIGHIWMhReW2EtejAtOV86LV17MSwxNjB9JBIfCgxwYXlsb2FkX2pzb24YBiABKAlCCbpIBnIEKICAQBIwCghhcHByb3ZhbBgHIAEoCzIeLndyaXQud29ya2VyLnYxLkFwcHJvdmFsU2lnbmFsIiIKDlNpZ25hbFJlc3BvbnNlEhAKCGFjY2VwdGVkGAEgASgIIq8CCg1DYW5jZWxSZXF1ZXN0Ei0KCnJlcXVlc3RfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGdGVuYW50GAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnJ1bl9pZBgDIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBI0Cg5hZ2VudF9pbnN0YW5jZRgEIAEoCUIcukgZ2AEBchQyEl5bYS16MC05Xy1dezEsNjR9JBIfCgtzdG9wX3JlYXNvbhgFIAEoCUIKukgHcgUQARiABBJCCglyZXRlbnRpb24YBiABKA4yJS53cml0LnN1cGVydmlzaW9uLnYxLkhpc3RvcnlSZXRlbnRpb25CCLpIBYIBAhABIh8KDkNhbmNlbFJlc3BvbnNlEg0KBWVuZGVkGAEgASgNImoKEkRlc2NyaWJlUnVuUmVxdWVzdBIpCgZ0ZW5hbnQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIrwBChBBZ2VudERlc2NyaXB0aW9uEiwKBWFnZW50GAEgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIpCgVzdGF0ZRgCIAEoDjIaLndyaXQud29ya2VyLnYxLkFnZW50U3RhdGUSDQoFZXBvY2gYAyABKAMSFgoOam91cm5hbF9sZW5ndGgYBCABKAMSEwoLd2FpdGluZ19mb3IYBSADKAkSEwoLc3RvcF9yZWFzb24YBiABKAkiRwoTRGVzY3JpYmVSdW5SZXNwb25zZRIwCgZhZ2VudHMYASADKAsyIC53cml0Lndvcmtlci52MS5BZ2VudERlc2NyaXB0aW9uKqcDCgpBZ2VudFN0YXRlEhsKF0FHRU5UX1NUQVRFX1VOU1BFQ0lGSUVEEAASFwoTQUdFTlRfU1RBVEVfUlVOTklORxABEiAKHEFHRU5UX1NUQVRFX1dBSVRJTkdfRk9SX1RPT0wQAhIhCh1BR0VOVF9TVEFURV9XQUlUSU5HX0ZPUl9JTlBVVBADEhkKFUFHRU5UX1NUQVRFX1NVU1BFTkRFRBAEEhYKEkFHRU5UX1NUQVRFX1BBUktFRBAFEhkKFUFHRU5UX1NUQVRFX0NPTVBMRVRFRBAGEhYKEkFHRU5UX1NUQVRFX1BBVVNFRBAHEhkKFUFHRU5UX1NUQVRFX0NBTkNFTExFRBAIEhkKFUFHRU5UX1NUQVRFX1RJTUVEX09VVBAJEhkKFUFHRU5UX1NUQVRFX01BWF9TVEVQUxAKEh8KG0FHRU5UX1NUQVRFX0JVREdFVF9FWENFRURFRBALEhYKEkFHRU5UX1NUQVRFX0hBTFRFRBAMEhcKE0FHRU5UX1NUQVRFX0JMT0NLRUQQDRIVChFBR0VOVF9TVEFURV9FUlJPUhAOMsoCChJBZ2VudFdvcmtlclNlcnZpY2USSgoHRGVsaXZlchIeLndyaXQud29ya2VyLnYxLkRlbGl2ZXJSZXF1ZXN0Gh8ud3JpdC53b3JrZXIudjEuRGVsaXZlclJlc3BvbnNlEkcKBlNpZ25hbBIdLndyaXQud29ya2VyLnYxLlNpZ25hbFJlcXVlc3QaHi53cml0Lndvcmtlci52MS5TaWduYWxSZXNwb25zZRJHCgZDYW5jZWwSHS53cml0Lndvcmtlci52MS5DYW5jZWxSZXF1ZXN0Gh4ud3JpdC53b3JrZXIudjEuQ2FuY2VsUmVzcG9uc2USVgoLRGVzY3JpYmVSdW4SIi53cml0Lndvcmtlci52MS5EZXNjcmliZVJ1blJlcXVlc3QaIy53cml0Lndvcmtlci52MS5EZXNjcmliZVJ1blJlc3BvbnNlYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp, file_writ_review_v1_decision, file_writ_supervision_v1_credentials, file_writ_supervision_v1_manifest, file_writ_supervision_v1_supervision]);
+  fileDesc("Cil3cml0L3dvcmtlci92MS9hZ2VudF93b3JrZXJfc2VydmljZS5wcm90bxIOd3JpdC53b3JrZXIudjEi3gEKB01lc3NhZ2USLQoKbWVzc2FnZV9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIgCg9zZW5kZXJfaW5zdGFuY2UYAiABKAlCB7pIBHICGEASFwoEdGV4dBgDIAEoCUIJukgGcgQogIBAEhwKCWRhdGFfanNvbhgEIAEoCUIJukgGcgQogIBAEh8KDmNvcnJlbGF0aW9uX2lkGAUgASgJQge6SARyAhhAEhkKCHJlcGx5X3RvGAYgASgJQge6SARyAhhAEg8KB3BhcnRpYWwYByABKAgi/gMKDkRlbGl2ZXJSZXF1ZXN0Ei0KCnJlcXVlc3RfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGdGVuYW50GAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjQKBWFnZW50GAMgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZkIGukgDyAEBEj0KC3N1cGVydmlzaW9uGAQgASgLMiAud3JpdC5zdXBlcnZpc2lvbi52MS5TdXBlcnZpc2lvbkIGukgDyAEBEjwKCG1hbmlmZXN0GAUgASgLMiIud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudE1hbmlmZXN0Qga6SAPIAQESQgoLY3JlZGVudGlhbHMYBiABKAsyJS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50Q3JlZGVudGlhbHNCBrpIA8gBARIcCgpzbG90X2dyYW50GAcgASgJQgi6SAVyAyiAQBIwCgdtZXNzYWdlGAggASgLMhcud3JpdC53b3JrZXIudjEuTWVzc2FnZUIGukgDyAEBEiwKCGRlYWRsaW5lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIdCgt0cmFjZXBhcmVudBgKIAEoCUIIukgFcgMYgAEiIwoPRGVsaXZlclJlc3BvbnNlEhAKCGFjY2VwdGVkGAEgASgIIoABCg5BcHByb3ZhbFNpZ25hbBIyCghkZWNpc2lvbhgBIAEoCzIYLndyaXQucmV2aWV3LnYxLkRlY2lzaW9uQga6SAPIAQESOgoLY3JlZGVudGlhbHMYAiABKAsyJS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50Q3JlZGVudGlhbHMixQIKDVNpZ25hbFJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZ0ZW5hbnQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAMgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjEKDmFnZW50X2luc3RhbmNlGAQgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBG5hbWUYBSABKAlCG7pIGHIWMhReW2EtejAtOV86LV17MSwxNjB9JBIfCgxwYXlsb2FkX2pzb24YBiABKAlCCbpIBnIEKICAQBIwCghhcHByb3ZhbBgHIAEoCzIeLndyaXQud29ya2VyLnYxLkFwcHJvdmFsU2lnbmFsIiIKDlNpZ25hbFJlc3BvbnNlEhAKCGFjY2VwdGVkGAEgASgIIq8CCg1DYW5jZWxSZXF1ZXN0Ei0KCnJlcXVlc3RfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGdGVuYW50GAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnJ1bl9pZBgDIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBI0Cg5hZ2VudF9pbnN0YW5jZRgEIAEoCUIcukgZ2AEBchQyEl5bYS16MC05Xy1dezEsNjR9JBIfCgtzdG9wX3JlYXNvbhgFIAEoCUIKukgHcgUQARiABBJCCglyZXRlbnRpb24YBiABKA4yJS53cml0LnN1cGVydmlzaW9uLnYxLkhpc3RvcnlSZXRlbnRpb25CCLpIBYIBAhABIh8KDkNhbmNlbFJlc3BvbnNlEg0KBWVuZGVkGAEgASgNImoKEkRlc2NyaWJlUnVuUmVxdWVzdBIpCgZ0ZW5hbnQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIrwBChBBZ2VudERlc2NyaXB0aW9uEiwKBWFnZW50GAEgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIpCgVzdGF0ZRgCIAEoDjIaLndyaXQud29ya2VyLnYxLkFnZW50U3RhdGUSDQoFZXBvY2gYAyABKAMSFgoOam91cm5hbF9sZW5ndGgYBCABKAMSEwoLd2FpdGluZ19mb3IYBSADKAkSEwoLc3RvcF9yZWFzb24YBiABKAkiRwoTRGVzY3JpYmVSdW5SZXNwb25zZRIwCgZhZ2VudHMYASADKAsyIC53cml0Lndvcmtlci52MS5BZ2VudERlc2NyaXB0aW9uIuABChVMaXN0TG9nRW50cmllc1JlcXVlc3QSKQoGdGVuYW50GAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnJ1bl9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBI0Cg5hZ2VudF9pbnN0YW5jZRgDIAEoCUIcukgZ2AEBchQyEl5bYS16MC05Xy1dezEsNjR9JBIdCglwYWdlX3NpemUYBCABKA1CCrpIByoFGPQDKAESHAoKcGFnZV90b2tlbhgFIAEoCUIIukgFcgMYgAgiWQoWTGlzdExvZ0VudHJpZXNSZXNwb25zZRImCgdlbnRyaWVzGAEgAygLMhUud3JpdC5ydW4udjEuTG9nRW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJKqcDCgpBZ2VudFN0YXRlEhsKF0FHRU5UX1NUQVRFX1VOU1BFQ0lGSUVEEAASFwoTQUdFTlRfU1RBVEVfUlVOTklORxABEiAKHEFHRU5UX1NUQVRFX1dBSVRJTkdfRk9SX1RPT0wQAhIhCh1BR0VOVF9TVEFURV9XQUlUSU5HX0ZPUl9JTlBVVBADEhkKFUFHRU5UX1NUQVRFX1NVU1BFTkRFRBAEEhYKEkFHRU5UX1NUQVRFX1BBUktFRBAFEhkKFUFHRU5UX1NUQVRFX0NPTVBMRVRFRBAGEhYKEkFHRU5UX1NUQVRFX1BBVVNFRBAHEhkKFUFHRU5UX1NUQVRFX0NBTkNFTExFRBAIEhkKFUFHRU5UX1NUQVRFX1RJTUVEX09VVBAJEhkKFUFHRU5UX1NUQVRFX01BWF9TVEVQUxAKEh8KG0FHRU5UX1NUQVRFX0JVREdFVF9FWENFRURFRBALEhYKEkFHRU5UX1NUQVRFX0hBTFRFRBAMEhcKE0FHRU5UX1NUQVRFX0JMT0NLRUQQDRIVChFBR0VOVF9TVEFURV9FUlJPUhAOMqsDChJBZ2VudFdvcmtlclNlcnZpY2USSgoHRGVsaXZlchIeLndyaXQud29ya2VyLnYxLkRlbGl2ZXJSZXF1ZXN0Gh8ud3JpdC53b3JrZXIudjEuRGVsaXZlclJlc3BvbnNlEkcKBlNpZ25hbBIdLndyaXQud29ya2VyLnYxLlNpZ25hbFJlcXVlc3QaHi53cml0Lndvcmtlci52MS5TaWduYWxSZXNwb25zZRJHCgZDYW5jZWwSHS53cml0Lndvcmtlci52MS5DYW5jZWxSZXF1ZXN0Gh4ud3JpdC53b3JrZXIudjEuQ2FuY2VsUmVzcG9uc2USVgoLRGVzY3JpYmVSdW4SIi53cml0Lndvcmtlci52MS5EZXNjcmliZVJ1blJlcXVlc3QaIy53cml0Lndvcmtlci52MS5EZXNjcmliZVJ1blJlc3BvbnNlEl8KDkxpc3RMb2dFbnRyaWVzEiUud3JpdC53b3JrZXIudjEuTGlzdExvZ0VudHJpZXNSZXF1ZXN0GiYud3JpdC53b3JrZXIudjEuTGlzdExvZ0VudHJpZXNSZXNwb25zZWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp, file_writ_review_v1_decision, file_writ_run_v1_run, file_writ_supervision_v1_credentials, file_writ_supervision_v1_manifest, file_writ_supervision_v1_supervision]);
 
 /**
  * Message is one entry of the inbox of an agent.
@@ -486,6 +488,83 @@ export const DescribeRunResponseSchema: GenMessage<DescribeRunResponse> = /*@__P
   messageDesc(file_writ_worker_v1_agent_worker_service, 10);
 
 /**
+ * ListLogEntriesRequest names a run and a position in its log.
+ *
+ * @generated from message writ.worker.v1.ListLogEntriesRequest
+ */
+export type ListLogEntriesRequest = Message$1<"writ.worker.v1.ListLogEntriesRequest"> & {
+  /**
+   * Tenant.
+   *
+   * @generated from field: string tenant = 1;
+   */
+  tenant: string;
+
+  /**
+   * Run.
+   *
+   * @generated from field: string run_id = 2;
+   */
+  runId: string;
+
+  /**
+   * Only entries of this agent instance; empty means all.
+   *
+   * @generated from field: string agent_instance = 3;
+   */
+  agentInstance: string;
+
+  /**
+   * Number of entries, at most 500.
+   *
+   * @generated from field: uint32 page_size = 4;
+   */
+  pageSize: number;
+
+  /**
+   * next_page_token of the previous page.
+   *
+   * @generated from field: string page_token = 5;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message writ.worker.v1.ListLogEntriesRequest.
+ * Use `create(ListLogEntriesRequestSchema)` to create a new message.
+ */
+export const ListLogEntriesRequestSchema: GenMessage<ListLogEntriesRequest> = /*@__PURE__*/
+  messageDesc(file_writ_worker_v1_agent_worker_service, 11);
+
+/**
+ * ListLogEntriesResponse is one page.
+ *
+ * @generated from message writ.worker.v1.ListLogEntriesResponse
+ */
+export type ListLogEntriesResponse = Message$1<"writ.worker.v1.ListLogEntriesResponse"> & {
+  /**
+   * The entries, oldest first.
+   *
+   * @generated from field: repeated writ.run.v1.LogEntry entries = 1;
+   */
+  entries: LogEntry[];
+
+  /**
+   * Token of the next page; empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message writ.worker.v1.ListLogEntriesResponse.
+ * Use `create(ListLogEntriesResponseSchema)` to create a new message.
+ */
+export const ListLogEntriesResponseSchema: GenMessage<ListLogEntriesResponse> = /*@__PURE__*/
+  messageDesc(file_writ_worker_v1_agent_worker_service, 12);
+
+/**
  * AgentState is the state of an agent in the worker.
  *
  * @generated from enum writ.worker.v1.AgentState
@@ -655,6 +734,16 @@ export const AgentWorkerService: GenService<{
     methodKind: "unary";
     input: typeof DescribeRunRequestSchema;
     output: typeof DescribeRunResponseSchema;
+  },
+  /**
+   * ListLogEntries lists the log entries of a run in the store of this worker, oldest first.
+   *
+   * @generated from rpc writ.worker.v1.AgentWorkerService.ListLogEntries
+   */
+  listLogEntries: {
+    methodKind: "unary";
+    input: typeof ListLogEntriesRequestSchema;
+    output: typeof ListLogEntriesResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_writ_worker_v1_agent_worker_service, 0);
