@@ -10,6 +10,7 @@ const FILE = resolve(import.meta.dirname, '../.env');
 export function composeEnv(): string {
   const passwords = [
     ...SERVICES.map((service) => `WRIT_NATS_${service}_PASSWORD`),
+    'WRIT_NATS_OBSERVER_PASSWORD',
     ...SERVICES.map((service) => `WRIT_${service}_DATABASE_PASSWORD`),
     'POSTGRES_PASSWORD',
     'GRAFANA_PASSWORD',

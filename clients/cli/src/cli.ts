@@ -6,7 +6,7 @@ import { type CliIo, EXIT, type Exit } from './io.ts';
 export async function runCli(args: readonly string[], io: CliIo): Promise<Exit> {
   let exit: Exit = EXIT.success;
   const program = new Command('writ')
-    .description('Audit, certificates, policy, halts and gateway checks of a Writ platform.')
+    .description('Audit, certificates, policy, halts, costs and gateway checks of a Writ platform.')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => io.print(text.trimEnd()),

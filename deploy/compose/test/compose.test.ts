@@ -42,8 +42,8 @@ describe('docker-compose.yml', () => {
   it('needs only the variables of npm run compose-env, and contains no secret', () => {
     expect(composeText).not.toMatch(/(PASSWORD|KEY|SECRET): +(?!\$\{|simulated$| )/m);
     const passwords = [...generated].filter(([name]) => name.endsWith('PASSWORD'));
-    expect(passwords).toHaveLength(12);
-    expect(new Set(passwords.map(([, value]) => value)).size).toBe(12);
+    expect(passwords).toHaveLength(13);
+    expect(new Set(passwords.map(([, value]) => value)).size).toBe(13);
     for (const [, password] of passwords) expect(password).toMatch(/^p[0-9a-f]{40}$/);
   });
 

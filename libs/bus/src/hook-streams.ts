@@ -1,3 +1,5 @@
+import { HOOK_SUBJECTS, OBSERVED_SUBJECTS } from './subjects.ts';
+
 /**
  * The hook events of each emitter (HK-1), which also define its NATS permissions. The supervisor publishes the
  * events of tool calls for a gateway without a bus.
@@ -34,6 +36,13 @@ export const HOOK_EMITTER_NAMES = Object.keys(HOOK_EMITTERS) as readonly HookEmi
 export interface StreamPlan {
   readonly name: string;
   readonly subjects: readonly string[];
+  /** The server publishes a copy of each stored message whose subject matches `src`, under the subject `dest`. */
+  readonly republish?: { readonly src: string; readonly dest: string };
+  /**
+   * Names of the durable consumers of a stream for observers, which are created with it. Such a stream deletes its oldest
+   * messages when it is full or after three days, so that no observer can delay a publisher.
+   */
+  readonly observers?: readonly string[];
 }
 
 /**
@@ -44,8 +53,19 @@ export function hookStream(emitter: HookEmitter): StreamPlan {
   return {
     name: `WRIT_HOOKS_${emitter.toUpperCase().replaceAll('-', '_')}`,
     subjects: HOOK_EMITTERS[emitter].map((event) => `writ.hooks.v1.*.*.*.${event}`),
+    republish: { src: HOOK_SUBJECTS, dest: OBSERVED_SUBJECTS },
   };
 }
 
 /** The streams of all hook events, `writ.hooks.v1.>` (HK-2). */
 export const HOOK_STREAMS: readonly StreamPlan[] = HOOK_EMITTER_NAMES.map(hookStream);
+
+/** User and durable consumer of programs that observe events. */
+export const OBSERVER = 'observer';
+
+/** The copies of all hook events, `writ.observed.v1.>`: all that observers can read (HK-3). */
+export const OBSERVED_STREAM: StreamPlan = {
+  name: 'WRIT_OBSERVED',
+  subjects: [OBSERVED_SUBJECTS],
+  observers: [OBSERVER],
+};

@@ -5,6 +5,8 @@ export {
   HOOK_STREAMS,
   type HookEmitter,
   hookStream,
+  OBSERVED_STREAM,
+  OBSERVER,
   type StreamPlan,
 } from './hook-streams.ts';
 export {
@@ -17,6 +19,7 @@ export type { NatsBusOptions } from './nats/options.ts';
 export {
   type NatsUser,
   natsAuthorization,
+  OBSERVER_USER,
   SERVICE_USERS,
 } from './nats/server-users.ts';
 export {
@@ -26,6 +29,7 @@ export {
   type HookAddress,
   hookSubject,
   matchSubject,
+  OBSERVED_SUBJECTS,
   type ProgressAddress,
   progressAgent,
   progressOfRun,

@@ -3,6 +3,9 @@ import { assertId, InvalidRequestError } from '@writ/kernel';
 /** Every hook event of every tenant (HK-2). */
 export const HOOK_SUBJECTS = 'writ.hooks.v1.>';
 
+/** The copies of the hook events that observers read; the rest of a subject is the same. */
+export const OBSERVED_SUBJECTS = 'writ.observed.v1.>';
+
 const HOOKS = 'writ.hooks.v1';
 const PROGRESS = 'writ.progress.v1';
 const ABSENT = '-';

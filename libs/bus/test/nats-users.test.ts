@@ -13,6 +13,10 @@ import {
   hookStream,
   hookSubject,
   natsAuthorization,
+  OBSERVED_STREAM,
+  OBSERVED_SUBJECTS,
+  OBSERVER,
+  OBSERVER_USER,
   SERVICE_USERS,
   TIMELINE_CONSUMER,
 } from '../src/index.ts';
@@ -24,7 +28,7 @@ const POOL = {
   passwordVariable: 'POOL_PASSWORD',
   tenants: ['t1'],
 } as const;
-const USERS = [...SERVICE_USERS, POOL];
+const USERS = [...SERVICE_USERS, OBSERVER_USER, POOL];
 
 const failures: ({ readonly error: unknown } & Partial<BusFailure>)[] = [];
 
@@ -36,7 +40,7 @@ function busOf(server: NatsServer, user: string, service: HookEmitter) {
     servers: [server.address],
     name: user,
     credentials: { user, password: secret(user) },
-    streams: isSupervisor ? HOOK_STREAMS : [hookStream(service)],
+    streams: isSupervisor ? [...HOOK_STREAMS, OBSERVED_STREAM] : [hookStream(service)],
     createsStreams: isSupervisor,
     requiredConsumers: [TIMELINE_CONSUMER],
     streamBytes: 2 ** 20,
@@ -185,6 +189,71 @@ describe.skipIf(!isNatsAvailable())('the users of the NATS server', () => {
     ];
     for (const attempt of attempts) expect(await refused(attempt())).toBe(true);
     await connection.close();
+  });
+
+  const observe = () =>
+    createNatsBus({
+      servers: [server.address],
+      name: OBSERVER,
+      credentials: { user: OBSERVER, password: secret(OBSERVER) },
+      streams: [OBSERVED_STREAM],
+      createsStreams: false,
+      retryBaseMs: 5,
+      onError: (error, failure) => failures.push({ error, ...failure }),
+    });
+
+  it('let an observer read copies of all events once, also those of its absence (HK-3)', async () => {
+    const meter = buses[HOOK_EMITTER_NAMES.indexOf('execution-meter') + 1];
+    const send = async (eventId: string) =>
+      await meter?.publish({ ...event('t1', 'LLM_END'), eventId });
+    for (const round of ['first', 'second']) {
+      const seen = keeper();
+      await send(`${round} before`);
+      const observer = await observe();
+      const durable = OBSERVER;
+      await observer.subscribe({ subject: OBSERVED_SUBJECTS, durable, handler: seen.handler });
+      await send(`${round} meanwhile`);
+      await vi.waitFor(() => expect(seen.ids()).toContain(`${round} meanwhile`));
+      await observer.close();
+      expect(seen.ids().filter((id) => id.startsWith('first')).length).toBe(
+        round === 'first' ? 2 : 0,
+      );
+      expect(seen.ids().filter((id) => id === `${round} before`)).toHaveLength(1);
+    }
+  });
+
+  it('let no observer delay an event, publish, or reach a stream of a service (HK-3, SYS-6)', async () => {
+    const { connection, js, refused } = await liar(server, OBSERVER);
+    for (const subject of ['>', 'writ.hooks.v1.>', 'writ.progress.v1.>', '_INBOX.supervisor.>'])
+      expect(await connection.subscribe(subject).closed).toBeInstanceOf(PermissionViolationError);
+    const manager = await jetstreamManager(connection, { checkAPI: false, timeout: 2_000 });
+    const { name } = OBSERVED_STREAM;
+    const [timeline] = HOOK_STREAMS;
+    const attempts = [
+      () => js.publish(event('t1', 'RUN_END').subject, 'x', { msgID: 'forged' }),
+      () => js.publish('writ.observed.v1.t1.r1.a1.RUN_END', 'x', { msgID: 'forged' }),
+      () => manager.streams.delete(name),
+      () => manager.streams.purge(name),
+      () => manager.consumers.delete(name, OBSERVER),
+      () => manager.consumers.add(name, { durable_name: OBSERVER, ack_policy: 'explicit' }),
+      () =>
+        manager.consumers.add(name, {
+          durable_name: 'redirect',
+          deliver_subject: event('t1', 'RUN_END').subject,
+        }),
+      () => manager.streams.info(timeline?.name ?? ''),
+      () => manager.consumers.info(timeline?.name ?? '', TIMELINE_CONSUMER),
+    ];
+    for (const attempt of attempts) expect(await refused(attempt())).toBe(true);
+    await connection.close();
+    // The observer that is not running keeps no event in the stream of the service.
+    const owner = await liar(server, 'supervisor');
+    const streams = await jetstreamManager(owner.connection, { checkAPI: false });
+    await vi.waitFor(async () => {
+      for (const stream of HOOK_STREAMS)
+        expect((await streams.streams.info(stream.name)).state.messages).toBe(0);
+    });
+    await owner.connection.close();
   });
 
   it('are rejected with a wrong password and a reason code', async () => {

@@ -1,7 +1,7 @@
 import type { HookContext } from './hook-context.ts';
 import type { Hooks } from './hook-manager.ts';
 
-/** The usage and cost of a run. */
+/** Usage and cost of an agent with its descendants. */
 export interface RunCost {
   readonly input_tokens: number;
   readonly output_tokens: number;
@@ -10,56 +10,108 @@ export interface RunCost {
   readonly calls: number;
 }
 
+/** Called with the total of an agent's run and its RUN_END. */
+export type OnTotal = (runId: string, total: RunCost, end: HookContext) => void;
+
 const NOTHING: RunCost = { input_tokens: 0, output_tokens: 0, cost_nano_usd: 0n, calls: 0 };
 
+/** What is known of a run: the sums of its agents, and who delegated to whom. */
+interface RunCosts {
+  readonly agents: Map<string, RunCost>;
+  /** The parent of each child. */
+  readonly parents: Map<string, string>;
+}
+
 /**
- * Sums the usage of LLM_END events, and reports the total of a run at its RUN_END (HK-3).
+ * Sums the usage of LLM_END events, and reports the total of each agent at its RUN_END (HK-3): its own calls and those of
+ * the descendants whose HANDOFF was observed. For the root that is the run. With a manager for one agent it is the
+ * usage of that agent alone, for each of its instances.
  *
  * @example
  * ```ts
  * import { CostTracker, HookManager } from '@writ/hooks';
  * import { formatUsd } from '@writ/kernel';
  *
- * const tracker = new CostTracker((runId, total) => console.log(runId, formatUsd(total.cost_nano_usd)));
+ * const tracker = new CostTracker((runId, total, { agent_name }) =>
+ *   console.log(runId, agent_name, formatUsd(total.cost_nano_usd)),
+ * );
  * const hooks = new HookManager({ onProblem: (problem) => console.error(problem) });
  * hooks.register(tracker.hooks);
  * ```
  */
 export class CostTracker {
-  readonly #runs = new Map<string, RunCost>();
-  readonly #onTotal: (runId: string, total: RunCost) => void;
+  readonly #runs = new Map<string, RunCosts>();
+  readonly #onTotal: OnTotal;
 
-  /** @param onTotal called with the total of a run when it has ended; the run is then removed */
-  constructor(onTotal: (runId: string, total: RunCost) => void) {
+  /** @param onTotal called with the total of each agent that has ended; a run is removed at the end of its root */
+  constructor(onTotal: OnTotal) {
     this.#onTotal = onTotal;
   }
 
   /** The callbacks for `HookManager.register`. */
   readonly hooks: Hooks = {
+    HANDOFF: (context) => this.#connect(context),
     LLM_END: (context) => this.#add(context),
     RUN_END: (context) => this.#close(context),
   };
 
-  /** Returns the total of a run in progress. */
+  /** Returns the total of all observed agents of a run in progress. */
   total(runId: string): RunCost {
-    return this.#runs.get(runId) ?? NOTHING;
+    return sum(this.#runs.get(runId)?.agents.values() ?? []);
   }
 
-  #add({ run_id: runId, usage, cost_nano_usd: cost = 0n }: HookContext): void {
-    if (runId === undefined || usage === undefined) return;
-    const before = this.total(runId);
-    this.#runs.set(runId, {
-      input_tokens: before.input_tokens + usage.input_tokens,
-      output_tokens: before.output_tokens + usage.output_tokens,
-      cost_nano_usd: before.cost_nano_usd + cost,
-      calls: before.calls + 1,
-    });
+  #connect({ run_id: runId, agent_id: parent, other_agent_id: child }: HookContext): void {
+    if (runId === undefined || parent === undefined || child === undefined) return;
+    this.#costsOf(runId).parents.set(child, parent);
   }
 
-  #close({ run_id: runId }: HookContext): void {
-    if (runId === undefined) return;
-    const total = this.total(runId);
-    this.#runs.delete(runId);
-    this.#onTotal(runId, total);
+  #add({ run_id: runId, agent_id: agent, usage, cost_nano_usd: cost = 0n }: HookContext): void {
+    if (runId === undefined || agent === undefined || usage === undefined) return;
+    const { agents } = this.#costsOf(runId);
+    const { input_tokens, output_tokens } = usage;
+    const call = { input_tokens, output_tokens, cost_nano_usd: cost, calls: 1 };
+    agents.set(agent, sum([agents.get(agent) ?? NOTHING, call]));
   }
+
+  #close(end: HookContext): void {
+    const { run_id: runId, agent_id: ended } = end;
+    if (runId === undefined || ended === undefined) return;
+    const { agents, parents } = this.#costsOf(runId);
+    const isWithin = (agent: string): boolean => {
+      for (let at: string | undefined = agent; at !== undefined; at = parents.get(at)) {
+        if (at === ended) return true;
+      }
+      return false;
+    };
+    const subtree = [...agents.keys()].filter(isWithin);
+    const total = sum(subtree.map((agent) => agents.get(agent) ?? NOTHING));
+    // A child counts for its parent until that ends.
+    if (!parents.has(ended)) {
+      for (const agent of subtree) agents.delete(agent);
+      for (const child of [...parents.keys()].filter(isWithin)) parents.delete(child);
+    }
+    if (agents.size === 0 && parents.size === 0) this.#runs.delete(runId);
+    this.#onTotal(runId, total, end);
+  }
+
+  #costsOf(runId: string): RunCosts {
+    const known = this.#runs.get(runId);
+    if (known !== undefined) return known;
+    const costs: RunCosts = { agents: new Map(), parents: new Map() };
+    this.#runs.set(runId, costs);
+    return costs;
+  }
+}
+
+function sum(costs: Iterable<RunCost>): RunCost {
+  let total = NOTHING;
+  for (const { input_tokens, output_tokens, cost_nano_usd, calls } of costs) {
+    total = {
+      input_tokens: total.input_tokens + input_tokens,
+      output_tokens: total.output_tokens + output_tokens,
+      cost_nano_usd: total.cost_nano_usd + cost_nano_usd,
+      calls: total.calls + calls,
+    };
+  }
+  return total;
 }

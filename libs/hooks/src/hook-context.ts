@@ -41,6 +41,10 @@ export interface HookContext {
   readonly step?: number;
   readonly call_id?: string;
   readonly tool_name?: string;
+  /** SHA-256 of the exact argument bytes of a TOOL event, in hex. */
+  readonly args_sha256?: string;
+  /** Signal that the step waits for, such as `human_reply:<correlation_id>`. */
+  readonly waiting_for?: string;
   readonly model?: string;
   /** `ok`, a stop reason, or the reason of a rejection. */
   readonly status?: string;
@@ -86,6 +90,8 @@ export function toHookContext(event: HookEvent): HookContext {
     ...number('step', event.step),
     ...text('call_id', event.callId),
     ...text('tool_name', event.toolName),
+    ...text('args_sha256', event.argsSha256),
+    ...text('waiting_for', event.waitingFor),
     ...text('model', event.model),
     ...text('status', event.status),
     ...(event.duration === undefined ? {} : { duration_ms: durationMs(event.duration) }),

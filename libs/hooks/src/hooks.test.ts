@@ -12,13 +12,29 @@ import { RunLogger } from './run-logger.ts';
 const hook = (init: MessageInitShape<typeof HookEventSchema>) =>
   create(HookEventSchema, { tenant: 'acme', runId: 'run-1', emitter: 'execution-meter', ...init });
 
-const llmEnd = (eventId: string, agent = 'writer') =>
+const llmEnd = (eventId: string, agent = 'writer', instance = `${agent}-1`) =>
   hook({
     eventId,
     type: HookEventType.LLM_END,
-    agent: { name: agent, instance: `${agent}-1` },
+    agent: { name: agent, instance },
     usage: { inputTokens: 100n, outputTokens: 20n },
     costNanoUsd: 3_000n,
+  });
+
+const runEnd = (agent: string, instance = `${agent}-1`) =>
+  hook({
+    eventId: `end-${instance}`,
+    type: HookEventType.RUN_END,
+    agent: { name: agent, instance },
+    status: 'success',
+  });
+
+const handoff = (agent: string, child: string) =>
+  hook({
+    eventId: `handoff-${child}`,
+    type: HookEventType.HANDOFF,
+    agent: { name: agent, instance: `${agent}-1` },
+    otherAgent: { name: child, instance: `${child}-1` },
   });
 
 function watched(options: { agent?: string; timeoutMs?: number } = {}) {
@@ -226,10 +242,56 @@ describe('CostTracker', () => {
     for (const id of ['e1', 'e2']) await manager.dispatch(toHookContext(llmEnd(id)));
     const spent = { input_tokens: 200, output_tokens: 40, cost_nano_usd: 6_000n, calls: 2 };
     expect(tracker.total('run-1')).toEqual(spent);
-    const end = toHookContext(hook({ eventId: 'e3', type: HookEventType.RUN_END }));
-    await manager.dispatch(end);
+    await manager.dispatch(toHookContext(runEnd('writer')));
     expect(totals).toEqual([['run-1', spent]]);
     expect(tracker.total('run-1').calls).toBe(0);
+  });
+});
+
+describe('the total of an agent', () => {
+  const events = [
+    llmEnd('e1', 'lead'),
+    handoff('lead', 'child'),
+    llmEnd('e2', 'child'),
+    handoff('child', 'grandchild'),
+    llmEnd('e3', 'grandchild'),
+    runEnd('grandchild'),
+    runEnd('child'),
+    llmEnd('e4', 'lead'),
+    runEnd('lead'),
+  ];
+  const totalsOf = async (options: { agent?: string }, order = events) => {
+    const { manager } = watched(options);
+    const totals: unknown[] = [];
+    const tracker = new CostTracker((_, { calls, input_tokens }, { agent_id }) =>
+      totals.push([agent_id, calls, input_tokens]),
+    );
+    manager.register(tracker.hooks);
+    for (const event of order) await manager.dispatch(toHookContext(event));
+    expect(tracker.total('run-1').calls).toBe(0);
+    return totals;
+  };
+
+  it('contains its descendants, and that of the root the whole run (HK-3)', async () => {
+    expect(await totalsOf({})).toEqual([
+      ['grandchild-1', 1, 100],
+      ['child-1', 2, 200],
+      ['lead-1', 4, 400],
+    ]);
+  });
+
+  it('is reported for each instance to a manager of one agent (HK-3)', async () => {
+    expect(await totalsOf({ agent: 'child' })).toEqual([['child-1', 1, 100]]);
+    const twins = [
+      llmEnd('e1', 'child'),
+      llmEnd('e5', 'child', 'child-2'),
+      runEnd('child'),
+      runEnd('child', 'child-2'),
+    ];
+    expect(await totalsOf({ agent: 'child' }, twins)).toEqual([
+      ['child-1', 1, 100],
+      ['child-2', 1, 100],
+    ]);
   });
 });
 

@@ -354,6 +354,7 @@ export const REASONS = {
   INVALID_CONFIG: { status: 'invalid_argument', meaning: 'Settings or a configuration file have errors.', action: 'Correct every problem that the message lists.' },
   INVALID_OPTION: { status: 'invalid_argument', meaning: 'A command-line option is invalid.', action: 'Run the command with --help.' },
   INVALID_ACTION: { status: 'invalid_argument', meaning: 'The option --action is malformed.', action: 'Pass the proposed action as JSON.' },
+  OBSERVER_SOURCE_MISSING: { status: 'invalid_argument', meaning: 'The command `writ observe` has neither NATS nor a run to follow.', action: 'Set WRIT_NATS_URL and WRIT_NATS_PASSWORD, or name a run.' },
   API_KEY_MISSING: { status: 'invalid_argument', meaning: 'WRIT_API_KEY is not set.', action: 'Set WRIT_API_KEY.' },
   KEYS_MISSING: { status: 'invalid_argument', meaning: 'The option --keys is not set.', action: 'Pass the file that `writ audit keys` prints.' },
   LINE_TOO_LONG: { status: 'invalid_argument', meaning: 'A line of the file exceeds the limit.', action: 'Check that the file is an audit export.' },

@@ -4,6 +4,7 @@ import { certsCommands } from './certs/index.ts';
 import { gatewayCommands } from './gateway/index.ts';
 import { haltCommands } from './halt/index.ts';
 import { keyCommands } from './keys/index.ts';
+import { observeCommands } from './observe/index.ts';
 import { policyCommands } from './policy/index.ts';
 
 /** The command groups of `writ`. */
@@ -13,5 +14,6 @@ export const COMMANDS: readonly CommandGroup[] = [
   gatewayCommands,
   haltCommands,
   keyCommands,
+  observeCommands,
   policyCommands,
 ];

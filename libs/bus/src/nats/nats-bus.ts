@@ -1,4 +1,4 @@
-import { assertId, InvalidRequestError, UnavailableError } from '@writ/kernel';
+import { assertId, InvalidRequestError, PreconditionError, UnavailableError } from '@writ/kernel';
 import type { Bus, BusMessage, DurableOptions, LiveOptions, Subscription } from '../bus.ts';
 import { HOOK_STREAMS, type StreamPlan } from '../hook-streams.ts';
 import { LiveSubscriber } from '../live-subscriber.ts';
@@ -151,11 +151,14 @@ class NatsBus implements Bus {
     headers: ReturnType<typeof toNatsHeaders>,
   ): Promise<void> {
     await this.#refuseWithoutConsumers(session, stream.name);
-    await session.jetstream.publish(subject, payload, {
+    // A header with the expected stream would be in the copies for observers, whose stream would reject them.
+    const { stream: stored } = await session.jetstream.publish(subject, payload, {
       msgID: eventId,
       headers,
-      expect: { streamName: stream.name },
     });
+    if (stored === stream.name) return;
+    const message = `${subject} is stored by stream ${stored} instead of ${stream.name}.`;
+    throw new PreconditionError('BUS_STREAM_MISMATCH', message, { stream: stored });
   }
 
   async #ensure(subscription: DurableSubscription, session: NatsSession): Promise<void> {

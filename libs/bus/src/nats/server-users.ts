@@ -3,13 +3,16 @@ import {
   HOOK_EMITTERS,
   type HookEmitter,
   hookStream,
+  OBSERVED_STREAM,
+  OBSERVER,
 } from '../hook-streams.ts';
 import { TIMELINE_CONSUMER } from '../subjects.ts';
 
 /** A user of the NATS server. */
 export interface NatsUser {
   readonly user: string;
-  readonly service: HookEmitter;
+  /** `observer` for programs that only read copies of events; the user names their durable consumer. */
+  readonly service: HookEmitter | typeof OBSERVER;
   /** Environment variable of the server with the password. */
   readonly passwordVariable: string;
   /** Tenants that the user can access; default: all. */
@@ -29,11 +32,37 @@ export const SERVICE_USERS: readonly NatsUser[] = HOOK_EMITTER_NAMES.map((servic
   passwordVariable: `WRIT_NATS_${service.toUpperCase().replaceAll('-', '_')}_PASSWORD`,
 }));
 
+/** The user of programs that observe events (HK-3). */
+export const OBSERVER_USER: NatsUser = {
+  user: OBSERVER,
+  service: OBSERVER,
+  passwordVariable: 'WRIT_NATS_OBSERVER_PASSWORD',
+};
+
+/**
+ * An observer reads its durable consumer of the copies. It cannot create consumers, since the deliveries of one can be
+ * directed to any subject, and it cannot reach the streams of the services.
+ */
+function observerPermissions(user: string): NatsPermissions {
+  const { name } = OBSERVED_STREAM;
+  return {
+    publish: [
+      `$JS.API.STREAM.INFO.${name}`,
+      `$JS.API.STREAM.MSG.GET.${name}`,
+      `$JS.API.CONSUMER.INFO.${name}.${user}`,
+      `$JS.API.CONSUMER.MSG.NEXT.${name}.${user}`,
+      `$JS.ACK.${name}.${user}.>`,
+    ],
+    subscribe: [`_INBOX.${user}.>`],
+  };
+}
+
 /**
  * The minimal permissions of a service: its own events, its own replies and the state of its stream. The supervisor
  * creates the streams and consumes the events of all services (HK-1, SYS-6).
  */
 function natsPermissions({ user, service, tenants }: NatsUser): NatsPermissions {
+  if (service === OBSERVER) return observerPermissions(user);
   const reachable = tenants ?? ['*'];
   const isSupervisor = service === 'supervisor';
   // The supervisor publishes the tool calls of a gateway without a bus.
@@ -44,7 +73,9 @@ function natsPermissions({ user, service, tenants }: NatsUser): NatsPermissions 
     ),
   );
   const progress = reachable.map((tenant) => `writ.progress.v1.${tenant}.>`);
-  const api = isSupervisor ? HOOK_EMITTER_NAMES.flatMap(ownerApi) : emitterApi(service);
+  const api = isSupervisor
+    ? [...HOOK_EMITTER_NAMES.flatMap(ownerApi), ...observedApi()]
+    : emitterApi(service);
   return {
     publish: [...events, ...(service === 'agent-worker' ? progress : []), ...api],
     subscribe: [`_INBOX.${user}.>`, ...(isSupervisor ? progress : [])],
@@ -83,9 +114,21 @@ function ownerApi(emitter: HookEmitter): string[] {
   return [
     ...emitterApi(emitter),
     `$JS.API.STREAM.CREATE.${name}`,
+    `$JS.API.STREAM.UPDATE.${name}`,
     `$JS.API.STREAM.MSG.GET.${name}`,
     `$JS.API.CONSUMER.CREATE.${name}.${TIMELINE_CONSUMER}`,
     `$JS.API.CONSUMER.MSG.NEXT.${name}.${TIMELINE_CONSUMER}`,
     `$JS.ACK.${name}.${TIMELINE_CONSUMER}.>`,
+  ];
+}
+
+/** The supervisor creates the stream of copies and the consumer of observers. */
+function observedApi(): string[] {
+  const { name } = OBSERVED_STREAM;
+  return [
+    `$JS.API.STREAM.INFO.${name}`,
+    `$JS.API.STREAM.CREATE.${name}`,
+    `$JS.API.CONSUMER.INFO.${name}.${OBSERVER}`,
+    `$JS.API.CONSUMER.CREATE.${name}.${OBSERVER}`,
   ];
 }

@@ -7,6 +7,7 @@ import {
 } from '@nats-io/jetstream';
 import { PreconditionError, UnavailableError } from '@writ/kernel';
 import type { StreamPlan } from '../hook-streams.ts';
+import { ensureConsumer } from './consumers.ts';
 import { apiErrorOf } from './errors.ts';
 import type { NatsSettings } from './options.ts';
 import { compareConfig } from './read-back.ts';
@@ -16,9 +17,21 @@ const NANOS = 1_000_000;
 /** After a crash an outbox repeats its last messages; this is the maximum delay. */
 const DUPLICATE_WINDOW_MS = 120_000;
 
+/** A message is kept until every consumer has acknowledged it; a full stream rejects messages. */
+const KEPT = { retention: RetentionPolicy.Interest, discard: DiscardPolicy.New, max_age: 0 };
+/** The oldest messages are deleted. */
+const OBSERVED = {
+  retention: RetentionPolicy.Limits,
+  discard: DiscardPolicy.Old,
+  max_age: 3 * 24 * 3_600_000 * NANOS,
+  // The streams of the copied messages have no duplicates; across them, no emitter suppresses the ids of another.
+  duplicate_window: 100 * NANOS,
+};
+
 /**
- * Creates the streams that do not exist and checks the others: a message is kept until every consumer has
- * acknowledged it, and a full stream rejects messages instead of deleting old ones (HK-2).
+ * Creates the streams that do not exist, with the consumers of observers, and checks the others: a message is kept
+ * until every consumer has acknowledged it, and a full stream rejects messages instead of deleting old ones (HK-2),
+ * except in a stream for observers.
  * @throws PreconditionError BUS_STREAM_MISMATCH, BUS_FEATURE_UNSUPPORTED, BUS_SETTING_REJECTED; UnavailableError
  *   BUS_STREAM_MISSING if a stream does not exist and must not be created
  */
@@ -36,31 +49,37 @@ async function ensureStream(
   settings: NatsSettings,
   version: string,
 ): Promise<void> {
+  const { name, subjects, republish, observers } = plan;
   const wanted = {
-    name: plan.name,
-    subjects: [...plan.subjects],
-    retention: RetentionPolicy.Interest,
+    name,
+    subjects: [...subjects],
     storage: StorageType.File,
-    discard: DiscardPolicy.New,
-    max_age: 0,
     max_msgs: -1,
     max_msgs_per_subject: -1,
     no_ack: false,
     duplicate_window: DUPLICATE_WINDOW_MS * NANOS,
+    ...(observers === undefined ? KEPT : OBSERVED),
     ...settings.streamConfig,
   };
-  const found = await findStream(manager, plan.name);
-  const config =
-    found ??
-    (await createStream(manager, settings, {
-      ...wanted,
-      max_bytes: settings.streamBytes,
-      num_replicas: settings.replicas,
-    }));
-  compareConfig(`the stream ${plan.name}`, wanted, config, {
+  const created = {
+    ...wanted,
+    ...(republish && { republish }),
+    max_bytes: settings.streamBytes,
+    num_replicas: settings.replicas,
+  };
+  const found = await findStream(manager, name);
+  const config = found ?? (await createStream(manager, settings, created));
+  compareConfig(`the stream ${name}`, wanted, config, {
     version,
     mismatch: 'BUS_STREAM_MISMATCH',
   });
+  if (!settings.createsStreams) return;
+  // A stream of an earlier version has no copies.
+  if (republish !== undefined && config.republish === undefined)
+    await manager.streams.update(name, { ...config, republish });
+  const limits = { ackWaitMs: settings.ackWaitMs, version };
+  for (const durable of observers ?? [])
+    await ensureConsumer(manager, { stream: name, durable, filter: undefined }, limits);
 }
 
 async function findStream(

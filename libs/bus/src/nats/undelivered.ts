@@ -1,4 +1,9 @@
-import type { ConsumerInfo, MsgRequest, StoredMsg } from '@nats-io/jetstream';
+import {
+  type ConsumerInfo,
+  type MsgRequest,
+  RetentionPolicy,
+  type StoredMsg,
+} from '@nats-io/jetstream';
 import type { ConsumerPlan } from './consumers.ts';
 import type { NatsSession } from './session.ts';
 
@@ -33,8 +38,9 @@ export async function* undeliveredMessages(
 ): AsyncIterable<UndeliveredMessage> {
   const { delivered, ack_floor: acknowledged } = info;
   const last = hasLostDeliveries(info) ? delivered.stream_seq : acknowledged.stream_seq;
-  const { state } = await manager.streams.info(stream);
-  const isOnly = state.consumer_count === 1;
+  const { state, config } = await manager.streams.info(stream);
+  // A stream for observers keeps what was acknowledged.
+  const isOnly = state.consumer_count === 1 && config.retention === RetentionPolicy.Interest;
   let seq = isOnly ? state.first_seq : acknowledged.stream_seq + 1;
   while (seq <= last) {
     const next: MsgRequest & { readonly next_by_subj: string } = { seq, next_by_subj: '>' };

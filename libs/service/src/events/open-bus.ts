@@ -4,6 +4,9 @@ import {
   createNatsBus,
   HOOK_STREAMS,
   hookStream,
+  type NatsBusOptions,
+  OBSERVED_STREAM,
+  OBSERVER,
   TIMELINE_CONSUMER,
 } from '@writ/bus';
 import type { ServiceName } from '@writ/identity';
@@ -27,12 +30,44 @@ export async function openBus(
       onError: (error, failure) => log.warn({ err: error, ...failure }, 'event handler failed'),
     });
   }
-  const { servers, user = name, password, caFile, certFile, keyFile } = nats;
   const isSupervisor = name === 'supervisor';
   return await createNatsBus({
+    ...connectionOf(nats, name),
+    // The supervisor consumes all events and creates the streams, also that of observers; the others have access to their
+    // own only.
+    streams: isSupervisor ? [...HOOK_STREAMS, OBSERVED_STREAM] : [hookStream(name)],
+    createsStreams: isSupervisor,
+    requiredConsumers,
+    onError: (error, failure) =>
+      log.warn({ err: error, ...failure }, 'NATS connection or message handler failed'),
+  });
+}
+
+/**
+ * Opens the bus of a program that observes events: it reads copies of them from the durable consumer of its user, and
+ * can neither publish nor delay an event (HK-3).
+ * @throws what `createNatsBus` throws if the server is not suitable or rejects the credentials
+ */
+export async function openObserverBus(
+  nats: NatsAccess,
+  onError: (error: unknown) => void,
+): Promise<Bus> {
+  return await createNatsBus({
+    ...connectionOf(nats, OBSERVER),
+    streams: [OBSERVED_STREAM],
+    createsStreams: false,
+    onError,
+  });
+}
+
+function connectionOf(
+  { servers, user, password, caFile, certFile, keyFile }: NatsAccess,
+  name: string,
+): Pick<NatsBusOptions, 'servers' | 'name' | 'credentials' | 'tls'> {
+  return {
     servers,
     name,
-    ...(password !== undefined && { credentials: { user, password } }),
+    ...(password !== undefined && { credentials: { user: user ?? name, password } }),
     ...((caFile ?? certFile) !== undefined && {
       tls: {
         ...(caFile !== undefined && { caFile }),
@@ -40,11 +75,5 @@ export async function openBus(
         ...(keyFile !== undefined && { keyFile }),
       },
     }),
-    // The supervisor consumes all events and creates the streams; the others have access to their own only.
-    streams: isSupervisor ? HOOK_STREAMS : [hookStream(name)],
-    createsStreams: isSupervisor,
-    requiredConsumers,
-    onError: (error, failure) =>
-      log.warn({ err: error, ...failure }, 'NATS connection or message handler failed'),
-  });
+  };
 }

@@ -28,6 +28,27 @@ export interface ProcessSettings extends PeerSettings {
  * @throws ConfigError naming every variable that is malformed
  */
 export function readProcessSettings(env: Environment = process.env): ProcessSettings {
+  const nats = readNatsAccess(env);
+  const addresses = readEnv(env, {
+    supervisor: address('supervisor'),
+    'spawn-budget': address('spawn-budget'),
+    'execution-meter': address('execution-meter'),
+    'tool-gateway': address('tool-gateway'),
+    'agent-worker': address('agent-worker'),
+  });
+  return {
+    ...readPeerSettings(env),
+    addressOf: (service) => addresses[service],
+    ...(nats && { nats }),
+    telemetry: readTelemetrySettings(env, 'info'),
+  };
+}
+
+/**
+ * Reads how to connect to NATS; undefined without WRIT_NATS_URL.
+ * @throws ConfigError naming every variable that is malformed
+ */
+export function readNatsAccess(env: Environment): NatsAccess | undefined {
   const nats = readEnv(env, {
     servers: variable.list('WRIT_NATS_URL', {
       optional: true,
@@ -45,19 +66,7 @@ export function readProcessSettings(env: Environment = process.env): ProcessSett
     certFile: file('WRIT_NATS_CERT_FILE', 'the client certificate for the NATS server'),
     keyFile: file('WRIT_NATS_KEY_FILE', 'the key of that certificate'),
   });
-  const addresses = readEnv(env, {
-    supervisor: address('supervisor'),
-    'spawn-budget': address('spawn-budget'),
-    'execution-meter': address('execution-meter'),
-    'tool-gateway': address('tool-gateway'),
-    'agent-worker': address('agent-worker'),
-  });
-  return {
-    ...readPeerSettings(env),
-    addressOf: (service) => addresses[service],
-    ...(nats.servers === undefined ? {} : { nats: { ...nats, servers: nats.servers } }),
-    telemetry: readTelemetrySettings(env, 'info'),
-  };
+  return nats.servers === undefined ? undefined : { ...nats, servers: nats.servers };
 }
 
 function file(name: string, about: string) {

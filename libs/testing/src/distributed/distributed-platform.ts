@@ -1,7 +1,7 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { natsAuthorization, SERVICE_USERS } from '@writ/bus';
+import { join, resolve } from 'node:path';
+import { OBSERVER_USER, SERVICE_USERS } from '@writ/bus';
 import { createWritClient, type WritClient } from '@writ/client';
 import { devApiKey, SERVICE_NAMES, type ServiceName } from '@writ/identity';
 import { type Example, loadExample, openModelSource, readPlatformConfig } from '@writ/platform';
@@ -28,6 +28,8 @@ import {
 import { type Replica, ReplicaProcess } from './replica.ts';
 import { replicaSettings } from './replica-settings.ts';
 import { type Row, StoreReader } from './store-reader.ts';
+
+const USERS_CONF = resolve(import.meta.dirname, '../../../../deploy/nats/users.conf');
 
 /** Options of {@link startDistributedPlatform}. */
 export interface DistributedOptions {
@@ -209,18 +211,19 @@ function countsOf(replicas: number | Partial<ReplicaCounts>): ReplicaCounts {
   ) as unknown as ReplicaCounts;
 }
 
-/** Starts NATS with a user and subject permissions for each service. */
+/** Starts NATS with the shipped users and their permissions. */
 async function startNats(
   port: number,
   certificates: TestCertificates | undefined,
 ): Promise<NatsServer> {
-  const passwords = SERVICE_USERS.map(({ service, passwordVariable }) => [
+  const users = readFileSync(USERS_CONF, 'utf8');
+  const passwords = [...SERVICE_USERS, OBSERVER_USER].map(({ service, passwordVariable }) => [
     passwordVariable,
     natsPassword(service),
   ]);
   return await startNatsServer({
     port,
-    config: `${natsAuthorization(SERVICE_USERS)}\n${certificates ? natsTls(certificates) : ''}`,
+    config: `${users}\n${certificates ? natsTls(certificates) : ''}`,
     env: Object.fromEntries(passwords),
   });
 }
@@ -232,7 +235,8 @@ function natsTls({ certFile, keyFile, caFile }: TestCertificates): string {
   return `tls { ${lines.join('\n')}\nverify: true }\n`;
 }
 
-function natsPassword(service: string): string {
+/** The password of a user of NATS. */
+export function natsPassword(service: string): string {
   return `p-${service}`;
 }
 

@@ -3,6 +3,7 @@ export {
   type DistributedOptions,
   type DistributedPlatform,
   isDistributedPlatformAvailable,
+  natsPassword,
   startDistributedPlatform,
 } from './distributed-platform.ts';
 export type { PartName, ReplicaId, ReplicaName, Selector } from './parts.ts';
