@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { SupervisorUnderTest } from './supervisor-under-test.ts';
 
 describe('the metric of an event', () => {
@@ -20,7 +20,8 @@ describe('the metric of an event', () => {
       .startRun({ requestId: 'req-1', agent: 'worker', goal: 'Do it.' });
     const runId = run?.runId ?? '';
     await supervisor.fakes.called(AgentWorkerService.method.deliver);
-    using database = new DatabaseSync(store.file);
+    const database = new DatabaseSync(store.file);
+    onTestFinished(() => database.close());
     database.exec(
       `create trigger undo before insert on outbox when new.subject like '%.RUN_END'
        begin select raise(abort, 'undone'); end`,
