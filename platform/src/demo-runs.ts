@@ -16,6 +16,8 @@ import type { Example } from './example.ts';
 /** Callbacks of a follower of a job, in addition to the events of its run. */
 export interface JobFollower extends RunFollower {
   onStart(run: Run): void;
+  /** An additional run of the example has started. */
+  onBefore?(run: Run): void;
   /** An additional run of the example has ended. */
   onOther?(run: Run): void;
 }
@@ -85,6 +87,7 @@ export function createDemoRuns(parts: DemoParts): DemoRuns {
           const run = await start({ agent: other, goal });
           await awaitWaiting(starter, run.runId);
           others.push(run);
+          follower.onBefore?.(run);
         }
         const { goal } = example;
         const run = await start({ agent, goal, ...(model !== undefined && { model }) });

@@ -52,6 +52,8 @@ async function demo(): Promise<number> {
         },
         onEvent: show.event,
         onQuestion: () => undefined,
+        onBefore: show.before,
+        onSignal: show.signal,
         onProposal: show.proposal,
         onUnanswered: show.unanswered,
         onRefusedAnswer: (sentence) => console.error(`    ${sentence}`),

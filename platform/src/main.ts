@@ -142,6 +142,7 @@ function followerOf(human: Human, stopwatch: Demo['stopwatch']) {
     onEvent: runShow.event,
     onQuestion: () => undefined,
     onProposal: runShow.proposal,
+    onSignal: runShow.signal,
     onRefusedAnswer: (sentence) => console.log(`    ${sentence}`),
     onUnanswered: runShow.unanswered,
     // Only the time of a person is set apart from the time of the run.
@@ -153,7 +154,11 @@ function followerOf(human: Human, stopwatch: Demo['stopwatch']) {
     runShow.end(run);
     return run;
   };
-  return { follower: { ...follower, onOther: runShow.other }, onStart: runShow.start, end };
+  return {
+    follower: { ...follower, onBefore: runShow.before, onOther: runShow.other },
+    onStart: runShow.start,
+    end,
+  };
 }
 
 async function agentNames({ client }: Session): Promise<string[]> {

@@ -1,6 +1,7 @@
 import type { WritClient } from '@writ/client';
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
+import type { AgentRef } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { isWritError, type JsonObject } from '@writ/kernel';
 
 /** A scripted signal to a waiting agent. */
@@ -9,6 +10,9 @@ export interface ScriptedSignal {
   readonly name: string;
   readonly payload: JsonObject;
 }
+
+/** Shows a signal that is about to be sent. */
+export type SignalShown = (agent: AgentRef, name: string, payloadJson: string) => void;
 
 /**
  * Sends the next scripted signal of the awaited name to each agent of a run that waits for one. A restarted
@@ -20,13 +24,19 @@ export function createSignalAnswers(
 ) {
   const waiting = [...sayings];
 
-  return async (runId: string, event: RunEvent): Promise<void> => {
+  return async (
+    runId: string,
+    event: RunEvent,
+    onSignal: SignalShown = () => undefined,
+  ): Promise<void> => {
     if (event.entry.case !== 'hook') return;
     const { type, agent, waitingFor, eventId } = event.entry.value;
     if (type !== HookEventType.STEP_START || waitingFor === '' || agent === undefined) return;
     const index = waiting.findIndex(({ name }) => name === waitingFor.split(':')[0]);
     const [saying] = index === -1 ? [] : waiting.splice(index, 1);
     if (saying === undefined) return;
+    const payloadJson = JSON.stringify(saying.payload);
+    onSignal(agent, saying.name, payloadJson);
     try {
       await client.runs.signalRun({
         // Derived from the event, so that several watchers send one signal.
@@ -34,7 +44,7 @@ export function createSignalAnswers(
         runId,
         agentInstance: agent.instance,
         name: waitingFor,
-        payloadJson: JSON.stringify(saying.payload),
+        payloadJson,
       });
     } catch (error) {
       // Another watcher may have answered, or the agent may have ended.

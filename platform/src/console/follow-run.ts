@@ -12,6 +12,7 @@ import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { Run, RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
 import { ResolvedOutcome } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { isWritError, newId } from '@writ/kernel';
+import type { SignalShown } from './answer-signals.ts';
 import type { Human, HumanAnswer } from './human.ts';
 
 /** The services that a follower calls: `runs` as a caller, `approvals` as the approver. */
@@ -31,7 +32,9 @@ export interface RunFollower {
   /** Time that the person needed, in milliseconds. */
   onAnswered?(milliseconds: number): void;
   /** Sends the next signal to a waiting agent, if any. */
-  answer?(runId: string, event: RunEvent): Promise<void>;
+  answer?(runId: string, event: RunEvent, onSignal?: SignalShown): Promise<void>;
+  /** Such a signal is sent. */
+  onSignal?: SignalShown;
 }
 
 /**
@@ -49,7 +52,7 @@ export async function followRun(
   for await (const { event } of client.runs.watchRun({ runId })) {
     if (event === undefined) continue;
     follower.onEvent(event);
-    await follower.answer?.(runId, event);
+    await follower.answer?.(runId, event, follower.onSignal);
     if (
       event.entry.case === 'hook' &&
       event.entry.value.type === HookEventType.APPROVAL_REQUESTED

@@ -89,13 +89,13 @@ export function edit(approval: Approval, changes: JsonObject): HumanAnswer {
 }
 
 /** The caps of the approver that the proposed arguments exceed. */
-export function exceededCaps(approval: Approval): ArgumentCap[] {
+function exceededCaps(approval: Approval): ArgumentCap[] {
   return approval.caps.filter((cap) => numberAt(approval, cap.argument) > Number(cap.maxJson));
 }
 
 /** The proposed arguments of the action; empty for an action without arguments. */
-export function argumentsOf(approval: Approval): JsonObject {
-  const action = approval.action?.kind;
+export function argumentsOf({ action: proposed }: Pick<Approval, 'action'>): JsonObject {
+  const action = proposed?.kind;
   return action?.case === 'tool' ? (JSON.parse(action.value.argumentsJson) as JsonObject) : {};
 }
 

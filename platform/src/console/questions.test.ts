@@ -3,12 +3,16 @@ import { ApprovalKind, ApprovalSchema } from '@writ/contracts/writ/approval/v1/a
 import { describe, expect, it } from 'vitest';
 import { questionOf, understand } from './questions.ts';
 
-/** An approval of a refund for an approver with a cap of 800 USD. */
-function refund(amount: number, caps = [{ argument: 'amount_usd', maxJson: '800' }]) {
+const CAPPED = { argument: 'amount_usd', maxJson: '800', decimals: 2 };
+
+/** An approval of a refund for a person with a cap of 800 USD, or with other rights. */
+function refund(amount: number, editableArguments = [CAPPED], mayEdit = true) {
   const argumentsJson = JSON.stringify({ amount_usd: amount, user_id: 42 });
+  const mayApprove = amount <= 800;
   return create(ApprovalSchema, {
     kind: ApprovalKind.ACTION,
-    caps,
+    editableArguments,
+    readerRights: { mayApprove, mayEdit, refusal: mayApprove ? '' : 'amount_usd is too high.' },
     action: { kind: { case: 'tool', value: { tool: 'issue_refund', argumentsJson } } },
   });
 }
@@ -28,6 +32,10 @@ describe('the question to a person', () => {
       'approve (a), approve with another amount_usd of at most 800, your cap, or reject (r)? ',
     );
     expect(questionOf(refund(500, []))).toBe('approve (a) or reject (r)? ');
+    expect(questionOf(refund(1200, [], false))).toBe('reject (r)? ');
+    expect(questionOf(refund(500, [{ ...CAPPED, maxJson: '' }]))).toBe(
+      'approve (a), approve with another amount_usd, or reject (r)? ',
+    );
   });
 });
 
@@ -35,11 +43,11 @@ describe('an answer at the terminal', () => {
   it.each([
     ['', 'No answer was given. Type an amount_usd of at most 800 or r to reject.'],
     ['yes', '"yes" is not an answer. Type an amount_usd of at most 800 or r to reject.'],
-    ['a', 'amount_usd 1200 is above your cap of 800. Type an amount_usd of at most 800'],
+    ['a', 'amount_usd is too high. Type an amount_usd of at most 800 or r to reject.'],
     ['$700', '"$700" is not a number. Type the amount without a currency sign.'],
     ['700,50', 'with a decimal point, such as 700.50.'],
     ['1,000', 'without thousands separators'],
-    ['700.555', '700.555 has fractions of a cent. Type an amount with at most two decimals.'],
+    ['700.555', 'amount_usd has at most 2 decimals, not 3 as 700.555.'],
     ['0', 'amount_usd must be greater than zero.'],
     ['-5', 'amount_usd must be greater than zero.'],
     ['1e2', '"1e2" is not a number.'],

@@ -1,5 +1,5 @@
-import type { Approval, ArgumentCap } from '@writ/contracts/writ/approval/v1/approval_pb';
-import { argumentsOf, edit, exceededCaps, type HumanAnswer, isAboutAction } from './human.ts';
+import type { Approval, EditableArgument } from '@writ/contracts/writ/approval/v1/approval_pb';
+import { argumentsOf, edit, type HumanAnswer, isAboutAction } from './human.ts';
 
 /** What a line that a person typed means: an answer, or why it is none. */
 export type Understood = { readonly answer: HumanAnswer } | { readonly problem: string };
@@ -7,17 +7,17 @@ export type Understood = { readonly answer: HumanAnswer } | { readonly problem: 
 const RESOLVE_CHOICES =
   'its result as a JSON object if it was executed, or n if it was not executed';
 
-/** The question to a person, with their cap; it offers only answers that the cap permits. */
+/** The question to a person, with their cap; it offers only answers that can succeed. */
 export function questionOf(approval: Approval): string {
   if (!isAboutAction(approval)) {
     return `the outcome of this call is unknown: type ${RESOLVE_CHOICES}: `;
   }
-  const cap = capOf(approval);
-  if (cap === undefined) return 'approve (a) or reject (r)? ';
-  const another = `${cap.argument} of at most ${cap.maxJson}, your cap`;
-  return canApprove(approval)
-    ? `approve (a), approve with another ${another}, or reject (r)? `
-    : `approve with an ${another}, or reject (r)? `;
+  const { unchanged, amount } = offersOf(approval);
+  if (amount === undefined) return unchanged ? 'approve (a) or reject (r)? ' : 'reject (r)? ';
+  const value = `${amount.argument}${amount.maxJson === '' ? '' : ` of at most ${amount.maxJson}, your cap`}`;
+  return unchanged
+    ? `approve (a), approve with another ${value}, or reject (r)? `
+    : `approve with an ${value}, or reject (r)? `;
 }
 
 /** Reads the line that a person typed; a problem is one sentence that says what is wrong and what is expected. */
@@ -28,24 +28,25 @@ export function understand(approval: Approval, line: string): Understood {
   if (text === '') return { problem: `No answer was given. Type ${choices(approval)}.` };
   if (word === 'r' || word === 'reject') return { answer: { kind: 'reject' } };
   if (word === 'a' || word === 'approve') return approveUnchanged(approval);
-  const cap = capOf(approval);
-  if (cap === undefined || !/\d/.test(text)) {
+  const { amount } = offersOf(approval);
+  if (amount === undefined || !/\d/.test(text)) {
     return { problem: `${quoted(text)} is not an answer. Type ${choices(approval)}.` };
   }
-  return understandAmount(approval, cap.argument, text);
+  return understandAmount(approval, amount, text);
 }
 
 function approveUnchanged(approval: Approval): Understood {
-  if (canApprove(approval)) return { answer: { kind: 'approve' } };
-  const above = exceededCaps(approval).map(
-    ({ argument, maxJson }) =>
-      `${argument} ${String(argumentsOf(approval)[argument])} is above your cap of ${maxJson}`,
-  );
-  return { problem: `${above.join(', and ')}. Type ${choices(approval)}.` };
+  if (offersOf(approval).unchanged) return { answer: { kind: 'approve' } };
+  const refusal = approval.readerRights?.refusal || 'You may not approve this action.';
+  return { problem: `${refusal} Type ${choices(approval)}.` };
 }
 
 /** Only plain decimal numbers are amounts: `1e3`, `0x10` and `Infinity` are not. */
-function understandAmount(approval: Approval, argument: string, text: string): Understood {
+function understandAmount(
+  approval: Approval,
+  { argument, decimals }: EditableArgument,
+  text: string,
+): Understood {
   const isMoney = argument.endsWith('_usd');
   const plain = isMoney ? text.replace(/\s*usd$/i, '') : text;
   if (/^[$€£]|[$€£]$/.test(plain)) {
@@ -63,10 +64,9 @@ function understandAmount(approval: Approval, argument: string, text: string): U
   if (amount <= 0) {
     return { problem: `${argument} must be greater than zero. Type ${choices(approval)}.` };
   }
-  if (isMoney && /\.\d\d\d/.test(plain)) {
-    return {
-      problem: `${plain} has fractions of a cent. Type an amount with at most two decimals.`,
-    };
+  const places = plain.split('.')[1]?.length ?? 0;
+  if (decimals !== undefined && places > decimals) {
+    return { problem: `${argument} has at most ${decimals} decimals, not ${places} as ${plain}.` };
   }
   return { answer: edit(approval, { [argument]: amount }) };
 }
@@ -86,20 +86,28 @@ function understandOutcome(text: string): Understood {
 
 /** The answers that can succeed, as the object of "Type …". */
 function choices(approval: Approval): string {
-  const cap = capOf(approval);
-  const amount = cap === undefined ? [] : [`an ${cap.argument} of at most ${cap.maxJson}`];
-  const unchanged = canApprove(approval) ? ['a to approve'] : [];
-  return [...unchanged, ...amount, 'r to reject'].join(' or ');
+  const { unchanged, amount } = offersOf(approval);
+  const most = amount === undefined || amount.maxJson === '' ? '' : ` of at most ${amount.maxJson}`;
+  return [
+    ...(unchanged ? ['a to approve'] : []),
+    ...(amount === undefined ? [] : [`an ${amount.argument}${most}`]),
+    'r to reject',
+  ].join(' or ');
 }
 
-function canApprove(approval: Approval): boolean {
-  return exceededCaps(approval).length === 0;
-}
-
-/** The capped argument that the action has. */
-function capOf(approval: Approval): ArgumentCap | undefined {
+/** What the policy lets the person do: approve the arguments as they are, or with another number. */
+function offersOf({ readerRights, editableArguments, ...approval }: Approval): {
+  readonly unchanged: boolean;
+  readonly amount: EditableArgument | undefined;
+} {
   const args = argumentsOf(approval);
-  return approval.caps.find(({ argument }) => argument in args);
+  const { mayApprove = false, mayEdit = false } = readerRights ?? {};
+  return {
+    unchanged: mayApprove,
+    amount: mayEdit
+      ? editableArguments.find(({ argument }) => typeof args[argument] === 'number')
+      : undefined,
+  };
 }
 
 function quoted(text: string): string {

@@ -28,6 +28,20 @@ export function createRunShow(print: (line: string) => void) {
       if (event.entry.case === 'hook') say(event.agent, hookLines(event.entry.value));
     },
 
+    /** Another run of the example, which began before. */
+    before(run: Run): void {
+      print(`run ${run.runId}   beside the one below`);
+      print(`${run.agent?.name ?? ''}: ${run.goal}`);
+      print('');
+    },
+
+    /** The example sends what a person or a source would send. */
+    signal(agent: AgentRef, name: string, payloadJson: string): void {
+      say(agent, [
+        labelled('receives', `${name} from the example, not from a person: ${payloadJson}`),
+      ]);
+    },
+
     /** A rule would change the arguments that a person typed. */
     proposal(argumentsJson: string): void {
       print(labelled('revised', `by policy to ${argumentsJson}; nothing was approved yet`));
@@ -55,7 +69,7 @@ export function createRunShow(print: (line: string) => void) {
       const tokens = (usage?.inputTokens ?? 0n) + (usage?.outputTokens ?? 0n);
       const where = result.phase === '' ? '' : ` (${result.phase})`;
       print(
-        `${result.stopReason}${where}: ${result.trace.length} steps, ${tokens} tokens, ` +
+        `${result.stopReason}${where}: ${counted(result.trace.length, 'step')}, ${tokens} tokens, ` +
           `${formatUsd(result.usage?.costNanoUsd ?? 0n)} USD`,
       );
       if (result.detail !== '') print(result.detail);
@@ -120,7 +134,9 @@ function humanLines(decision: Decision): string[] {
 
 /** One line of a step; the first line has the number of the step. */
 function labelled(label: string, text: string, step = 0): string {
-  return `${(step === 0 ? '' : String(step)).padStart(2)}  ${label.padEnd(LABEL_WIDTH)}${text}`;
+  const first = `${(step === 0 ? '' : String(step)).padStart(2)}  ${label.padEnd(LABEL_WIDTH)}`;
+  // The following lines of a text are indented as its first one.
+  return first + text.replaceAll(/\s*\n\s*/g, `\n${' '.repeat(first.length)}`);
 }
 
 /** An action as one readable line. */
@@ -133,4 +149,8 @@ function shortAction(action: Action): string {
 function took(event: HookEvent): string {
   const { seconds = 0n, nanos = 0 } = event.duration ?? {};
   return `${Math.round(Number(seconds) * 1000 + nanos / 1e6)} ms`;
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }
