@@ -17,6 +17,7 @@ export {
   checkHumanDecision,
   editableArguments,
   humanCaps,
+  isEvidence,
   requiresFourEyes,
 } from './review/human.ts';
 export type { Decision, RuleTrace } from './review/review.ts';
@@ -28,6 +29,7 @@ export { parsePolicyTable } from './table/table.ts';
 export type {
   BudgetView,
   EffectsView,
+  EvidenceRule,
   Fact,
   FactValue,
   HumanCap,

@@ -112,6 +112,17 @@ export interface OutcomeRule {
   readonly okWhen: Expression;
 }
 
+/** What approvers see besides the action (SV-5, PE-1). */
+export interface EvidenceRule {
+  readonly goal: boolean;
+  /** Whether the earlier steps of the run are shown: actions and decisions. */
+  readonly history: boolean;
+  /** Names of facts. */
+  readonly facts: readonly string[];
+  /** Patterns of the tools whose results are shown. */
+  readonly observations: readonly string[];
+}
+
 /** A loaded and checked policy; immutable, so a review never sees a partial change. */
 export interface Policy {
   readonly name: string;
@@ -130,6 +141,7 @@ export interface Policy {
   readonly humanCaps: readonly HumanCap[];
   /** Arguments that approvers may change, by tool; where no entry matches, those with a cap. */
   readonly editable: readonly EditableArguments[];
+  readonly evidence: EvidenceRule;
   /**
    * Tools whose calls require an approver other than the user who started the run; `*` is every
    * action.

@@ -95,7 +95,7 @@ describe('a run without retention', () => {
       expect(run).toMatchObject({
         goal: '',
         state: RunState.COMPLETED,
-        result: { answer: '', history: [], stopReason: 'success', usage: { turns: 2n } },
+        result: { answer: '', history: [], stopReason: 'nothing_done', usage: { turns: 2n } },
       });
       expect(run.result?.trace.map(({ tool }) => tool)).toEqual([
         'get_refund_context',

@@ -2,6 +2,7 @@ import { sha256Hex } from '@writ/kernel';
 import { PolicyError } from '../errors.ts';
 import type { Adjustment, Expression, Policy, Rule, ToolSchemas } from '../types.ts';
 import { ID } from './names.ts';
+import { readEvidence } from './read-evidence.ts';
 import { factTypes, readFact, readFactHeads } from './read-facts.ts';
 import { readEditable, readFourEyes, readHumanCaps } from './read-human.ts';
 import { readLimits } from './read-limits.ts';
@@ -34,7 +35,8 @@ export function loadPolicy(text: string, options: LoadOptions): Policy {
   const heads = readFactHeads(source, members?.get('facts'));
   const declared = { facts: factTypes(heads), limits: limits.types };
   const humanSpot = members?.get('human');
-  const human = humanSpot && source.map(humanSpot, { keys: ['caps', 'editable', 'four_eyes'] });
+  const human =
+    humanSpot && source.map(humanSpot, { keys: ['caps', 'editable', 'evidence', 'four_eyes'] });
   const rules = readRules(source, members?.get('rules'), declared, schemas);
   const policy: Policy = {
     name: (nameSpot && source.text(nameSpot, ID)) ?? '',
@@ -48,6 +50,12 @@ export function loadPolicy(text: string, options: LoadOptions): Policy {
     readsEffects: rules.some(readsRun),
     humanCaps: readHumanCaps(source, human?.get('caps'), schemas),
     editable: readEditable(source, human?.get('editable'), schemas),
+    evidence: readEvidence(
+      source,
+      human?.get('evidence'),
+      heads.map(({ name }) => name),
+      schemas,
+    ),
     fourEyes: readFourEyes(source, human?.get('four_eyes'), schemas),
     warnings: source.warnings,
   };

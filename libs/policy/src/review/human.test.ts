@@ -201,6 +201,32 @@ human:
   });
 });
 
+describe('the evidence for approvers', () => {
+  const evidenceOf = (human: string) =>
+    loadPolicy(
+      `policy: p\nfacts: { a: { kind: gate, initial: false }, b: { kind: gate, initial: 0 } }\nrules: []\nhuman: ${human}\n`,
+      { file: 'p.yaml' },
+    ).evidence;
+
+  it('is the goal, the history and all facts unless the policy says otherwise (SV-5)', () => {
+    const byDefault = { goal: true, history: true, facts: ['a', 'b'], observations: [] };
+    expect(evidenceOf('{}')).toEqual(byDefault);
+    expect(evidenceOf('{ evidence: {} }')).toEqual(byDefault);
+    expect(
+      evidenceOf('{ evidence: { goal: false, history: false, facts: [b], observations: ["x*"] } }'),
+    ).toEqual({ goal: false, history: false, facts: ['b'], observations: ['x*'] });
+    expect(evidenceOf('{ evidence: { facts: false } }').facts).toEqual([]);
+  });
+
+  it.each([
+    ['{ facts: [c] }', 'human.evidence.facts[0]: fact c does not exist; available: a or b.'],
+    ['{ goal: maybe }', 'human.evidence.goal must be true or false.'],
+    ['{ results: [x] }', 'unknown key human.evidence.results'],
+  ])('rejects %s (SV-3)', (evidence, problem) => {
+    expect(() => evidenceOf(`{ evidence: ${evidence} }`)).toThrow(problem);
+  });
+});
+
 describe('a capped approval', () => {
   const capped = (amount_usd: number | string) =>
     cappedApproval(policy, { tool: 'refund', args: { amount_usd }, approver: { name: 'bob' } });

@@ -25,6 +25,11 @@ export function requiresFourEyes({ fourEyes }: Policy, tool: string): boolean {
   return fourEyes.some((pattern) => matchesGlob(pattern, tool));
 }
 
+/** Whether approvers see the results of a tool (SV-5). */
+export function isEvidence({ evidence }: Policy, tool: string): boolean {
+  return evidence.observations.some((pattern) => matchesGlob(pattern, tool));
+}
+
 /** Whether an approver is permitted to approve, with the basis for the audit record (SV-5). */
 export type HumanCheck =
   | {

@@ -2,15 +2,17 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   type ApprovalSchema,
+  type EvidenceSchema,
   ApprovalKind as KindMessage,
   ApprovalState as StateMessage,
 } from '@writ/contracts/writ/approval/v1/approval_pb';
 import type { Approver, HumanCap } from '@writ/policy';
 import type { Person } from '@writ/rpc';
+import type { Evidence } from '../domain/approval/evidence.ts';
 import type { EditableArgument, ReaderRights } from '../domain/approval/reader-rights.ts';
 import { actionFrom } from '../domain/result/recorded-action.ts';
 import { type ApprovalRow, humanAnswerOf } from '../store/approval/approvals.ts';
-import { actionMessage, humanApprovalMessage } from './action.ts';
+import { actionMessage, humanApprovalMessage, verdictMessage } from './action.ts';
 
 const KINDS: Readonly<Record<ApprovalRow['kind'], KindMessage>> = {
   action: KindMessage.ACTION,
@@ -45,12 +47,14 @@ export interface ApprovalParts {
   readonly editable: readonly EditableArgument[];
   /** Undefined when the approval is not pending. */
   readonly rights: ReaderRights | undefined;
+  /** Undefined where it is not shown. */
+  readonly evidence?: Evidence | undefined;
 }
 
 /** Converts an approval, with the caps and rights of the reader (SV-5). */
 export function approvalMessage(
   row: ApprovalRow,
-  { caps, editable, rights }: ApprovalParts,
+  { caps, editable, rights, evidence }: ApprovalParts,
 ): MessageInitShape<typeof ApprovalSchema> {
   const action = actionFrom(row.action);
   const executed = actionFrom(row.executed_action);
@@ -80,5 +84,20 @@ export function approvalMessage(
       ...(decimals !== undefined && { decimals }),
     })),
     ...(rights && { readerRights: rights }),
+    ...(evidence && { evidence: evidenceMessage(evidence) }),
+  };
+}
+
+function evidenceMessage({
+  goal,
+  factsJson,
+  steps,
+  truncated,
+}: Evidence): MessageInitShape<typeof EvidenceSchema> {
+  return {
+    goal,
+    factsJson,
+    truncated,
+    steps: steps.map(({ verdict, ...step }) => ({ ...step, decision: verdictMessage(verdict) })),
   };
 }

@@ -13,7 +13,10 @@ export function withheldEntry(bytes: Uint8Array): Uint8Array | undefined {
   if (entry.case === 'decision') {
     const { action, revisedAction, executedAction, humanApproval } = entry.value;
     for (const shown of [action, revisedAction, executedAction]) withhold(shown);
-    if (humanApproval !== undefined) humanApproval.comment = '';
+    if (humanApproval !== undefined) {
+      humanApproval.comment = '';
+      humanApproval.basis = '';
+    }
   } else if (entry.case === 'result') {
     const result = entry.value;
     result.answer = '';

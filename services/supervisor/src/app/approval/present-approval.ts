@@ -9,16 +9,20 @@ import { actionFrom } from '../../domain/result/recorded-action.ts';
 import type { ReviewedTool } from '../../domain/review/reviewed-tool.ts';
 import type { ApprovalRow } from '../../store/approval/approvals.ts';
 import { approvalMessage, approverOf } from '../../wire/approval.ts';
+import { readEvidence } from './read-evidence.ts';
 
 /**
  * An approval as one person sees it: with the caps and rights of the reader under the current policy, and the
  * arguments that may be changed (SV-5).
+ * @param options `withEvidence`: whether it shows what the policy marks as evidence
  */
 export async function presentApproval(
-  { policy, config, peers }: SupervisorContext,
+  context: SupervisorContext,
   row: ApprovalRow,
   person: Person,
+  options: { readonly withEvidence?: boolean } = {},
 ): Promise<MessageInitShape<typeof ApprovalSchema>> {
+  const { policy, config, peers } = context;
   const reader = approverOf(person);
   const caps = row.tool === '' ? [] : humanCaps(policy, { tool: row.tool, approver: reader });
   const read = readApproval(row);
@@ -27,6 +31,7 @@ export async function presentApproval(
     caps,
     editable: editableFor(policy, read, reader, tool),
     rights: row.state === 'pending' ? rightsOf(policy, read, reader, config.fourEyes) : undefined,
+    evidence: options.withEvidence ? await readEvidence(context, row) : undefined,
   });
 }
 

@@ -35,7 +35,8 @@ export async function publishAnswer(
         asked: kind,
         state,
         approver: approval.decided_by ?? undefined,
-        basis: approval.basis ?? undefined,
+        // Without the amount: the audit record has no content.
+        basis: approval.basis?.split(':')[0],
         comment_sha256: approval.comment ? sha256Hex(approval.comment) : undefined,
         rule: approval.rule_id,
         policy_version: policy.version,

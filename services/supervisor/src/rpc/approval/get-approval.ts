@@ -11,6 +11,6 @@ export function getApproval(
   return async ({ approvalId }, call) => {
     const person = requirePerson(call);
     const row = await loadApproval(context.store.db, person.tenant, approvalId);
-    return { approval: await presentApproval(context, row, person) };
+    return { approval: await presentApproval(context, row, person, { withEvidence: true }) };
   };
 }

@@ -11,7 +11,8 @@ export function watchApprovals(
   return async function* ({ runId }, call) {
     const person = requirePerson(call);
     for await (const row of watch(context, { tenant: person.tenant, runId }, call.signal)) {
-      yield { approval: await presentApproval(context, row, person) };
+      const withEvidence = row.state === 'pending';
+      yield { approval: await presentApproval(context, row, person, { withEvidence }) };
     }
   };
 }

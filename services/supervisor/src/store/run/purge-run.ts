@@ -53,6 +53,7 @@ export async function purgeRun(trx: SupervisorTransaction, run: RunRow, at: Date
         action: withheldJson(action) ?? action,
         executed_action: withheldJson(executed_action),
         comment: null,
+        basis: null,
       })
       .where('approval_id', '=', approval_id)
       .execute();

@@ -8,7 +8,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Action } from "../../review/v1/action_pb.ts";
 import { file_writ_review_v1_action } from "../../review/v1/action_pb.ts";
-import type { HumanApproval } from "../../review/v1/decision_pb.ts";
+import type { HumanApproval, Verdict } from "../../review/v1/decision_pb.ts";
 import { file_writ_review_v1_decision } from "../../review/v1/decision_pb.ts";
 import type { AgentRef } from "../../supervision/v1/supervision_pb.ts";
 import { file_writ_supervision_v1_supervision } from "../../supervision/v1/supervision_pb.ts";
@@ -18,7 +18,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file writ/approval/v1/approval.proto.
  */
 export const file_writ_approval_v1_approval: GenFile = /*@__PURE__*/
-  fileDesc("Ch93cml0L2FwcHJvdmFsL3YxL2FwcHJvdmFsLnByb3RvEhB3cml0LmFwcHJvdmFsLnYxIjEKC0FyZ3VtZW50Q2FwEhAKCGFyZ3VtZW50GAEgASgJEhAKCG1heF9qc29uGAIgASgJIloKEEVkaXRhYmxlQXJndW1lbnQSEAoIYXJndW1lbnQYASABKAkSEAoIbWF4X2pzb24YAiABKAkSFQoIZGVjaW1hbHMYAyABKA1IAIgBAUILCglfZGVjaW1hbHMiRgoMUmVhZGVyUmlnaHRzEhMKC21heV9hcHByb3ZlGAEgASgIEhAKCG1heV9lZGl0GAIgASgIEg8KB3JlZnVzYWwYAyABKAkizwUKCEFwcHJvdmFsEhMKC2FwcHJvdmFsX2lkGAEgASgJEiwKBGtpbmQYAiABKA4yHi53cml0LmFwcHJvdmFsLnYxLkFwcHJvdmFsS2luZBIuCgVzdGF0ZRgDIAEoDjIfLndyaXQuYXBwcm92YWwudjEuQXBwcm92YWxTdGF0ZRIOCgZydW5faWQYBCABKAkSLAoFYWdlbnQYBSABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmEg8KB2NhbGxfaWQYBiABKAkSDAoEc3RlcBgHIAEoDRImCgZhY3Rpb24YCCABKAsyFi53cml0LnJldmlldy52MS5BY3Rpb24SDgoGcmVhc29uGAkgASgJEg8KB3J1bGVfaWQYCiABKAkSDAoEcmlzaxgLIAEoARIWCg5wb2xpY3lfdmVyc2lvbhgMIAEoCRIvCgtjcmVhdGVfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKBGNhcHMYDyADKAsyHS53cml0LmFwcHJvdmFsLnYxLkFyZ3VtZW50Q2FwEjUKDmh1bWFuX2FwcHJvdmFsGBAgASgLMh0ud3JpdC5yZXZpZXcudjEuSHVtYW5BcHByb3ZhbBIvCg9leGVjdXRlZF9hY3Rpb24YESABKAsyFi53cml0LnJldmlldy52MS5BY3Rpb24SFgoOcnVuX2NyZWF0ZWRfYnkYEiABKAkSPgoSZWRpdGFibGVfYXJndW1lbnRzGBMgAygLMiIud3JpdC5hcHByb3ZhbC52MS5FZGl0YWJsZUFyZ3VtZW50EjUKDXJlYWRlcl9yaWdodHMYFCABKAsyHi53cml0LmFwcHJvdmFsLnYxLlJlYWRlclJpZ2h0cypiCgxBcHByb3ZhbEtpbmQSHQoZQVBQUk9WQUxfS0lORF9VTlNQRUNJRklFRBAAEhgKFEFQUFJPVkFMX0tJTkRfQUNUSU9OEAESGQoVQVBQUk9WQUxfS0lORF9SRVNPTFZFEAIq3AEKDUFwcHJvdmFsU3RhdGUSHgoaQVBQUk9WQUxfU1RBVEVfVU5TUEVDSUZJRUQQABIaChZBUFBST1ZBTF9TVEFURV9QRU5ESU5HEAESGwoXQVBQUk9WQUxfU1RBVEVfQVBQUk9WRUQQAhIbChdBUFBST1ZBTF9TVEFURV9SRUpFQ1RFRBADEhoKFkFQUFJPVkFMX1NUQVRFX0VYUElSRUQQBBIcChhBUFBST1ZBTF9TVEFURV9XSVRIRFJBV04QBRIbChdBUFBST1ZBTF9TVEFURV9SRVNPTFZFRBAGYgZwcm90bzM", [file_google_protobuf_timestamp, file_writ_review_v1_action, file_writ_review_v1_decision, file_writ_supervision_v1_supervision]);
+  fileDesc("Ch93cml0L2FwcHJvdmFsL3YxL2FwcHJvdmFsLnByb3RvEhB3cml0LmFwcHJvdmFsLnYxIjEKC0FyZ3VtZW50Q2FwEhAKCGFyZ3VtZW50GAEgASgJEhAKCG1heF9qc29uGAIgASgJIloKEEVkaXRhYmxlQXJndW1lbnQSEAoIYXJndW1lbnQYASABKAkSEAoIbWF4X2pzb24YAiABKAkSFQoIZGVjaW1hbHMYAyABKA1IAIgBAUILCglfZGVjaW1hbHMiRgoMUmVhZGVyUmlnaHRzEhMKC21heV9hcHByb3ZlGAEgASgIEhAKCG1heV9lZGl0GAIgASgIEg8KB3JlZnVzYWwYAyABKAkigwIKDEV2aWRlbmNlU3RlcBIMCgRzdGVwGAEgASgNEiwKBWFnZW50GAIgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIPCgdjYWxsX2lkGAMgASgJEgwKBG5hbWUYBCABKAkSDwoHY29udGVudBgFIAEoCRIpCghkZWNpc2lvbhgGIAEoDjIXLndyaXQucmV2aWV3LnYxLlZlcmRpY3QSDgoGcmVhc29uGAcgASgJEhMKC3N0b3BfcmVhc29uGAggASgJEg8KB291dGNvbWUYCSABKAkSEwoLb2JzZXJ2YXRpb24YCiABKAkSEQoJdHJ1bmNhdGVkGAsgASgIIm4KCEV2aWRlbmNlEgwKBGdvYWwYASABKAkSEgoKZmFjdHNfanNvbhgCIAEoCRItCgVzdGVwcxgDIAMoCzIeLndyaXQuYXBwcm92YWwudjEuRXZpZGVuY2VTdGVwEhEKCXRydW5jYXRlZBgEIAEoCCL9BQoIQXBwcm92YWwSEwoLYXBwcm92YWxfaWQYASABKAkSLAoEa2luZBgCIAEoDjIeLndyaXQuYXBwcm92YWwudjEuQXBwcm92YWxLaW5kEi4KBXN0YXRlGAMgASgOMh8ud3JpdC5hcHByb3ZhbC52MS5BcHByb3ZhbFN0YXRlEg4KBnJ1bl9pZBgEIAEoCRIsCgVhZ2VudBgFIAEoCzIdLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRSZWYSDwoHY2FsbF9pZBgGIAEoCRIMCgRzdGVwGAcgASgNEiYKBmFjdGlvbhgIIAEoCzIWLndyaXQucmV2aWV3LnYxLkFjdGlvbhIOCgZyZWFzb24YCSABKAkSDwoHcnVsZV9pZBgKIAEoCRIMCgRyaXNrGAsgASgBEhYKDnBvbGljeV92ZXJzaW9uGAwgASgJEi8KC2NyZWF0ZV90aW1lGA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoEY2FwcxgPIAMoCzIdLndyaXQuYXBwcm92YWwudjEuQXJndW1lbnRDYXASNQoOaHVtYW5fYXBwcm92YWwYECABKAsyHS53cml0LnJldmlldy52MS5IdW1hbkFwcHJvdmFsEi8KD2V4ZWN1dGVkX2FjdGlvbhgRIAEoCzIWLndyaXQucmV2aWV3LnYxLkFjdGlvbhIWCg5ydW5fY3JlYXRlZF9ieRgSIAEoCRI+ChJlZGl0YWJsZV9hcmd1bWVudHMYEyADKAsyIi53cml0LmFwcHJvdmFsLnYxLkVkaXRhYmxlQXJndW1lbnQSNQoNcmVhZGVyX3JpZ2h0cxgUIAEoCzIeLndyaXQuYXBwcm92YWwudjEuUmVhZGVyUmlnaHRzEiwKCGV2aWRlbmNlGBUgASgLMhoud3JpdC5hcHByb3ZhbC52MS5FdmlkZW5jZSpiCgxBcHByb3ZhbEtpbmQSHQoZQVBQUk9WQUxfS0lORF9VTlNQRUNJRklFRBAAEhgKFEFQUFJPVkFMX0tJTkRfQUNUSU9OEAESGQoVQVBQUk9WQUxfS0lORF9SRVNPTFZFEAIq3AEKDUFwcHJvdmFsU3RhdGUSHgoaQVBQUk9WQUxfU1RBVEVfVU5TUEVDSUZJRUQQABIaChZBUFBST1ZBTF9TVEFURV9QRU5ESU5HEAESGwoXQVBQUk9WQUxfU1RBVEVfQVBQUk9WRUQQAhIbChdBUFBST1ZBTF9TVEFURV9SRUpFQ1RFRBADEhoKFkFQUFJPVkFMX1NUQVRFX0VYUElSRUQQBBIcChhBUFBST1ZBTF9TVEFURV9XSVRIRFJBV04QBRIbChdBUFBST1ZBTF9TVEFURV9SRVNPTFZFRBAGYgZwcm90bzM", [file_google_protobuf_timestamp, file_writ_review_v1_action, file_writ_review_v1_decision, file_writ_supervision_v1_supervision]);
 
 /**
  * ArgumentCap is the largest value of an argument that an approver may approve.
@@ -119,6 +119,141 @@ export type ReaderRights = Message<"writ.approval.v1.ReaderRights"> & {
  */
 export const ReaderRightsSchema: GenMessage<ReaderRights> = /*@__PURE__*/
   messageDesc(file_writ_approval_v1_approval, 2);
+
+/**
+ * EvidenceStep is an earlier step of the run.
+ *
+ * @generated from message writ.approval.v1.EvidenceStep
+ */
+export type EvidenceStep = Message<"writ.approval.v1.EvidenceStep"> & {
+  /**
+   * Step of the agent.
+   *
+   * @generated from field: uint32 step = 1;
+   */
+  step: number;
+
+  /**
+   * The agent.
+   *
+   * @generated from field: writ.supervision.v1.AgentRef agent = 2;
+   */
+  agent?: AgentRef | undefined;
+
+  /**
+   * The call.
+   *
+   * @generated from field: string call_id = 3;
+   */
+  callId: string;
+
+  /**
+   * Tool name, `handoff_<agent>`, or `final`.
+   *
+   * @generated from field: string name = 4;
+   */
+  name: string;
+
+  /**
+   * Arguments of a tool call as JSON, the task of a delegation, or the answer of a final; as executed, else
+   * as proposed. At most 1 KiB; see truncated.
+   *
+   * @generated from field: string content = 5;
+   */
+  content: string;
+
+  /**
+   * Verdict of the policy.
+   *
+   * @generated from field: writ.review.v1.Verdict decision = 6;
+   */
+  decision: Verdict;
+
+  /**
+   * Reason of the verdict.
+   *
+   * @generated from field: string reason = 7;
+   */
+  reason: string;
+
+  /**
+   * Why the action stopped; empty when it did not.
+   *
+   * @generated from field: string stop_reason = 8;
+   */
+  stopReason: string;
+
+  /**
+   * Business outcome of an executed call: `ok`, `failed` or `unknown`; empty when nothing was executed.
+   *
+   * @generated from field: string outcome = 9;
+   */
+  outcome: string;
+
+  /**
+   * Result of the tool, if the policy names the tool as evidence. At most 4 KiB; see truncated.
+   *
+   * @generated from field: string observation = 10;
+   */
+  observation: string;
+
+  /**
+   * Whether content or observation was cut.
+   *
+   * @generated from field: bool truncated = 11;
+   */
+  truncated: boolean;
+};
+
+/**
+ * Describes the message writ.approval.v1.EvidenceStep.
+ * Use `create(EvidenceStepSchema)` to create a new message.
+ */
+export const EvidenceStepSchema: GenMessage<EvidenceStep> = /*@__PURE__*/
+  messageDesc(file_writ_approval_v1_approval, 3);
+
+/**
+ * Evidence is what the policy shows to approvers of the run, without a right to read runs: goal,
+ * facts, earlier steps. At most 64 KiB.
+ *
+ * @generated from message writ.approval.v1.Evidence
+ */
+export type Evidence = Message<"writ.approval.v1.Evidence"> & {
+  /**
+   * Goal of the run, at most 4 KiB; empty when the policy excludes it.
+   *
+   * @generated from field: string goal = 1;
+   */
+  goal: string;
+
+  /**
+   * Facts of the run before the action, as a JSON object; empty when the policy names none.
+   *
+   * @generated from field: string facts_json = 2;
+   */
+  factsJson: string;
+
+  /**
+   * Earlier steps of all agents of the run, oldest first: the last 20.
+   *
+   * @generated from field: repeated writ.approval.v1.EvidenceStep steps = 3;
+   */
+  steps: EvidenceStep[];
+
+  /**
+   * Whether anything was cut or omitted because of its size.
+   *
+   * @generated from field: bool truncated = 4;
+   */
+  truncated: boolean;
+};
+
+/**
+ * Describes the message writ.approval.v1.Evidence.
+ * Use `create(EvidenceSchema)` to create a new message.
+ */
+export const EvidenceSchema: GenMessage<Evidence> = /*@__PURE__*/
+  messageDesc(file_writ_approval_v1_approval, 4);
 
 /**
  * Approval is one question to a person. It is stored until it is decided, withdrawn or expired.
@@ -265,6 +400,13 @@ export type Approval = Message<"writ.approval.v1.Approval"> & {
    * @generated from field: writ.approval.v1.ReaderRights reader_rights = 20;
    */
   readerRights?: ReaderRights | undefined;
+
+  /**
+   * What the policy shows of the run; only in GetApproval and WatchApprovals.
+   *
+   * @generated from field: writ.approval.v1.Evidence evidence = 21;
+   */
+  evidence?: Evidence | undefined;
 };
 
 /**
@@ -272,7 +414,7 @@ export type Approval = Message<"writ.approval.v1.Approval"> & {
  * Use `create(ApprovalSchema)` to create a new message.
  */
 export const ApprovalSchema: GenMessage<Approval> = /*@__PURE__*/
-  messageDesc(file_writ_approval_v1_approval, 3);
+  messageDesc(file_writ_approval_v1_approval, 5);
 
 /**
  * ApprovalKind is the kind of question to a person.

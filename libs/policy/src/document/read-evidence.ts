@@ -1,0 +1,60 @@
+import { isSeq } from 'yaml';
+import type { EvidenceRule, ToolSchemas } from '../types.ts';
+import { readTool } from './read-match.ts';
+import { oneOf, type Spot, type YamlSource } from './yaml-source.ts';
+
+const KEYS = ['goal', 'history', 'facts', 'observations'];
+
+/**
+ * Reads `human.evidence`: what approvers see of the run (SV-5). By default the goal, the history and all facts;
+ * results of tools only where they are named.
+ * @param facts the names of all facts of the document
+ */
+export function readEvidence(
+  source: YamlSource,
+  spot: Spot | undefined,
+  facts: readonly string[],
+  schemas: ToolSchemas,
+): EvidenceRule {
+  const members = spot && source.map(spot, { keys: KEYS });
+  return {
+    goal: readSwitch(source, members?.get('goal')),
+    history: readSwitch(source, members?.get('history')),
+    facts: readFacts(source, members?.get('facts'), facts),
+    observations: readTools(source, members?.get('observations'), schemas),
+  };
+}
+
+function readSwitch(source: YamlSource, spot: Spot | undefined): boolean {
+  if (spot === undefined) return true;
+  const value = source.literal(spot);
+  if (value !== undefined && typeof value !== 'boolean') {
+    source.report(spot, `${spot.path} must be true or false.`);
+  }
+  return value === true;
+}
+
+function readFacts(
+  source: YamlSource,
+  spot: Spot | undefined,
+  facts: readonly string[],
+): readonly string[] {
+  if (spot === undefined || !isSeq(spot.node)) return readSwitch(source, spot) ? facts : [];
+  return (source.list(spot) ?? []).flatMap((entry) => {
+    const name = source.text(entry);
+    if (name === undefined) return [];
+    if (facts.includes(name)) return name;
+    const available = facts.length === 0 ? 'none' : oneOf(facts);
+    source.report(entry, `${entry.path}: fact ${name} does not exist; available: ${available}.`);
+    return [];
+  });
+}
+
+function readTools(
+  source: YamlSource,
+  spot: Spot | undefined,
+  schemas: ToolSchemas,
+): readonly string[] {
+  const spots = (spot && source.list(spot)) ?? [];
+  return spots.flatMap((entry) => readTool(source, entry, schemas) ?? []);
+}

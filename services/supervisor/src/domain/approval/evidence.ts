@@ -1,0 +1,133 @@
+import { type AgentRef, canonicalJson, type JsonObject } from '@writ/kernel';
+import { isEvidence, type Policy } from '@writ/policy';
+import { actionName, type RecordedAction } from '../result/recorded-action.ts';
+import type { Verdict } from '../result/run-result.ts';
+
+/** Most steps that an approval shows. */
+export const MAX_EVIDENCE_STEPS = 20;
+/** Sizes in bytes of UTF-8. */
+const MAX_GOAL = 4_096;
+const MAX_CONTENT = 1_024;
+const MAX_OBSERVATION = 4_096;
+const MAX_FACTS = 4_096;
+const MAX_STEPS_TOTAL = 32_000;
+
+/** The records of a run from which evidence is selected. */
+export interface EvidenceRecords {
+  readonly goal: string;
+  /** Before the action of the approval. */
+  readonly facts: JsonObject;
+  /** The steps before the action, oldest first. */
+  readonly steps: readonly StepRecord[];
+  /** Whether there are earlier steps. */
+  readonly hasMore: boolean;
+}
+
+/** One decision with the receipt of its call. */
+export interface StepRecord {
+  readonly agent: AgentRef;
+  readonly callId: string;
+  readonly step: number;
+  readonly action: RecordedAction;
+  readonly verdict: Verdict;
+  readonly reason: string;
+  readonly stopReason: string;
+  readonly outcome: string;
+  /** Empty when the worker did not send it. */
+  readonly observation: string;
+}
+
+/** A step as an approver sees it. */
+export interface EvidenceStep extends Omit<StepRecord, 'action' | 'verdict'> {
+  readonly name: string;
+  readonly content: string;
+  readonly verdict: Verdict;
+  readonly truncated: boolean;
+}
+
+/** What an approver sees of the run. */
+export interface Evidence {
+  readonly goal: string;
+  /** Empty when the policy names no fact. */
+  readonly factsJson: string;
+  readonly steps: readonly EvidenceStep[];
+  readonly truncated: boolean;
+}
+
+/** Selects what the policy shows to approvers, within the limits of size (SV-5, PE-1, BD-1). */
+export function selectEvidence(policy: Policy, records: EvidenceRecords): Evidence {
+  const { evidence } = policy;
+  const goal = cut(evidence.goal ? records.goal : '', MAX_GOAL);
+  const shown = Object.entries(records.facts).filter(([name]) => evidence.facts.includes(name));
+  const facts = canonicalJson(Object.fromEntries(shown));
+  const factsFit = Buffer.byteLength(facts) <= MAX_FACTS;
+  const { steps, omitted } = selectSteps(policy, records.steps);
+  return {
+    goal: goal.text,
+    factsJson: shown.length > 0 && factsFit ? facts : '',
+    steps,
+    truncated:
+      goal.truncated ||
+      !factsFit ||
+      omitted ||
+      (evidence.history && records.hasMore) ||
+      steps.some(({ truncated }) => truncated),
+  };
+}
+
+/** The latest steps that fit. Without the history, only those whose results are evidence. */
+function selectSteps(
+  policy: Policy,
+  records: readonly StepRecord[],
+): { readonly steps: readonly EvidenceStep[]; readonly omitted: boolean } {
+  const wanted = records.filter(
+    ({ action }) =>
+      policy.evidence.history || (action.kind === 'tool' && isEvidence(policy, action.name)),
+  );
+  const steps: EvidenceStep[] = [];
+  let left = MAX_STEPS_TOTAL;
+  for (const record of wanted.toReversed()) {
+    const step = shownStep(policy, record);
+    left -= Buffer.byteLength(JSON.stringify(step));
+    if (left < 0) return { steps, omitted: true };
+    steps.unshift(step);
+  }
+  return { steps, omitted: false };
+}
+
+function shownStep(policy: Policy, { action, observation, ...record }: StepRecord): EvidenceStep {
+  const content = cut(contentOf(action), MAX_CONTENT);
+  const isShown = action.kind === 'tool' && isEvidence(policy, action.name);
+  const result = cut(isShown ? observation : '', MAX_OBSERVATION);
+  return {
+    ...record,
+    name: actionName(action),
+    content: content.text,
+    observation: result.text,
+    truncated: content.truncated || result.truncated,
+  };
+}
+
+function contentOf(action: RecordedAction): string {
+  switch (action.kind) {
+    case 'tool':
+      return canonicalJson(action.args);
+    case 'delegation':
+      return action.task;
+    case 'final':
+      return action.answer;
+  }
+}
+
+/** The first `maxBytes` at most, cut between characters. */
+function cut(
+  text: string,
+  maxBytes: number,
+): { readonly text: string; readonly truncated: boolean } {
+  const bytes = Buffer.from(text);
+  if (bytes.byteLength <= maxBytes) return { text, truncated: false };
+  let end = maxBytes;
+  // A byte 10xxxxxx continues the character before it.
+  while (end > 0 && ((bytes[end] ?? 0) & 0xc0) === 0x80) end -= 1;
+  return { text: bytes.subarray(0, end).toString(), truncated: true };
+}
