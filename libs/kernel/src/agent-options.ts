@@ -89,3 +89,12 @@ export const STRATEGY_OPTIONS = {
     properties: { max_characters: { type: 'integer', minimum: 1, default: 8_000 } },
   },
 } as const satisfies Record<string, OptionsSchema>;
+
+/**
+ * Returns the first strategy of a pipeline that may not precede its `summary`, if any (AG-8): a summary
+ * covers the turns from the first one, so that only `truncate`, which drops none, may come before it.
+ */
+export function strategyBeforeSummary(names: readonly string[]): string | undefined {
+  const before = names.slice(0, Math.max(0, names.lastIndexOf('summary')));
+  return before.find((name) => name !== 'truncate');
+}

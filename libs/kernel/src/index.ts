@@ -12,6 +12,29 @@ export {
   validateWorkerAction,
 } from './action.ts';
 export type {
+  AgentMiddleware,
+  ChatMiddleware,
+  ChatMiddlewareContext,
+  ContextStrategy,
+  FunctionMiddleware,
+  FunctionMiddlewareContext,
+  HistoryKey,
+  HistoryProvider,
+  HistoryProviderDefinition,
+  Middleware,
+  MiddlewareContext,
+  MiddlewareDefinition,
+  MiddlewareOperations,
+  StrategyContext,
+  StrategyDefinition,
+} from './agent-extensions.ts';
+export {
+  defineHistoryProvider,
+  defineMiddleware,
+  defineStrategy,
+  MiddlewareTermination,
+} from './agent-extensions.ts';
+export type {
   AgentDefinition,
   AgentModule,
   AgentOperations,
@@ -22,7 +45,12 @@ export type {
 } from './agent-function.ts';
 export { defineAgent } from './agent-function.ts';
 export type { MiddlewareLevel, OptionsSchema } from './agent-options.ts';
-export { MIDDLEWARE_OPTIONS, REDACTION_KINDS, STRATEGY_OPTIONS } from './agent-options.ts';
+export {
+  MIDDLEWARE_OPTIONS,
+  REDACTION_KINDS,
+  STRATEGY_OPTIONS,
+  strategyBeforeSummary,
+} from './agent-options.ts';
 export { argsHash, argsHashText } from './args-hash.ts';
 export type { ArgumentContract, ArgumentSpec } from './argument-contract.ts';
 export { compileContract, compileSchema } from './argument-contract.ts';
@@ -79,6 +107,15 @@ export type { JsonArray, JsonObject, JsonValue } from './json-value.ts';
 export { isJsonObject } from './json-value.ts';
 export type { AgentKey, CallKey, ExecutedFrom, RunKey } from './keys.ts';
 export { EXECUTED_FROM } from './keys.ts';
+export type {
+  ChatTurn,
+  LlmOutcome,
+  LlmRequest,
+  ModelAnswer,
+  ToolOffer,
+  ToolUse,
+  ToolUseResult,
+} from './model-call.ts';
 export type { CentRounding } from './money.ts';
 export { formatUsd, fromCents, NANO_PER_CENT, NANO_PER_USD, parseUsd, toCents } from './money.ts';
 export type { Defined } from './omit-undefined.ts';

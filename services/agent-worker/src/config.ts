@@ -18,7 +18,7 @@ export interface AgentWorkerConfig {
   readonly workerId: string;
   /** Tenants that this worker serves; empty for all (SYS-6). */
   readonly tenants: readonly string[];
-  /** Absolute paths of modules with TypeScript agents (AG-1). */
+  /** Absolute paths of modules with agents, middleware, strategies and history providers (AG-1, AG-8, AG-9). */
   readonly agentModules: readonly string[];
   readonly maxConcurrentAgents: number;
   /** Time after which the lease of an unresponsive worker expires. */
@@ -85,7 +85,7 @@ export function readAgentWorkerConfig(env: Environment = process.env): AgentWork
     agentModules: variable.list('WRIT_AGENT_MODULES', {
       default: [...AGENT_WORKER_DEFAULTS.agentModules],
       item: /^\S.*$/,
-      about: 'modules with TypeScript agents',
+      about: 'modules with TypeScript agents, middleware, context strategies and history providers',
     }),
     maxConcurrentAgents: variable.integer('WRIT_WORKER_MAX_AGENTS', {
       default: AGENT_WORKER_DEFAULTS.maxConcurrentAgents,

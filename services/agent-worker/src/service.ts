@@ -1,12 +1,14 @@
 import { keyRoute } from '@writ/identity';
 import { InternalError } from '@writ/kernel';
 import { defineService, type ServiceHost, type ServiceParts } from '@writ/service';
-import { loadAgentModules } from './agents/custom/load-modules.ts';
+import { createView } from './agents/chat/view.ts';
+import { historyFinder } from './agents/history-provider.ts';
 import { factoryFinder } from './agents/index.ts';
-import { BUILT_IN_MIDDLEWARE, withMiddleware } from './agents/middleware/index.ts';
+import { loadAgentModules } from './agents/load-modules.ts';
+import { middlewareRegistry, withMiddleware } from './agents/middleware/index.ts';
 import { withGuardrails } from './agents/with-guardrails.ts';
 import type { AgentWorkerConfig } from './config.ts';
-import type { AgentKind } from './domain/agent/manifest.ts';
+import type { AgentKind, AgentManifest } from './domain/agent/manifest.ts';
 import { createWorkerEvents, observeAgents } from './events.ts';
 import { createPeers } from './peers/peers.ts';
 import { createProgressPublisher } from './peers/progress-publisher.ts';
@@ -54,8 +56,12 @@ export const createAgentWorker = defineService({
       for (const peer of Object.values(peers)) peer.close();
     });
     const events = createWorkerEvents(telemetry);
-    const written = await loadAgentModules(config.agentModules);
-    const findFactory = factoryFinder(written, parts.agents);
+    const modules = await loadAgentModules(config.agentModules);
+    const findFactory = factoryFinder(modules, parts.agents);
+    const historyOf = historyFinder(modules);
+    const middleware = middlewareRegistry(modules.middleware);
+    const factoryOf = (kind: AgentKind, name: string) =>
+      withGuardrails(withMiddleware(findFactory(kind, name) ?? noFactory(kind, name), middleware));
     const onRunnable = () => loop.nudge();
     const settings = config;
     const slots = new SlotRenewer({
@@ -73,10 +79,8 @@ export const createAgentWorker = defineService({
       events,
       telemetry,
       publisher: createProgressPublisher(bus, log),
-      factoryOf: (kind: AgentKind, name: string) =>
-        withGuardrails(
-          withMiddleware(findFactory(kind, name) ?? noFactory(kind, name), BUILT_IN_MIDDLEWARE),
-        ),
+      factoryOf,
+      historyOf,
       settings,
       onEvents: () => relay.wake(),
       onRunnable,
@@ -84,8 +88,22 @@ export const createAgentWorker = defineService({
     const run = (session: Session) => runAgent(runParts, session);
     const loop: LeaseLoop = new LeaseLoop({ store, clock, log, settings, run });
     const canRun = (kind: AgentKind, name: string) => findFactory(kind, name) !== undefined;
+    const checkSettings = (manifest: AgentManifest) => {
+      factoryOf(manifest.kind, manifest.name)(manifest, '');
+      createView(manifest, modules.strategies);
+      historyOf(manifest);
+    };
     const flushEventsSoon = () => relay.flushSoon();
-    const handlers = { store, clock, events, flushEventsSoon, tenants, canRun, agents: loop };
+    const handlers = {
+      store,
+      clock,
+      events,
+      flushEventsSoon,
+      tenants,
+      canRun,
+      checkSettings,
+      agents: loop,
+    };
     const server = await host.listen([workerRoute(handlers), keyRoute(signer)]);
     // The loop stops first: agents that are ending still need their slots.
     return { server, background: [slots, loop], exposes: { store } };

@@ -49,7 +49,13 @@ export interface ManifestFields {
   optionsJson: string;
   onRefusal: RefusalHandling;
   onPreempt: PreemptionHandling;
-  context: { contextWindow?: bigint };
+  context: {
+    contextWindow?: bigint;
+    strategy?: string;
+    optionsJson?: string;
+    strategies?: { name: string; optionsJson?: string }[];
+  };
+  history: { provider: string; optionsJson?: string };
   model: { model: string; jsonMode: boolean; timeout?: Duration };
   tools: string[];
   unreviewedDeltas: boolean;

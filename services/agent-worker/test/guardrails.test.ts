@@ -33,7 +33,7 @@ describe.each([
   ['react', { kind: REACT }],
   ['orchestrator', { kind: ORCHESTRATOR }],
   ['custom', { kind: CUSTOM }],
-  ['information', { kind: INFORMATION, outputTopic: 'news', optionsJson: '{"max_items":1}' }],
+  ['information', { kind: INFORMATION, outputTopic: 'weather', optionsJson: '{"max_items":1}' }],
 ] as const)('guardrails of a %s agent', (_, manifest) => {
   it('continue a truncated answer and report a near budget, on record (AG-6, EM-5)', async () => {
     const answers = [
@@ -77,13 +77,13 @@ describe('guardrails of a personal feed', () => {
     const answers = ['It rains.', { text: 'First half, ', isCut: true }, 'second half.'];
     const manifest = {
       kind: PERSONAL_FEED,
-      followTopics: ['news'],
+      followTopics: ['weather'],
       optionsJson: '{"max_items":1}',
     };
     const world = await start(answers, manifest);
     await world.until('SUSPENDED');
     const other = { name: 'source', instance: 'source-1' };
-    const source = { name: 'source', kind: INFORMATION, outputTopic: 'news' };
+    const source = { name: 'source', kind: INFORMATION, outputTopic: 'weather' };
     const items = { optionsJson: '{"max_items":1}' };
     await world.deliver({ runId: 'run-2', agent: other, manifest: { ...source, ...items } });
     await world.until('COMPLETED');

@@ -90,7 +90,7 @@ describe.each([
     expect(world.meter.requests).toHaveLength(3);
   });
 
-  it('proposes a failed call again under a new call_id (AG-9)', async () => {
+  it('retries a failed call under a new call_id (AG-9)', async () => {
     const model = callerOf(kind, [READ]);
     const options = { tools: ['get_refund_context'], base_ms: 1 };
     const { world } = await start(model, { kind, functionMiddleware: use('retry', options) });

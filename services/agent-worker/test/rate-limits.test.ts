@@ -31,7 +31,7 @@ async function second(first: Partial<ManifestFields>, other: Partial<ManifestFie
   world.meter.models = [
     { alias: 'small', providerId: 'one' },
     { alias: 'large', providerId: 'one' },
-    { alias: 'elsewhere', providerId: 'two' },
+    { alias: 'distant', providerId: 'two' },
   ];
   await world.deliver({ manifest: first });
   await world.until('COMPLETED');
@@ -80,7 +80,7 @@ describe('a rate limit', () => {
 
   it('of the scope provider does not limit models of another provider (AG-9)', async () => {
     const shared = limited({ scope: 'provider' });
-    expect(await second(shared, { ...shared, ...withModel('elsewhere') })).toBe('called');
+    expect(await second(shared, { ...shared, ...withModel('distant') })).toBe('called');
   });
 
   it('counts the calls before a checkpoint (AG-9, RT-1)', async () => {

@@ -17,7 +17,7 @@ type Answer = Extract<ModelAnswer, { kind: 'answer' }>;
 const CONTINUE: ChatTurn = {
   role: 'user',
   hidden: 'max_tokens_recovery',
-  text: 'Your answer was cut off by its length limit. Go on where it stopped, and repeat nothing.',
+  text: 'Your answer was cut off by its length limit. Continue where it stopped, and repeat nothing.',
 };
 /** A provider in JSON mode starts a new object, so that the parts could not be joined. */
 const WRITE_AGAIN: ChatTurn = {

@@ -1,8 +1,8 @@
-import type { AgentRef, JsonObject, RunMeta } from '@writ/kernel';
+import type { AgentRef, JsonObject, ModelAnswer, RunMeta } from '@writ/kernel';
 import type { AgentManifest } from '../domain/agent/manifest.ts';
 import type { Message, Reply } from '../domain/agent/message.ts';
 import type { Action, Decision } from '../domain/calls/decision.ts';
-import type { ChatTurn, LlmOutcome, LlmRequest } from '../domain/calls/model-call.ts';
+import type { ChatTurn, LlmRequest } from '../domain/calls/model-call.ts';
 import type { ToolInfo, ToolOutcome } from '../domain/calls/tool-call.ts';
 import type { Guardrail } from '../domain/guardrails/guardrails.ts';
 import type { Stop } from './unwinding.ts';
@@ -26,8 +26,7 @@ export interface Agent {
 /** Creates an agent from its manifest. */
 export type AgentFactory = (manifest: AgentManifest, instance: string) => Agent;
 
-/** A model's answer and the id of its call. */
-export type ModelAnswer = LlmOutcome & { readonly callId: string };
+export type { ModelAnswer };
 
 /** A proposal: a model's raw text, which the supervisor parses, or an action (SV-1). */
 export type Proposal = (

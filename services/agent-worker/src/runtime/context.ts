@@ -6,7 +6,6 @@ import type { ChatTurn, LlmOutcome, LlmRequest } from '../domain/calls/model-cal
 import type { ToolInfo } from '../domain/calls/tool-call.ts';
 import type { Guardrail } from '../domain/guardrails/guardrails.ts';
 import type { Operation, OperationKind } from '../domain/journal/entry.ts';
-import { loadHistory } from '../store/history.ts';
 import type {
   AgentContext,
   Checkpoint,
@@ -245,10 +244,8 @@ export class RuntimeContext implements AgentContext {
   }
 
   async recall(): Promise<readonly ChatTurn[]> {
-    const { session, store } = this.#scope;
-    const { value } = await this.#remote('recall', '', 'read', () =>
-      loadHistory(store.db, session.row),
-    );
+    const { history } = this.#scope;
+    const { value } = await this.#remote('recall', '', 'read', () => history.load());
     return value;
   }
 

@@ -1,16 +1,11 @@
-import { derivedId, HistoryRetention, isStopReason, isWritError, RetryPolicy } from '@writ/kernel';
+import { derivedId, isStopReason, isWritError, RetryPolicy } from '@writ/kernel';
 import { onAgentEnded } from '../app/agents/on-agent-ended.ts';
 import { type AgentEvent, reduceAgent } from '../domain/agent/state.ts';
-import type { ChatTurn } from '../domain/calls/model-call.ts';
 import { type AgentChanges, statusColumns } from '../store/agents.ts';
-import { saveHistory } from '../store/history.ts';
-import { loadItems } from '../store/snapshots.ts';
 import { pauseTimersWhileParked } from '../store/timers.ts';
-import type { WorkerTransaction } from '../store/worker-store.ts';
 import type { RuntimeContext } from './context.ts';
 import { endPartially, NO_PARTIAL, repeatPartialFinal } from './partial-final.ts';
 import type { RunScope } from './scope.ts';
-import type { Session } from './session.ts';
 import {
   AlreadyEnded,
   Drained,
@@ -135,33 +130,21 @@ async function endAlreadyEnded(
 }
 
 async function end(scope: RunScope, recorded: string): Promise<LeaseOutcome> {
-  const { session, commits, steps } = scope;
+  const { session, commits, steps, history, journal } = scope;
   const stopReason = isStopReason(recorded) ? recorded : 'error:unknown_stop_reason';
   steps.close(stopReason);
+  if (stopReason === 'success') await history.saveAtProvider(journal.length);
   let hasWoken = false;
   await commits.commit({
     changes: rest(scope, { type: 'ended', stopReason }),
     also: async (trx, at) => {
       hasWoken = await onAgentEnded(trx, session.row, { stopReason, answer: session.answer }, at);
-      if (stopReason === 'success') await keepConversation(trx, session, at);
+      if (stopReason === 'success') await history.save(trx, at);
     },
   });
   session.note({ type: 'ended', stopReason });
   if (hasWoken) scope.onRunnable();
   return stopReason;
-}
-
-/** Stores the conversation for the next run of the session (AG-8). */
-async function keepConversation(
-  trx: WorkerTransaction,
-  { row, lease, meta, conversation }: Session,
-  at: Date,
-): Promise<void> {
-  const isKept = meta.supervision?.retention === HistoryRetention.PERMANENT;
-  if (!isKept || conversation === undefined) return;
-  const { items, turns } = conversation;
-  const before = items === 0 ? [] : await loadItems(trx, lease, 0);
-  saveHistory(trx, row, [...(before.slice(0, items) as ChatTurn[]), ...turns], at);
 }
 
 async function park(scope: RunScope, { parkMs }: EndingSettings): Promise<LeaseOutcome> {

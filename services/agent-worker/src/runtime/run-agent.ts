@@ -1,3 +1,4 @@
+import type { HistoryProvider } from '@writ/kernel';
 import {
   ATTR_GEN_AI_AGENT_ID,
   ATTR_GEN_AI_AGENT_NAME,
@@ -17,7 +18,7 @@ import {
   withSpan,
 } from '@writ/telemetry';
 import type { AgentCredentials } from '../domain/agent/credentials.ts';
-import type { AgentKind } from '../domain/agent/manifest.ts';
+import type { AgentKind, AgentManifest } from '../domain/agent/manifest.ts';
 import type { WorkerEvents } from '../events.ts';
 import type { WorkerPeers } from '../peers/peers.ts';
 import type { ProgressPublisher } from '../peers/progress-publisher.ts';
@@ -37,6 +38,7 @@ import { PendingReceipts } from './pending-receipts.ts';
 import { AgentProgress } from './progress.ts';
 import type { RunScope } from './scope.ts';
 import type { Session } from './session.ts';
+import { SessionHistory } from './session-history.ts';
 import type { SlotRenewer } from './slots/slot-renewer.ts';
 import { Steps } from './steps.ts';
 import { Unwinding } from './unwinding.ts';
@@ -51,6 +53,8 @@ export interface RunParts {
   readonly publisher: ProgressPublisher;
   /** Returns the factory for agents of a kind and name. */
   readonly factoryOf: (kind: AgentKind, name: string) => AgentFactory;
+  /** Returns the history provider of a manifest; undefined for the worker's own store. */
+  readonly historyOf: (manifest: AgentManifest) => HistoryProvider | undefined;
   readonly settings: CallSettings & EndingSettings & { readonly modelTimeoutMs: number };
   /** Called after a commit that wrote to the outbox. */
   readonly onEvents: () => void;
@@ -156,6 +160,13 @@ async function openScope(parts: RunParts, session: Session): Promise<RunScope> {
     progress,
     calls,
     carried,
+    history: new SessionHistory({
+      session,
+      store,
+      findProvider: () => parts.historyOf(session.manifest),
+      timeoutMs: settings.callTimeoutMs,
+      log: parts.telemetry.log,
+    }),
     checkpoints: new Checkpoints({ session, journal, commits, carried, store, latest }),
     peers,
     store,

@@ -8,6 +8,7 @@ import type { PeerCalls } from './peer-calls.ts';
 import type { PendingReceipts } from './pending-receipts.ts';
 import type { AgentProgress } from './progress.ts';
 import type { Session } from './session.ts';
+import type { SessionHistory } from './session-history.ts';
 import type { Steps } from './steps.ts';
 
 /** Everything that belongs to one lease of one agent. */
@@ -25,6 +26,7 @@ export interface RunScope {
   readonly carried: PendingReceipts;
   readonly peers: WorkerPeers;
   readonly store: WorkerStore;
+  readonly history: SessionHistory;
   readonly events: WorkerEvents;
   /** Called when another agent may have become runnable. */
   readonly onRunnable: () => void;

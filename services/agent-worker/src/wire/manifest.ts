@@ -1,5 +1,6 @@
 import { durationMs } from '@bufbuild/protobuf/wkt';
 import {
+  type HistorySettings as HistoryMessage,
   AgentKind as KindMessage,
   type AgentLimits as LimitsMessage,
   type AgentManifest as ManifestMessage,
@@ -7,6 +8,7 @@ import {
   type ModelSettings as ModelMessage,
   PreemptionHandling as PreemptionMessage,
   RefusalHandling as RefusalMessage,
+  type ContextStrategy as StrategyMessage,
   type SubAgent as SubAgentMessage,
 } from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import { weightOf } from '@writ/identity';
@@ -79,7 +81,9 @@ export function manifestFrom(message: ManifestMessage): AgentManifest {
       ...defined({ contextWindow: asNumber(context?.contextWindow) }),
       strategy: context?.strategy ?? '',
       options: objectFrom(context?.optionsJson ?? '', 'context.options_json'),
+      ...strategiesFrom(context?.strategies ?? []),
     },
+    ...historyFrom(message.history),
     agentMiddleware: middlewareFrom(message.agentMiddleware, 'agent_middleware'),
     chatMiddleware: middlewareFrom(message.chatMiddleware, 'chat_middleware'),
     functionMiddleware: middlewareFrom(message.functionMiddleware, 'function_middleware'),
@@ -133,6 +137,22 @@ function middlewareFrom(settings: readonly MiddlewareMessage[], field: string) {
       options: objectFrom(optionsJson, `${field}[${index}].options_json`),
     }),
   );
+}
+
+function strategiesFrom(strategies: readonly StrategyMessage[]) {
+  if (strategies.length === 0) return {};
+  return {
+    strategies: strategies.map(({ name, optionsJson }, index) => ({
+      name,
+      options: objectFrom(optionsJson, `context.strategies[${index}].options_json`),
+    })),
+  };
+}
+
+function historyFrom(settings: HistoryMessage | undefined) {
+  if (settings === undefined) return {};
+  const { provider, optionsJson } = settings;
+  return { history: { provider, options: objectFrom(optionsJson, 'history.options_json') } };
 }
 
 function objectFrom(text: string, field: string): JsonObject {

@@ -10,6 +10,7 @@ import type { JsonObject } from '@writ/kernel';
 import type {
   AgentKind,
   AgentManifest,
+  HistorySettings,
   MiddlewareSetting,
   ModelSettings,
 } from '../domain/manifest/agent-manifest.ts';
@@ -68,7 +69,9 @@ export function manifestMessage(
       strategy: context.strategy,
       optionsJson: jsonText(context.options),
       ...(contextWindow !== undefined && { contextWindow: BigInt(contextWindow) }),
+      strategies: (context.strategies ?? []).map(middleware),
     },
+    ...(manifest.history && { history: historyMessage(manifest.history) }),
     agentMiddleware: manifest.agentMiddleware.map(middleware),
     chatMiddleware: manifest.chatMiddleware.map(middleware),
     functionMiddleware: manifest.functionMiddleware.map(middleware),
@@ -91,6 +94,10 @@ function modelMessage({ timeoutMs, maxOutputTokens, ...model }: ModelSettings) {
 
 function middleware({ name, options }: MiddlewareSetting) {
   return { name, optionsJson: jsonText(options) };
+}
+
+function historyMessage({ provider, options }: HistorySettings) {
+  return { provider, optionsJson: jsonText(options) };
 }
 
 function jsonText(options: JsonObject | undefined): string {

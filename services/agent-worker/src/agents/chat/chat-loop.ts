@@ -6,6 +6,7 @@ import { Conversation, type ConversationState } from './conversation.ts';
 import { type ChatPipeline, createChatPipeline } from './pipeline.ts';
 import { Refusals } from './refusals.ts';
 import type { Toolbox } from './toolbox.ts';
+import type { Strategies } from './view.ts';
 
 const DEFAULT_MAX_ITERATIONS = 10;
 /** Number of iterations between two checkpoints, which bounds a replay. */
@@ -31,10 +32,11 @@ export class ChatLoop {
   #conversation = new Conversation([], 0);
   #offers: readonly ToolOffer[] = [];
 
-  constructor(ctx: AgentContext, toolbox: Toolbox) {
+  /** @param strategies context strategies of the worker's modules */
+  constructor(ctx: AgentContext, toolbox: Toolbox, strategies: Strategies) {
     this.#ctx = ctx;
     this.#toolbox = toolbox;
-    this.#pipeline = createChatPipeline(ctx.manifest);
+    this.#pipeline = createChatPipeline(ctx.manifest, strategies);
     this.#refusals = new Refusals(ctx, 'tell_model');
   }
 

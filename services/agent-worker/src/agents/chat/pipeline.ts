@@ -3,7 +3,7 @@ import type { Message } from '../../domain/agent/message.ts';
 import type { ChatTurn } from '../../domain/calls/model-call.ts';
 import type { AgentContext } from '../../runtime/agent.ts';
 import { openConversation } from './conversation.ts';
-import type { Memory, View } from './view.ts';
+import type { Memory, Strategies, View } from './view.ts';
 import { createView } from './view.ts';
 
 /**
@@ -26,9 +26,9 @@ export interface ChatPipeline {
 }
 
 /** Creates the pipeline of a manifest. */
-export function createChatPipeline(manifest: AgentManifest): ChatPipeline {
+export function createChatPipeline(manifest: AgentManifest, strategies?: Strategies): ChatPipeline {
   const { instructions } = manifest;
-  const view = createView(manifest);
+  const view = createView(manifest, strategies);
   let known = 0;
   return {
     async open(ctx, message) {

@@ -1,4 +1,4 @@
-import type { JsonObject } from '@writ/kernel';
+import { type JsonObject, MiddlewareTermination } from '@writ/kernel';
 import { describe, expect, it } from 'vitest';
 import { manifestOf } from '../../../test/manifest.ts';
 import { scriptedContext } from '../../../test/scripted-context.ts';
@@ -6,7 +6,7 @@ import type { AgentManifest, MiddlewareSetting } from '../../domain/agent/manife
 import type { LlmOutcome, LlmRequest } from '../../domain/calls/model-call.ts';
 import { observationOf, type ToolOutcome } from '../../domain/calls/tool-call.ts';
 import type { AgentContext, ProposalOutcome } from '../../runtime/agent.ts';
-import { BUILT_IN_MIDDLEWARE, MiddlewareTermination, withMiddleware } from './index.ts';
+import { BUILT_IN_MIDDLEWARE, withMiddleware } from './index.ts';
 import type { MiddlewareRegistry } from './middleware.ts';
 
 const answerOf = (text: string): LlmOutcome => ({

@@ -1,8 +1,11 @@
-import type { JsonObject } from '@writ/kernel';
+import type { JsonObject, Middleware } from '@writ/kernel';
 import type { LlmRequest } from '../../domain/calls/model-call.ts';
 import type { AgentContext, ModelAnswer, ProposalOutcome } from '../../runtime/agent.ts';
 
-/** Context of every middleware. */
+export { MiddlewareTermination } from '@writ/kernel';
+export type { Middleware };
+
+/** Context of every built-in middleware. */
 export interface AgentRunContext {
   readonly agentName: string;
   readonly runId: string;
@@ -26,15 +29,6 @@ export interface FunctionContext extends AgentRunContext {
   readonly modelCallId: string | undefined;
 }
 
-/**
- * Middleware around an agent's run, a model call or a tool call (AG-9). It may act before and after
- * `next`, pass a changed context, return without `next`, or throw {@link MiddlewareTermination}. It
- * runs again in replays, so that it must depend only on its context and on journaled operations.
- */
-export interface Middleware<C, R> {
-  process(context: C, next: (context: C) => Promise<R>): Promise<R>;
-}
-
 /** Creates a middleware from its options in the manifest; each branch of an agent has its own. */
 export type CreateMiddleware<C, R> = (options: JsonObject) => Middleware<C, R>;
 
@@ -45,17 +39,8 @@ export interface MiddlewareRegistry {
   readonly function: Readonly<Record<string, CreateMiddleware<FunctionContext, ProposalOutcome>>>;
 }
 
-/** Thrown by a middleware to stop the agent; outer middleware does not continue (AG-9). */
-export class MiddlewareTermination extends Error {
-  /** @param reason for the stop_reason `error:<reason>`: a-z, 0-9 and _ */
-  readonly reason: string;
-
-  constructor(reason: string, sentence: string) {
-    super(sentence);
-    this.name = 'MiddlewareTermination';
-    this.reason = reason;
-  }
-}
+/** The levels of middleware. */
+export const middlewareLevels = ['agent', 'chat', 'function'] as const;
 
 /** Composes middleware around `core`; the first one is the outermost (AG-9). */
 export function compose<C, R>(

@@ -20,11 +20,12 @@ import type { Dependencies } from './dependencies.ts';
  * (RT-3); a repeated delivery changes nothing. Returns whether the agent is new.
  */
 export async function deliverAgent(
-  { store, clock, canRun, agents }: Dependencies,
+  { store, clock, canRun, checkSettings, agents }: Dependencies,
   delivery: Delivery,
 ): Promise<boolean> {
   const { agent: key, manifest, message } = delivery;
   if (!canRun(manifest.kind, manifest.name)) throw notImplemented(manifest.kind, manifest.name);
+  checkSettings(manifest);
   return await agents.accept(delivery.slotGrant, async (lease) => {
     const at = lease?.at ?? clock.now();
     const row = agentRow(delivery, at, lease);

@@ -1,5 +1,5 @@
 import type { AgentKey, Clock } from '@writ/kernel';
-import type { AgentKind } from '../../domain/agent/manifest.ts';
+import type { AgentKind, AgentManifest } from '../../domain/agent/manifest.ts';
 import type { SlotGrant } from '../../domain/agent/slot.ts';
 import type { AgentStatus } from '../../domain/agent/state.ts';
 import type { WorkerEvents } from '../../events.ts';
@@ -17,6 +17,11 @@ export interface Dependencies {
   readonly tenants: readonly string[];
   /** Whether this worker can run an agent of this kind and name. */
   readonly canRun: (kind: AgentKind, name: string) => boolean;
+  /**
+   * Checks the settings of a manifest against the modules of this worker.
+   * @throws InvalidRequestError naming the setting
+   */
+  readonly checkSettings: (manifest: AgentManifest) => void;
   readonly agents: {
     /**
      * Stores a delivered agent and runs it here, or leaves it to be claimed; returns whether it is

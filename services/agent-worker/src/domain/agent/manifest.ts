@@ -59,6 +59,20 @@ interface ContextSettings {
   readonly contextWindow?: number;
   readonly strategy: string;
   readonly options: JsonObject;
+  /** A pipeline, instead of `strategy` and `options`. */
+  readonly strategies?: readonly StrategySetting[];
+}
+
+/** A context strategy and its options (AG-8). */
+export interface StrategySetting {
+  readonly name: string;
+  readonly options: JsonObject;
+}
+
+/** A history provider of a module and its options (AG-8). */
+export interface HistorySetting {
+  readonly provider: string;
+  readonly options: JsonObject;
 }
 
 /** A middleware and its options (AG-9). */
@@ -89,6 +103,8 @@ export interface AgentManifest {
   readonly subAgents: readonly SubAgent[];
   readonly guardrails: GuardrailSettings;
   readonly context: ContextSettings;
+  /** Default: the worker's own store. */
+  readonly history?: HistorySetting;
   readonly agentMiddleware: readonly MiddlewareSetting[];
   readonly chatMiddleware: readonly MiddlewareSetting[];
   readonly functionMiddleware: readonly MiddlewareSetting[];

@@ -116,7 +116,9 @@ export function planSummary<T extends Turn>(
 /** Truncates and marks every tool result over `maxLength` characters (AG-8). */
 export function truncateToolResults(turns: readonly ChatTurn[], maxLength: number): ChatTurn[] {
   return turns.map((turn) => {
-    if (turn.role !== 'tool') return turn;
+    if (turn.role !== 'tool' || turn.results.every(({ text }) => text.length <= maxLength)) {
+      return turn;
+    }
     const results = turn.results.map((result) => ({
       ...result,
       text: cut(result.text, maxLength),

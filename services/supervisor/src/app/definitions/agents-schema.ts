@@ -149,9 +149,21 @@ const AGENT = object(
         context_window: { type: 'integer', minimum: 0 },
         strategy: ID,
         options: OPTIONS,
+        /** A pipeline, instead of `strategy` and `options`. */
+        strategies: {
+          type: 'array',
+          minItems: 1,
+          maxItems: 16,
+          items: {
+            ...object({ name: ID, options: OPTIONS }, ['name']),
+            allOf: optionsBy('name', STRATEGY_OPTIONS),
+          },
+        },
       }),
       allOf: optionsBy('strategy', STRATEGY_OPTIONS),
     },
+    /** A provider of a module that stores the history of sessions. */
+    history: object({ provider: ID, options: OPTIONS }, ['provider']),
     middleware: object({
       agent: middleware('agent'),
       chat: middleware('chat'),
@@ -170,7 +182,11 @@ const AGENT = object(
 export const AGENTS_SCHEMA = object(
   {
     /** Names that the modules of the workers add to the built-in ones. */
-    extensions: object({ middleware: names(), strategies: names() }),
+    extensions: object({
+      middleware: names(),
+      strategies: names(),
+      history_providers: names(),
+    }),
     agents: { type: 'array', minItems: 1, maxItems: 1000, items: AGENT },
   },
   ['agents'],

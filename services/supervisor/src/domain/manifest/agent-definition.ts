@@ -12,10 +12,12 @@ import type {
   AgentKind,
   AgentLimits,
   AgentManifest,
+  HistorySettings,
   MiddlewareSetting,
   ModelSettings,
   PreemptionHandling,
   RefusalHandling,
+  StrategySetting,
 } from './agent-manifest.ts';
 import { APPLICABLE_KINDS, assertApplicable, type Extensions } from './applicable-settings.ts';
 import { withDefinitionHash } from './manifest-json.ts';
@@ -83,7 +85,9 @@ export interface AgentDefinition {
     readonly context_window?: number;
     readonly strategy?: string;
     readonly options?: JsonObject;
+    readonly strategies?: readonly StrategySetting[];
   };
+  readonly history?: HistorySettings;
   readonly middleware?: {
     readonly agent?: readonly MiddlewareSetting[];
     readonly chat?: readonly MiddlewareSetting[];
@@ -153,7 +157,9 @@ export function manifestOf(
       strategy: context.strategy ?? '',
       ...optional('contextWindow', context.context_window),
       ...optional('options', context.options),
+      ...optional('strategies', context.strategies),
     },
+    ...optional('history', definition.history),
     agentMiddleware: middleware.agent ?? [],
     chatMiddleware: middleware.chat ?? [],
     functionMiddleware: middleware.function ?? [],

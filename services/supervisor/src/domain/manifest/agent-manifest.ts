@@ -71,6 +71,20 @@ export interface ContextSettings {
   readonly contextWindow?: number;
   readonly strategy: string;
   readonly options?: JsonObject;
+  /** A pipeline, instead of `strategy` and `options`. */
+  readonly strategies?: readonly StrategySetting[];
+}
+
+/** One strategy of a pipeline (AG-8). */
+export interface StrategySetting {
+  readonly name: string;
+  readonly options?: JsonObject;
+}
+
+/** A history provider of a module of the workers (AG-8). */
+export interface HistorySettings {
+  readonly provider: string;
+  readonly options?: JsonObject;
 }
 
 /** One enabled middleware (AG-9). */
@@ -104,6 +118,8 @@ export interface AgentManifest {
   readonly subAgents: readonly SubAgent[];
   readonly guardrails: GuardrailSettings;
   readonly context: ContextSettings;
+  /** Unset: the store of the worker. */
+  readonly history?: HistorySettings;
   readonly agentMiddleware: readonly MiddlewareSetting[];
   readonly chatMiddleware: readonly MiddlewareSetting[];
   readonly functionMiddleware: readonly MiddlewareSetting[];

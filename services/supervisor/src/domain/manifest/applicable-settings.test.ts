@@ -68,6 +68,9 @@ const SETTINGS: readonly (readonly [path: string, value: unknown, kinds: string]
   ['context.context_window', 100, CHATS],
   ['context.strategy', 'compact', CHATS],
   ['context.options', { keep_last: 1 }, CHATS],
+  ['context.strategies', [{ name: 'truncate' }, { name: 'sliding_window' }], CHATS],
+  ['history.provider', 'documents', CHATS],
+  ['history.options', { url: 'x' }, CHATS],
   ['middleware.agent', [{ name: 'logging' }], ALL],
   ['middleware.chat', [{ name: 'logging' }], MODEL],
   ['middleware.function', [{ name: 'logging' }], TOOLS],
@@ -83,6 +86,8 @@ const SETTINGS: readonly (readonly [path: string, value: unknown, kinds: string]
 const TOGETHER: Readonly<Record<string, Data>> = {
   initial_tool_choice: { tools: ['look'] },
   'context.options': { context: { strategy: 'compact' } },
+  'history.provider': {},
+  'history.options': { history: { provider: 'documents' } },
   'sub_agents.0.description': { sub_agents: [{ name: 'child' }] },
   'sub_agents.0.ask_timeout': { sub_agents: [{ name: 'child' }] },
   'sub_agents.0.priority': { sub_agents: [{ name: 'child' }] },
@@ -117,7 +122,7 @@ describe('a setting of an agent', () => {
     (path, value, kinds) => {
       const accepted = AGENT_KINDS.filter((kind) => {
         try {
-          load(kind, agentWith(kind, path, value));
+          load(kind, agentWith(kind, path, value), { history_providers: ['documents'] });
           return true;
         } catch (error) {
           const [field = ''] = path.split('.');
@@ -166,6 +171,32 @@ describe('a setting of an agent', () => {
     );
     expect(() => load('react', context('compact', { keep: 1 }))).toThrow(/unknown key "keep"/);
     expect(load('react', context('forget'), { strategies: ['forget'] }).get('a')).toBeDefined();
+  });
+
+  it('must name a pipeline of strategies in a valid order, and a known history provider (AG-8)', () => {
+    const model = { model: { model: 'm' } };
+    const pipeline = (...names: string[]) => ({
+      ...model,
+      context: { strategies: names.map((name) => ({ name })) },
+    });
+    const both = ['truncate', 'sliding_window'];
+    expect(load('react', pipeline(...both)).get('a')?.context.strategies).toHaveLength(2);
+    expect(() => load('react', pipeline('truncate', 'forget'))).toThrow(
+      /context\.strategies\.1\.name "forget" does not exist/,
+    );
+    expect(() => load('react', pipeline('sliding_window', 'summary'))).toThrow(
+      'context.strategies must have summary before sliding_window.',
+    );
+    const { context } = pipeline(...both);
+    expect(() => load('react', { ...model, context: { ...context, strategy: 'compact' } })).toThrow(
+      'context.strategies must not be set together with strategy or options.',
+    );
+    const options = { keep: 1 };
+    const wrong = { ...model, context: { strategies: [{ name: 'compact', options }] } };
+    expect(() => load('react', wrong)).toThrow(/unknown key "keep"/);
+    expect(() => load('react', { ...model, history: { provider: 'mongo' } })).toThrow(
+      'history.provider "mongo" does not exist. Available history providers: none',
+    );
   });
 
   it('must name tools that the agent has, and steps that are its sub-agents (AG-2, AG-5)', () => {

@@ -3,6 +3,7 @@ import {
   MIDDLEWARE_OPTIONS,
   type MiddlewareLevel,
   STRATEGY_OPTIONS,
+  strategyBeforeSummary,
 } from '@writ/kernel';
 import type { AgentDefinition } from './agent-definition.ts';
 import { AGENT_KINDS, type AgentKind } from './agent-manifest.ts';
@@ -11,6 +12,7 @@ import { AGENT_KINDS, type AgentKind } from './agent-manifest.ts';
 export interface Extensions {
   readonly middleware?: readonly string[];
   readonly strategies?: readonly string[];
+  readonly history_providers?: readonly string[];
 }
 
 const without = (...kinds: readonly AgentKind[]) =>
@@ -48,6 +50,7 @@ export const APPLICABLE_KINDS: Readonly<Record<string, readonly AgentKind[]>> = 
   guardrails: WITH_MODEL,
   'guardrails.max_repeated_tool_steps': WITH_TOOLS,
   context: CHATS,
+  history: CHATS,
   'middleware.chat': WITH_MODEL,
   'middleware.function': WITH_TOOLS,
   initial_tool_choice: CHATS,
@@ -101,7 +104,10 @@ function notApplicable(field: string, kind: AgentKind, kinds: readonly AgentKind
   );
 }
 
-function assertNames({ middleware, context }: AgentDefinition, extensions: Extensions): void {
+function assertNames(
+  { middleware, context, history }: AgentDefinition,
+  extensions: Extensions,
+): void {
   for (const level of Object.keys(MIDDLEWARE_OPTIONS) as MiddlewareLevel[]) {
     const known = [...Object.keys(MIDDLEWARE_OPTIONS[level]), ...(extensions.middleware ?? [])];
     for (const [index, { name }] of (middleware?.[level] ?? []).entries()) {
@@ -114,13 +120,39 @@ function assertNames({ middleware, context }: AgentDefinition, extensions: Exten
       );
     }
   }
-  const { strategy } = context ?? {};
-  const strategies = [...Object.keys(STRATEGY_OPTIONS), ...(extensions.strategies ?? [])];
-  if (strategy === undefined || strategies.includes(strategy)) return;
+  assertStrategies(context, extensions.strategies);
+  const { provider } = history ?? {};
+  const providers = extensions.history_providers ?? [];
+  if (provider === undefined || providers.includes(provider)) return;
   throw invalid(
-    'context.strategy',
-    `"${strategy}" does not exist. Available strategies: ${strategies.join(', ')}; name those of your modules in extensions.strategies.`,
+    'history.provider',
+    `"${provider}" does not exist. Available history providers: ${providers.join(', ') || 'none'}; name those of your modules in extensions.history_providers.`,
   );
+}
+
+function assertStrategies(
+  { strategy, options, strategies }: AgentDefinition['context'] = {},
+  ofModules: readonly string[] = [],
+): void {
+  const known = [...Object.keys(STRATEGY_OPTIONS), ...ofModules];
+  const one = strategy === undefined ? [] : [['context.strategy', strategy] as const];
+  const pipeline = (strategies ?? []).map(
+    ({ name }, index) => [`context.strategies.${index}.name`, name] as const,
+  );
+  for (const [field, name] of [...one, ...pipeline]) {
+    if (known.includes(name)) continue;
+    throw invalid(
+      field,
+      `"${name}" does not exist. Available strategies: ${known.join(', ')}; name those of your modules in extensions.strategies.`,
+    );
+  }
+  if (strategies === undefined) return;
+  if (strategy !== undefined || options !== undefined) {
+    throw invalid('context.strategies', 'must not be set together with strategy or options.');
+  }
+  const wrong = strategyBeforeSummary(strategies.map(({ name }) => name));
+  if (wrong === undefined) return;
+  throw invalid('context.strategies', `must have summary before ${wrong}.`);
 }
 
 /** The first call can only be bound to a tool that the model is offered (AG-2). */

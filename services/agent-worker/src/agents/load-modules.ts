@@ -1,0 +1,133 @@
+import { pathToFileURL } from 'node:url';
+import { ConfigError } from '@writ/config';
+import {
+  type AgentDefinition,
+  type HistoryProviderDefinition,
+  isId,
+  MIDDLEWARE_OPTIONS,
+  type MiddlewareDefinition,
+  STRATEGY_OPTIONS,
+  type StrategyDefinition,
+} from '@writ/kernel';
+import { middlewareLevels } from './middleware/index.ts';
+
+const SETTING = 'WRIT_AGENT_MODULES';
+
+/** What the modules of a worker define, by name (AG-1, AG-8, AG-9). */
+export interface AgentModules {
+  readonly agents: ReadonlyMap<string, AgentDefinition>;
+  readonly middleware: ReadonlyMap<string, MiddlewareDefinition>;
+  readonly strategies: ReadonlyMap<string, StrategyDefinition>;
+  readonly historyProviders: ReadonlyMap<string, HistoryProviderDefinition>;
+}
+
+/** An export of a module. */
+interface Export {
+  readonly what: string;
+  readonly made: string;
+  readonly isDefinition: (value: object) => boolean;
+  /** Names that modules cannot use. */
+  readonly taken: readonly string[];
+}
+
+const EXPORTS: Readonly<Record<keyof AgentModules, Export>> = {
+  agents: {
+    what: 'agent',
+    made: 'defineAgent',
+    isDefinition: (value) => isFunction(value, 'run'),
+    taken: [],
+  },
+  middleware: {
+    what: 'middleware',
+    made: 'defineMiddleware',
+    isDefinition: (value) => middlewareLevels.some((level) => isFunction(value, level)),
+    taken: middlewareLevels.flatMap((level) => Object.keys(MIDDLEWARE_OPTIONS[level])),
+  },
+  strategies: {
+    what: 'strategy',
+    made: 'defineStrategy',
+    isDefinition: (value) => isFunction(value, 'create'),
+    taken: Object.keys(STRATEGY_OPTIONS),
+  },
+  historyProviders: {
+    what: 'history provider',
+    made: 'defineHistoryProvider',
+    isDefinition: (value) => isFunction(value, 'create'),
+    taken: [],
+  },
+};
+const NAMES = Object.keys(EXPORTS) as (keyof AgentModules)[];
+
+/**
+ * Loads the modules of a worker.
+ * @param modules absolute paths
+ * @throws ConfigError naming the module that cannot be loaded, exports nothing, or repeats a name
+ */
+export async function loadAgentModules(modules: readonly string[]): Promise<AgentModules> {
+  const loaded = {
+    agents: new Map(),
+    middleware: new Map(),
+    strategies: new Map(),
+    historyProviders: new Map(),
+  };
+  const problems: string[] = [];
+  for (const module of modules) {
+    const exported = await exportsOf(module, problems);
+    if (exported === undefined) continue;
+    for (const name of NAMES) addAll(loaded[name], module, name, exported[name], problems);
+  }
+  if (problems.length > 0) throw new ConfigError(SETTING, problems);
+  return loaded;
+}
+
+type Exports = Partial<Record<keyof AgentModules, unknown>>;
+
+async function exportsOf(module: string, problems: string[]): Promise<Exports | undefined> {
+  let exported: Exports;
+  try {
+    exported = (await import(pathToFileURL(module).href)) as Exports;
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    problems.push(`the module ${module} cannot be loaded: ${why}`);
+    return undefined;
+  }
+  if (NAMES.some((name) => exported[name] !== undefined)) return exported;
+  problems.push(`the module ${module} exports none of the lists ${NAMES.join(', ')}.`);
+  return undefined;
+}
+
+function addAll(
+  known: Map<string, unknown>,
+  module: string,
+  name: keyof AgentModules,
+  list: unknown = [],
+  problems: string[],
+): void {
+  const { what, made, isDefinition, taken } = EXPORTS[name];
+  const isOne = (value: unknown): value is { readonly name: string } =>
+    typeof value === 'object' && value !== null && isNamed(value) && isDefinition(value);
+  if (!Array.isArray(list) || !list.every(isOne)) {
+    problems.push(
+      `the module ${module} exports "${name}", which is not a list of ${made} results.`,
+    );
+    return;
+  }
+  for (const definition of list) {
+    const { name: id } = definition;
+    if (taken.includes(id)) {
+      problems.push(`${module} defines the ${what} ${id}, which is built in; choose another name.`);
+    } else if (known.has(id)) {
+      problems.push(`${module} defines the ${what} ${id}, which another module already defines.`);
+    }
+    known.set(id, definition);
+  }
+}
+
+function isNamed(value: object): boolean {
+  const name: unknown = Reflect.get(value, 'name');
+  return typeof name === 'string' && isId(name);
+}
+
+function isFunction(value: object, name: string): boolean {
+  return typeof Reflect.get(value, name) === 'function';
+}

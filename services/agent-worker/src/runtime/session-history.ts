@@ -1,0 +1,104 @@
+import {
+  DEFAULT_MAX_RETRIES,
+  type HistoryProvider,
+  HistoryRetention,
+  UnavailableError,
+  withTimeout,
+} from '@writ/kernel';
+import type { Logger } from '@writ/telemetry';
+import type { ChatTurn } from '../domain/calls/model-call.ts';
+import { loadHistory, saveHistory } from '../store/history.ts';
+import { loadItems } from '../store/snapshots.ts';
+import type { WorkerReader, WorkerStore, WorkerTransaction } from '../store/worker-store.ts';
+import type { Session } from './session.ts';
+
+/** Dependencies of {@link SessionHistory}. */
+export interface SessionHistoryParts {
+  readonly session: Session;
+  readonly store: WorkerStore;
+  /** Returns the provider of the manifest; undefined for the worker's own store. */
+  readonly findProvider: () => HistoryProvider | undefined;
+  readonly timeoutMs: number;
+  readonly log: Logger;
+}
+
+/** The history of an agent in its session: in the worker's store or at a provider (AG-8). */
+export class SessionHistory {
+  readonly #parts: SessionHistoryParts;
+
+  constructor(parts: SessionHistoryParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Returns the turns that earlier runs left, oldest first.
+   * @throws UnavailableError HISTORY_UNAVAILABLE
+   */
+  async load(): Promise<readonly ChatTurn[]> {
+    const { session, store, findProvider } = this.#parts;
+    const provider = findProvider();
+    if (provider === undefined) return await loadHistory(store.db, session.row);
+    return await this.#inTime(() => provider.load(this.#key()));
+  }
+
+  /**
+   * Saves the turns of a run that ended successfully at the provider, before the end is committed: a
+   * crash between repeats it. When the provider fails as often as an agent is restarted, the agent
+   * ends without it.
+   * @throws UnavailableError HISTORY_UNAVAILABLE when the agent is to be restarted
+   */
+  async saveAtProvider(journalLength: number): Promise<void> {
+    const { session, store, findProvider, log } = this.#parts;
+    const provider = findProvider();
+    if (provider === undefined) return;
+    const turns = await this.#turns(store.db);
+    if (turns === undefined) return;
+    const { run_id: runId, instance, failures, failed_length: failedLength } = session.row;
+    try {
+      await this.#inTime(() => provider.save({ ...this.#key(), runId, instance }, turns));
+    } catch (error) {
+      const { maxRetries = DEFAULT_MAX_RETRIES } = session.manifest.limits;
+      if (failures < maxRetries || journalLength > failedLength) throw error;
+      log.error({ run_id: runId, agent: instance }, 'history not saved');
+    }
+  }
+
+  /** Saves the turns of a run that ended successfully in the worker's store, with the end. */
+  async save(trx: WorkerTransaction, at: Date): Promise<void> {
+    const { session } = this.#parts;
+    if (session.manifest.history !== undefined) return;
+    const turns = await this.#turns(trx);
+    if (turns !== undefined) saveHistory(trx, session.row, turns, at);
+  }
+
+  /** Returns the turns of this run; undefined when none are kept. */
+  async #turns(db: WorkerReader): Promise<readonly ChatTurn[] | undefined> {
+    const { meta, conversation, lease } = this.#parts.session;
+    const isKept = meta.supervision?.retention === HistoryRetention.PERMANENT;
+    if (!isKept || conversation === undefined) return undefined;
+    const { items, turns } = conversation;
+    const before = items === 0 ? [] : await loadItems(db, lease, 0);
+    return [...(before.slice(0, items) as ChatTurn[]), ...turns];
+  }
+
+  #key() {
+    const { tenant, session_id: sessionId, name: agent } = this.#parts.session.row;
+    return { tenant, sessionId, agent };
+  }
+
+  async #inTime<T>(work: () => Promise<T>): Promise<T> {
+    const { timeoutMs, session } = this.#parts;
+    try {
+      return await withTimeout(work(), timeoutMs, () => {
+        throw new Error('The provider did not answer in time.');
+      });
+    } catch (cause) {
+      throw new UnavailableError(
+        'HISTORY_UNAVAILABLE',
+        `History provider "${session.manifest.history?.provider}" failed.`,
+        {},
+        { cause },
+      );
+    }
+  }
+}
