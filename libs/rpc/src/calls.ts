@@ -1,6 +1,6 @@
 import { OverloadedError, UnavailableError, type WritError } from '@writ/kernel';
 import type { Telemetry } from '@writ/telemetry';
-import type { Gate } from './caller.ts';
+import type { Caller, Gate, Person } from './caller.ts';
 import type { IncomingCall } from './incoming-call.ts';
 import type { RpcLimits } from './limits.ts';
 import type { ServedMethod } from './served-service.ts';
@@ -20,11 +20,14 @@ export class Calls implements CallHost {
   readonly gate: Gate;
   readonly telemetry: Telemetry;
   readonly maxUnaryMs: number;
-  readonly #maxCalls: number;
-  readonly #maxOpenCalls: number;
+  readonly #limits: Required<RpcLimits>;
   readonly #inFlight = new Set<ServerCall>();
   /** Calls in flight of the application's services, without health and reflection. */
   #busy = 0;
+  /** Of these, those of reserved methods. */
+  #reserved = 0;
+  /** Calls in flight of people, by tenant and by person. */
+  readonly #byHolder = new Map<string, number>();
   #isDraining = false;
   #onIdle: (() => void) | undefined;
 
@@ -32,8 +35,7 @@ export class Calls implements CallHost {
     this.gate = gate;
     this.telemetry = telemetry;
     this.maxUnaryMs = limits.maxUnaryMs;
-    this.#maxCalls = limits.maxConcurrentCalls;
-    this.#maxOpenCalls = limits.maxOpenCalls;
+    this.#limits = limits;
   }
 
   /** Registers a new call; its `admit` decides whether it may proceed. */
@@ -41,23 +43,53 @@ export class Calls implements CallHost {
     const call = new ServerCall(this, served, incoming);
     this.#inFlight.add(call);
     if (!served.open) this.#busy += 1;
+    if (served.reserved) this.#reserved += 1;
     return call;
   }
 
   refusal({ served }: ServerCall): WritError | undefined {
+    const { maxConcurrentCalls, maxReservedCalls, maxOpenCalls } = this.#limits;
     if (served.open) {
-      // They need no credentials, so they have a limit of their own.
-      const count = this.#inFlight.size - this.#busy;
-      return count > this.#maxOpenCalls ? tooMany(this.#maxOpenCalls) : undefined;
+      // They need no credentials, so they have a limit of their own; watches leave room for checks.
+      const isStream = served.implementation.kind !== 'unary';
+      const most = isStream ? Math.ceil(maxOpenCalls * 0.9) : maxOpenCalls;
+      return tooMany(this.#inFlight.size - this.#busy, most, 'The server');
     }
     if (this.#isDraining) return draining();
-    return this.#busy > this.#maxCalls ? tooMany(this.#maxCalls) : undefined;
+    if (served.reserved) return tooMany(this.#reserved, maxReservedCalls, 'The server');
+    return tooMany(this.#busy - this.#reserved, maxConcurrentCalls, 'The server');
   }
 
-  ended(call: ServerCall): void {
+  /** Counts a call of a person, once the gate has admitted it; its error when the person or tenant has too many. */
+  holderRefusal({ served }: ServerCall, { person }: Caller): WritError | undefined {
+    if (person === undefined || served.reserved) return undefined;
+    const { maxCallsPerTenant, maxCallsPerPerson } = this.#limits;
+    const [tenant, subject] = holdersOf(person);
+    const [ofTenant, ofPerson] = [this.#count(tenant), this.#count(subject)];
+    return (
+      tooMany(ofPerson, maxCallsPerPerson, 'The caller') ??
+      tooMany(ofTenant, maxCallsPerTenant, 'The tenant')
+    );
+  }
+
+  #count(holder: string): number {
+    const count = (this.#byHolder.get(holder) ?? 0) + 1;
+    this.#byHolder.set(holder, count);
+    return count;
+  }
+
+  ended(call: ServerCall, { person }: Caller): void {
     this.#inFlight.delete(call);
     if (!call.served.open) this.#busy -= 1;
+    if (call.served.reserved) this.#reserved -= 1;
+    else if (person !== undefined) for (const holder of holdersOf(person)) this.#release(holder);
     if (this.#busy === 0) this.#onIdle?.();
+  }
+
+  #release(holder: string): void {
+    const count = (this.#byHolder.get(holder) ?? 0) - 1;
+    if (count > 0) this.#byHolder.set(holder, count);
+    else this.#byHolder.delete(holder);
   }
 
   /**
@@ -90,10 +122,16 @@ export class Calls implements CallHost {
   }
 }
 
-function tooMany(limit: number): WritError {
+/** The keys of the tenant and of the person. JSON keeps them apart, whatever characters the names have. */
+function holdersOf({ tenant, subject }: Person): readonly [string, string] {
+  return [JSON.stringify([tenant]), JSON.stringify([tenant, subject])];
+}
+
+function tooMany(count: number, limit: number, who: string): WritError | undefined {
+  if (count <= limit) return undefined;
   return new OverloadedError(
     'TOO_MANY_CALLS',
-    `The server has reached its limit of ${limit} calls in flight; retry later.`,
+    `${who} has reached its limit of ${limit} calls in flight; retry later.`,
     { limit: String(limit) },
   );
 }

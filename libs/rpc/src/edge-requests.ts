@@ -1,3 +1,4 @@
+import { constants, type Http2ServerRequest } from 'node:http2';
 import type { UniversalHandler, UniversalServerResponse } from '@connectrpc/connect/protocol';
 import {
   universalRequestFromNodeRequest,
@@ -11,6 +12,10 @@ import type { WebHook, WebRequest, WebResponse } from './web.ts';
 
 interface Parts {
   readonly handlers: ReadonlyMap<string, UniversalHandler>;
+  /** Paths whose requests have no end of their own. */
+  readonly endless: ReadonlySet<string>;
+  /** Time limit for receiving any other request, ms. */
+  readonly requestMs: number;
   readonly allowedOrigins: readonly string[];
   readonly web: WebHook | undefined;
   readonly log: Logger;
@@ -18,16 +23,45 @@ interface Parts {
 
 /** Returns the HTTP request handler of the edge: CORS preflights, RPCs, then the web hook. */
 export function edgeRequests(parts: Parts): (request: WebRequest, response: WebResponse) => void {
-  const { handlers, web, log } = parts;
+  const { handlers, web, log, endless, requestMs } = parts;
   const cors = new Cors(parts.allowedOrigins);
   return (request, response) => {
     if (cors.handle(request, response)) return;
     const [path = ''] = (request.url ?? '').split('?', 1);
     const handler = handlers.get(path);
-    if (handler !== undefined) void handleRpc(handler, request, response, log);
-    else if (isGrpc(request)) sendUnimplemented(path, response);
+    if (handler !== undefined) {
+      if (!endless.has(path)) limitRequest(request, response, requestMs);
+      void handleRpc(handler, request, response, log);
+    } else if (isGrpc(request)) sendUnimplemented(path, response);
     else if (web?.(request, response) !== true) sendNotFound(path, response);
   };
+}
+
+/** Time for the deadline of the call itself to send its error, which also says what it waited for, ms. */
+const DEADLINE_MS = 1_000;
+
+/**
+ * Ends the connection or stream of a request that is not received in time: a call is counted before its content is
+ * read, so that unfinished requests would fill the limits for good (BD-2).
+ */
+function limitRequest(request: WebRequest, response: WebResponse, ms: number): void {
+  const timer = setTimeout(() => {
+    if (request.readableEnded || response.writableEnded) return;
+    const message = `The request was not received within ${ms} ms.`;
+    if (!response.headersSent) {
+      response.writeHead(408, { 'content-type': 'application/json' });
+      response.write(JSON.stringify({ code: 'deadline_exceeded', message }));
+    }
+    response.end(() => stopReceiving(request));
+  }, ms + DEADLINE_MS);
+  const clear = (): void => clearTimeout(timer);
+  request.once('end', clear).once('close', clear);
+}
+
+/** Over HTTP/2 only the stream ends: a reset without error asks the client to send no more (RFC 9113, section 8.1). */
+function stopReceiving(request: WebRequest): void {
+  if (request.httpVersionMajor < 2) request.destroy();
+  else (request as unknown as Http2ServerRequest).stream.close(constants.NGHTTP2_NO_ERROR);
 }
 
 async function handleRpc(

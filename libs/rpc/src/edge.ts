@@ -7,11 +7,11 @@ import { connectHandlers } from './connect-methods.ts';
 import { edgeRequests } from './edge-requests.ts';
 import { EdgeSessions } from './edge-sessions.ts';
 import { Health } from './health.ts';
-import { STREAM_RESETS, withDefaults } from './limits.ts';
+import { withDefaults } from './limits.ts';
 import { Listener } from './listener.ts';
 import { reflectionServices } from './reflection.ts';
 import type { RpcServer, RpcServerOptions } from './rpc-server.ts';
-import { gated } from './served-service.ts';
+import { gated, type ServedService } from './served-service.ts';
 import { sniff } from './sniff.ts';
 import { createTlsAcceptor } from './tls/tls-acceptor.ts';
 import { warmValidation } from './validation.ts';
@@ -41,7 +41,14 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
   const services = [...routes.map(gated), health.service];
   services.push(...reflectionServices(services));
   const handlers = connectHandlers(calls, services, limits.maxMessageBytes);
-  const handle = edgeRequests({ handlers, allowedOrigins, web, log: telemetry.log });
+  const handle = edgeRequests({
+    handlers,
+    endless: bidiPaths(services),
+    requestMs: limits.maxUnaryMs,
+    allowedOrigins,
+    web,
+    log: telemetry.log,
+  });
   warmValidation(routes.flatMap(({ methods }) => methods.map(({ method }) => method.input)));
 
   const http1 = createHttp1Server((request, response) => handle(request, response));
@@ -49,7 +56,6 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
     {
       maxSessionMemory: limits.maxSessionMemoryMb,
       settings: { maxConcurrentStreams: limits.maxConcurrentStreams },
-      ...STREAM_RESETS,
     },
     (request, response) =>
       handle(request as unknown as WebRequest, response as unknown as WebResponse),
@@ -101,4 +107,11 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
       },
     }),
   };
+}
+
+/** The methods whose requests are streams. */
+function bidiPaths(services: readonly ServedService[]): ReadonlySet<string> {
+  const methods = services.flatMap((service) => service.methods);
+  const bidi = methods.filter(({ implementation }) => implementation.kind === 'bidi_streaming');
+  return new Set(bidi.map(({ name }) => `/${name}`));
 }

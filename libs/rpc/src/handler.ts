@@ -118,6 +118,22 @@ export function endless<H extends (...args: never[]) => AsyncIterable<unknown>>(
   return handler;
 }
 
+const reservedHandlers = new WeakSet<object>();
+
+/**
+ * Marks a unary method that must be served under any load, such as a halt: it does not count against the limits of
+ * calls, but against one of its own (BD-2). Returns `handler`.
+ */
+export function reserved<H extends (...args: never[]) => Promise<unknown>>(handler: H): H {
+  reservedHandlers.add(handler);
+  return handler;
+}
+
+/** Whether `handler` was marked by {@link reserved}. */
+export function isReserved(handler: object): boolean {
+  return reservedHandlers.has(handler);
+}
+
 /** Whether `handler` was marked by {@link endless}. */
 export function isEndless(handler: object): boolean {
   return endlessHandlers.has(handler);

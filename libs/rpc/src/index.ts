@@ -26,7 +26,7 @@ export type {
   StreamHandler,
   UnaryHandler,
 } from './handler.ts';
-export { endless, route, unimplemented } from './handler.ts';
+export { endless, reserved, route, unimplemented } from './handler.ts';
 export type { FieldViolation } from './invalid-fields-error.ts';
 export { InvalidFieldsError } from './invalid-fields-error.ts';
 export type { RpcLimits } from './limits.ts';

@@ -5,15 +5,27 @@
 export interface RpcLimits {
   /** Maximum size of a request or response message, bytes. Default 4 MiB. */
   readonly maxMessageBytes?: number;
-  /** Maximum calls in flight on the server. Default 10,000. */
+  /** Maximum calls in flight on the server, reserved methods excepted. Default 10,000. */
   readonly maxConcurrentCalls?: number;
+  /** Maximum calls in flight of the people of one tenant. Default 5,000. */
+  readonly maxCallsPerTenant?: number;
+  /** Maximum calls in flight of one person or API key. Default 4,000. */
+  readonly maxCallsPerPerson?: number;
+  /** Maximum calls in flight of all reserved methods, see `reserved`. Default 500. */
+  readonly maxReservedCalls?: number;
   /** Maximum open streams per connection; the client queues further streams. Default 1,000. */
   readonly maxConcurrentStreams?: number;
   /** Maximum memory per HTTP/2 connection, MB. Default 64. */
   readonly maxSessionMemoryMb?: number;
-  /** Maximum duration of a unary call whatever its deadline, ms. Default 60,000. Streams have none. */
+  /**
+   * Maximum duration of a unary call whatever its deadline, and of reading the request of a stream, ms.
+   * Default 60,000.
+   */
   readonly maxUnaryMs?: number;
-  /** Maximum unauthenticated calls in flight (health and reflection). Default 1,000. */
+  /**
+   * Maximum unauthenticated calls in flight (health and reflection), a tenth of which streams leave free. Default
+   * 1,000.
+   */
   readonly maxOpenCalls?: number;
   /** Maximum connections to the port. Default 10,000. */
   readonly maxConnections?: number;
@@ -26,6 +38,9 @@ export interface RpcLimits {
 const DEFAULTS: Required<RpcLimits> = {
   maxMessageBytes: 4 * 1024 * 1024,
   maxConcurrentCalls: 10_000,
+  maxCallsPerTenant: 5_000,
+  maxCallsPerPerson: 4_000,
+  maxReservedCalls: 500,
   maxConcurrentStreams: 1_000,
   maxSessionMemoryMb: 64,
   maxUnaryMs: 60_000,
@@ -47,7 +62,7 @@ export function withDefaults(limits: RpcLimits = {}): Required<RpcLimits> {
 export const MAX_TIMER_MS = 24 * 24 * 60 * 60 * 1000;
 
 /**
- * Rate limit of stream resets per connection, above which Node treats the connection as an attack and
- * closes it. Halting a large run exceeds Node's default (1,000, then 33 per second).
+ * Rate limit of stream resets per connection between services, above which Node treats the connection as an attack
+ * and closes it. Halting a large run exceeds Node's default (1,000, then 33 per second), which public ports keep.
  */
 export const STREAM_RESETS = { streamResetBurst: 100_000, streamResetRate: 10_000 } as const;

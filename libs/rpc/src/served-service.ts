@@ -1,5 +1,11 @@
 import type { DescMethod, DescService, Message } from '@bufbuild/protobuf';
-import { type CallContext, isEndless, type Route, type RouteMethod } from './handler.ts';
+import {
+  type CallContext,
+  isEndless,
+  isReserved,
+  type Route,
+  type RouteMethod,
+} from './handler.ts';
 
 /** A bidirectional streaming method; only reflection has one. */
 export interface BidiMethod {
@@ -17,6 +23,8 @@ export interface ServedMethod {
   readonly open: boolean;
   /** Whether a drain aborts its calls at once. */
   readonly endless: boolean;
+  /** Whether it has a reserve under the limits of calls. */
+  readonly reserved: boolean;
 }
 
 /** A service, independent of the transport. */
@@ -50,6 +58,7 @@ function served(
       implementation,
       open: isOpen,
       endless: isOpen || isEndless(implementation.handle),
+      reserved: isReserved(implementation.handle),
     })),
   };
 }

@@ -20,8 +20,10 @@ export interface CallHost {
   readonly maxUnaryMs: number;
   /** The error for a call that must not start; undefined when it may. */
   refusal(call: ServerCall): WritError | undefined;
+  /** Counts `call` for its caller; the error when that one has too many calls in flight. */
+  holderRefusal(call: ServerCall, caller: Caller): WritError | undefined;
   /** Called when `call` has ended. */
-  ended(call: ServerCall): void;
+  ended(call: ServerCall, caller: Caller): void;
 }
 
 type MessageInit = MessageInitShape<DescMessage>;
@@ -64,8 +66,13 @@ export class ServerCall {
     const { method } = this.served.implementation;
     const { peerUris } = this.#incoming;
     const header = (name: string): string | undefined => this.#incoming.header(name);
-    this.#caller = await this.#unlessAborted(() => this.#host.gate({ method, peerUris, header }));
-    this.#span.setCaller(this.#caller);
+    const caller = await this.#unlessAborted(() => this.#host.gate({ method, peerUris, header }));
+    // A call that ended meanwhile has released what it held.
+    if (this.#hasEnded) return;
+    this.#caller = caller;
+    this.#span.setCaller(caller);
+    const tooMany = this.#host.holderRefusal(this, caller);
+    if (tooMany !== undefined) throw tooMany;
   }
 
   /** Runs the handler of a unary call. */
@@ -179,7 +186,7 @@ export class ServerCall {
       recordCall(metrics, 'rpcServed', this.served.implementation.method, report);
     }
     this.#span.end(failure);
-    this.#host.ended(this);
+    this.#host.ended(this, this.#caller);
     return failure;
   }
 

@@ -96,16 +96,18 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     const { address, client, telemetry } = await start(
       transport,
       { startRun: async () => ({}) },
-      { limits: { maxOpenCalls: 2, maxConcurrentCalls: 1 } },
+      { limits: { maxOpenCalls: 10, maxConcurrentCalls: 1 } },
     );
     const health = createRpcClient(Health, { address, telemetry, health: 'unchecked' });
     onTestFinished(() => health.close());
-    const watches = [1, 2].map(() => health.watch({})[Symbol.asyncIterator]());
+    const watches = Array.from({ length: 9 }, () => health.watch({})[Symbol.asyncIterator]());
     for (const watch of watches) await watch.next();
-    expect(await rejection(health.check({}))).toMatchObject({
+    expect(await rejection(health.watch({})[Symbol.asyncIterator]().next())).toMatchObject({
       reason: 'TOO_MANY_CALLS',
-      metadata: { limit: '2' },
+      metadata: { limit: '9' },
     });
+    // Watches leave room for checks (BD-2).
+    await health.check({});
     await client().startRun(START, ALLOWED);
     for (const watch of watches) await watch.return?.();
   });

@@ -1,6 +1,11 @@
+import { once } from 'node:events';
+import { connect as connectHttp2 } from 'node:http2';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { OverloadedError } from '@writ/kernel';
-import { describe, expect, it, vi } from 'vitest';
-import { ALLOWED, drained, rejection, START, start, TRANSPORTS } from './fixture.ts';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { type Gate, reserved } from '../src/index.ts';
+import { ALLOWED, drained, KEY, rejection, START, start, TRANSPORTS } from './fixture.ts';
 
 describe.each(TRANSPORTS)('over %s', (transport) => {
   it('rejects a request over the size limit as RESOURCE_EXHAUSTED, with details (SYS-3)', async () => {
@@ -80,7 +85,11 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     const caller = client();
     const stop = new AbortController();
     const options = { ...ALLOWED, signal: stop.signal };
-    const calls = Array.from({ length: 1200 }, () => rejection(caller.startRun(START, options)));
+    // Node protects public ports from clients that reset more than 1,000 streams at once (BD-2).
+    const cancelled = transport === 'edge' ? 900 : 1200;
+    const calls = Array.from({ length: cancelled }, () =>
+      rejection(caller.startRun(START, options)),
+    );
     while (open < calls.length) await new Promise(setImmediate);
     const bystander = caller.startRun({ ...START, requestId: 'last' }, ALLOWED);
     stop.abort();
@@ -90,5 +99,86 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     await vi.waitFor(() => expect(open).toBe(0));
     const afterwards = caller.startRun({ ...START, requestId: 'last' }, ALLOWED);
     await expect(afterwards).resolves.toBeDefined();
+  });
+
+  it('limits the calls of one person and of one tenant, and admits reserved ones (BD-2)', async () => {
+    const release = Promise.withResolvers<void>();
+    const begun: string[] = [];
+    const gate: Gate = async ({ header }) => {
+      const [tenant = '', subject = ''] = (header('x-person') ?? '').split('/');
+      return { person: { subject, tenant, roles: ['caller'] } };
+    };
+    const { client } = await start(
+      transport,
+      {
+        startRun: async ({ requestId }) => {
+          begun.push(requestId);
+          await release.promise;
+          return {};
+        },
+        cancelRun: reserved(async () => ({})),
+      },
+      { gate, limits: { maxCallsPerPerson: 2, maxCallsPerTenant: 3, maxConcurrentCalls: 4 } },
+    );
+    const caller = client();
+    const as = (person: string) => ({ headers: { 'x-person': person } });
+    const startRun = (person: string) => caller.startRun(START, as(person));
+    const held = ['acme/ann', 'acme/ann', 'acme/bob'].map(startRun);
+    await vi.waitFor(() => expect(begun).toHaveLength(3));
+    const tooMany = { reason: 'TOO_MANY_CALLS', kind: 'resource_exhausted' };
+    expect(await rejection(startRun('acme/ann'))).toMatchObject({
+      ...tooMany,
+      message: 'The caller has reached its limit of 2 calls in flight; retry later.',
+    });
+    expect(await rejection(startRun('acme/cyd'))).toMatchObject({
+      ...tooMany,
+      message: 'The tenant has reached its limit of 3 calls in flight; retry later.',
+    });
+    // Another tenant is not affected until the server itself is full.
+    held.push(startRun('other/ann'));
+    await vi.waitFor(() => expect(begun).toHaveLength(4));
+    expect(await rejection(startRun('other/bob'))).toMatchObject(tooMany);
+    const stop = { runId: 'run-1', requestId: 'req-2' };
+    await expect(caller.cancelRun(stop, as('acme/ann'))).resolves.toBeDefined();
+    release.resolve();
+    await Promise.all(held);
+    await expect(startRun('acme/ann')).resolves.toBeDefined();
+  });
+});
+
+describe('an edge whose client never ends its requests (BD-2)', () => {
+  const limits = { maxUnaryMs: 100, maxCallsPerPerson: 1 };
+  const path = '/writ.run.v1.RunService/StartRun';
+
+  it('ends a request over HTTP/1.1 and releases what it held', async () => {
+    const { server, client } = await start('edge', { startRun: async () => ({}) }, { limits });
+    const socket = connect(server.port, '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    const headers = ['Host: x', `Authorization: Bearer ${KEY}`, 'Content-Type: application/json'];
+    socket.write(
+      `POST ${path} HTTP/1.1\r\n${headers.join('\r\n')}\r\nContent-Length: 100\r\n\r\n{`,
+    );
+    const response = await text(socket);
+    expect(response).toContain('HTTP/1.1 408 ');
+    expect(response).toContain('The request was not received within 100 ms.');
+    await vi.waitFor(() => client().startRun(START, ALLOWED));
+  });
+
+  it('ends a request over HTTP/2 and releases what it held', async () => {
+    const { server, client } = await start('edge', { startRun: async () => ({}) }, { limits });
+    const session = connectHttp2(`http://127.0.0.1:${server.port}`);
+    onTestFinished(() => session.destroy());
+    const stream = session.request({
+      ':method': 'POST',
+      ':path': path,
+      authorization: `Bearer ${KEY}`,
+      'content-type': 'application/json',
+    });
+    stream.write('{');
+    const [headers] = await once(stream, 'response');
+    stream.resume();
+    expect(headers[':status']).toBe(408);
+    await once(stream, 'close');
+    await vi.waitFor(() => client().startRun(START, ALLOWED));
   });
 });

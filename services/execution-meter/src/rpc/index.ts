@@ -2,7 +2,7 @@ import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_m
 import { ModelService } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { createFreezeHandlers } from '@writ/freeze';
 import { keyRoute } from '@writ/identity';
-import { type Route, route } from '@writ/rpc';
+import { type Route, reserved, route } from '@writ/rpc';
 import { freezeParts } from '../app/freezes/freeze-parts.ts';
 import { closeTab } from './close-tab.ts';
 import { consume } from './consume.ts';
@@ -20,6 +20,7 @@ import { settle } from './settle.ts';
 
 /** Returns the routes of the execution meter. */
 export function meterRoutes(context: RpcContext): readonly Route[] {
+  const { freeze, unfreeze } = createFreezeHandlers(freezeParts(context, context.calls));
   return [
     route(ExecutionMeterService, {
       openTab: openTab(context),
@@ -32,7 +33,8 @@ export function meterRoutes(context: RpcContext): readonly Route[] {
       setCaps: setCaps(context),
       queryUsage: queryUsage(context),
       closeTab: closeTab(context),
-      ...createFreezeHandlers(freezeParts(context, context.calls)),
+      freeze: reserved(freeze),
+      unfreeze: reserved(unfreeze),
     }),
     route(ModelService, {
       generate: generate(context),

@@ -6,7 +6,7 @@ import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
 import { UsageService } from '@writ/contracts/writ/usage/v1/usage_service_pb';
 import { keyRoute } from '@writ/identity';
-import { endless, type Route, route } from '@writ/rpc';
+import { endless, type Route, reserved, route } from '@writ/rpc';
 import type { SupervisorContext } from '../context.ts';
 import { decideApproval } from './approval/decide-approval.ts';
 import { getApproval } from './approval/get-approval.ts';
@@ -67,9 +67,9 @@ export function publicRoutes(context: SupervisorContext): Route[] {
       exportAudit: exportAudit(context),
     }),
     route(ControlService, {
-      halt: halt(context),
-      resume: resume(context),
-      listHalts: listHalts(context),
+      halt: reserved(halt(context)),
+      resume: reserved(resume(context)),
+      listHalts: reserved(listHalts(context)),
       reprioritize: reprioritize(context),
     }),
     route(UsageService, {

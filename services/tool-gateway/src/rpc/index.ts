@@ -1,7 +1,7 @@
 import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { createFreezeHandlers } from '@writ/freeze';
 import { keyRoute } from '@writ/identity';
-import { type Route, route } from '@writ/rpc';
+import { type Route, reserved, route } from '@writ/rpc';
 import { freezeParts } from '../app/freezes/freeze-parts.ts';
 import type { GatewayContext } from '../context.ts';
 import { callTool } from './call-tool.ts';
@@ -12,6 +12,7 @@ import { voidWrit } from './void-writ.ts';
 
 /** The services of the tool gateway. */
 export function gatewayRoutes(context: GatewayContext): readonly Route[] {
+  const { freeze, unfreeze } = createFreezeHandlers(freezeParts(context));
   return [
     route(ToolGatewayService, {
       listTools: listTools(context),
@@ -19,7 +20,8 @@ export function gatewayRoutes(context: GatewayContext): readonly Route[] {
       getReceipt: getReceipt(context),
       voidWrit: voidWrit(context),
       resolveOutcome: resolveOutcome(context),
-      ...createFreezeHandlers(freezeParts(context)),
+      freeze: reserved(freeze),
+      unfreeze: reserved(unfreeze),
     }),
     keyRoute(context.signer),
   ];
