@@ -13,6 +13,7 @@ type AuditKind =
   | 'agent_started'
   | 'agent_refused'
   | 'agent_ended'
+  | 'agent_purged'
   | 'decision'
   | 'writ'
   | 'approval'

@@ -1,16 +1,26 @@
 import { fromBinary, toBinary } from '@bufbuild/protobuf';
 import type { Action } from '@writ/contracts/writ/review/v1/action_pb';
-import { RunEventSchema } from '@writ/contracts/writ/run/v1/run_pb';
+import { type HistoryEntry, RunEventSchema } from '@writ/contracts/writ/run/v1/run_pb';
 import { stopSentence } from '../domain/result/stop-sentence.ts';
 
 /**
  * A timeline entry without its content: the decision and its rule remain; hook events contain only ids (SUP-4,
  * HK-1). Undefined when nothing has to be removed.
+ * @param agents instances whose content is removed; omitted for all
  */
-export function withheldEntry(bytes: Uint8Array): Uint8Array | undefined {
+export function withheldEntry(
+  bytes: Uint8Array,
+  agents?: ReadonlySet<string>,
+): Uint8Array | undefined {
   const event = fromBinary(RunEventSchema, bytes);
   const { entry } = event;
-  if (entry.case === 'decision') {
+  if (agents !== undefined && entry.case === 'result') {
+    for (const step of entry.value.history) {
+      if (agents.has(step.agent?.instance ?? '')) withholdStep(step);
+    }
+  } else if (agents !== undefined && !agents.has(event.agent?.instance ?? '')) {
+    return undefined;
+  } else if (entry.case === 'decision') {
     const { action, revisedAction, executedAction, humanApproval } = entry.value;
     for (const shown of [action, revisedAction, executedAction]) withhold(shown);
     if (humanApproval !== undefined) {
@@ -28,6 +38,12 @@ export function withheldEntry(bytes: Uint8Array): Uint8Array | undefined {
     withhold(result.action);
   } else return undefined;
   return toBinary(RunEventSchema, event);
+}
+
+function withholdStep(step: HistoryEntry): void {
+  for (const shown of [step.action, step.revisedAction, step.executedAction]) withhold(shown);
+  step.observationJson = '';
+  if (step.humanApproval !== undefined) step.humanApproval.comment = '';
 }
 
 function withhold(action: Action | undefined): void {

@@ -2,6 +2,7 @@ import { readReceipt, type Verifier } from '@writ/identity';
 import { type AgentKey, PermissionDeniedError, sha256Hex } from '@writ/kernel';
 import type { SupervisorContext, Tx } from '../../context.ts';
 import type { Receipt } from '../../domain/facts/receipt.ts';
+import { isPurged, loadAgent } from '../../store/agent/agents.ts';
 import { keepObservation } from '../../store/review/receipts.ts';
 import { loadRun } from '../../store/run/runs.ts';
 import { receiptFrom } from '../../wire/receipt.ts';
@@ -44,7 +45,7 @@ export async function readCarriedReceipts(
     }
     if (digested.length === 0) return;
     const run = await loadRun(trx, agent);
-    if (run.purged_at !== null) return;
+    if (run.purged_at !== null || isPurged(await loadAgent(trx, agent))) return;
     let kept = false;
     for (const { callId, content, sha256 } of digested) {
       kept = (await keepObservation(trx, { ...agent, callId }, content, sha256)) || kept;

@@ -3,7 +3,7 @@ import { receiptFacts } from '../../domain/audit/audit-facts.ts';
 import { type ApprovedCall, matchesCall, type Receipt } from '../../domain/facts/receipt.ts';
 import { outcomeOfReceipt, settleReceipt } from '../../domain/facts/settle-receipt.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
-import { loadAgent } from '../../store/agent/agents.ts';
+import { isPurged as isAgentPurged, loadAgent } from '../../store/agent/agents.ts';
 import { appendAudit } from '../../store/audit.ts';
 import { type DecisionRow, findDecision } from '../../store/review/decisions.ts';
 import { loadFacts, saveFacts } from '../../store/review/facts.ts';
@@ -32,11 +32,12 @@ export async function recordReceipt(tx: Tx, receipt: Receipt): Promise<ReceiptOu
   if (decision === undefined || !matchesCall(receipt, approvedCall(decision))) return 'mismatch';
   const subject = await subjectOf(trx, await loadAgent(trx, key));
   const isPurged = subject.run.purged_at !== null;
-  // A late receipt of a purged run is recorded without its content (SUP-4).
+  const hasContent = !isPurged && !isAgentPurged(subject.agent);
+  // A late receipt of a purged run or agent is recorded without its content (SUP-4).
   const row = {
     ...receiptRow(receipt, at),
     outcome: outcomeOfReceipt(policy, receipt) ?? null,
-    ...(isPurged && { claims: '{}' }),
+    ...(!hasContent && { claims: '{}' }),
   };
   if (!(await insertReceipt(trx, row))) return 'known';
   if (!isPurged) {

@@ -1,4 +1,4 @@
-import { derivedId, outcomeOf, sha256Hex, UnavailableError } from '@writ/kernel';
+import { derivedId, HistoryRetention, outcomeOf, sha256Hex, UnavailableError } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import type { EndRunPayload } from '../../domain/order/order-payloads.ts';
 import { buildResult } from '../../domain/result/build-result.ts';
@@ -7,7 +7,7 @@ import { type AgentRow, agentsOf, keyOf, loadAgent, saveAgent } from '../../stor
 import { recordEnding } from '../../store/agent/endings.ts';
 import { withdrawApprovals } from '../../store/approval/approvals.ts';
 import { appendAudit } from '../../store/audit.ts';
-import { loadRun, saveRun } from '../../store/run/runs.ts';
+import { loadRun, type RunRow, saveRun } from '../../store/run/runs.ts';
 import { appendTimeline } from '../../store/run/timeline.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { rootRefOf } from '../../wire/supervision.ts';
@@ -69,9 +69,11 @@ export function endRunOrder(context: SupervisorContext): OrderHandler {
       },
 
       async close_tabs({ order, run }) {
+        const agents = await agentsOf(store.db, rootKeyOf(run));
+        await purgeShorterLived(context, run, agents);
         const closed: { readonly agent: AgentRow; readonly tab: ClosedTab }[] = [];
         // Children first, so that the root's tab includes the usage of the whole run.
-        for (const agent of (await agentsOf(store.db, rootKeyOf(run))).reverse()) {
+        for (const agent of agents.toReversed()) {
           const id = derivedId('req', order.order_id, 'close_tab', agent.instance);
           const tab = await ignoreNotFound(peers.executionMeter.closeTab(id, keyOf(agent)));
           if (tab !== undefined) closed.push({ agent, tab });
@@ -96,6 +98,31 @@ export function endRunOrder(context: SupervisorContext): OrderHandler {
       },
     },
   };
+}
+
+/**
+ * Deletes the tool results of agents that are retained for less long than their run (SUP-4). The freeze of the run
+ * keeps its results; the meter knows the retention of each agent from its tab.
+ */
+async function purgeShorterLived(
+  { peers, clock }: SupervisorContext,
+  run: RunRow,
+  agents: readonly AgentRow[],
+): Promise<void> {
+  if (run.retention !== HistoryRetention.PERMANENT) return;
+  for (const agent of agents) {
+    if (agent.retention === HistoryRetention.PERMANENT) continue;
+    const { tenant, run_id: runId, instance, retention } = agent;
+    await peers.toolGateway.freeze({
+      tenant,
+      runId,
+      instance,
+      orderId: derivedId('frz', tenant, runId, instance, 'purge'),
+      reason: 'The run has ended.',
+      at: clock.now(),
+      retention,
+    });
+  }
 }
 
 async function finish(

@@ -1,9 +1,16 @@
 import type { SupervisorContext } from '../../context.ts';
+import { agentsToPurge } from '../../store/agent/agents.ts';
 import { appendAudit } from '../../store/audit.ts';
-import { purgeRun, runsToPurge } from '../../store/run/purge-run.ts';
+import {
+  purgeAgent,
+  purgeRun,
+  runsToPurge,
+  runsWithAgentsToPurge,
+} from '../../store/run/purge-run.ts';
 import { loadRun, type RunRow } from '../../store/run/runs.ts';
 import { readTimeline, replaceEntry } from '../../store/run/timeline.ts';
 import { withheldEntry } from '../../wire/withhold-entry.ts';
+import { amendResult } from './result-records.ts';
 
 const RUNS_AT_ONCE = 20;
 /** Entries rewritten in one transaction; low, because reviews wait for the transaction. */
@@ -33,9 +40,41 @@ export async function purgeRuns(context: SupervisorContext): Promise<void> {
       { background: true },
     );
   }
+  for (const run of await runsWithAgentsToPurge(store.db, endedBy, RUNS_AT_ONCE)) {
+    await purgeAgents(context, run);
+  }
 }
 
-async function purgeTimeline({ store }: SupervisorContext, run: RunRow): Promise<void> {
+/**
+ * Deletes the content of agents that are retained for less long than their run: every child by default. The timeline
+ * and the result keep their steps by name and digest.
+ */
+async function purgeAgents(context: SupervisorContext, run: RunRow): Promise<void> {
+  const { store, clock } = context;
+  const key = { tenant: run.tenant, runId: run.run_id };
+  const pending = new Set((await agentsToPurge(store.db, key)).map(({ instance }) => instance));
+  await purgeTimeline(context, run, pending);
+  await store.transaction(
+    async (trx) => {
+      const now = clock.now();
+      for (const agent of await agentsToPurge(trx, key)) {
+        await purgeAgent(trx, agent, !pending.has(agent.parent_instance ?? ''));
+        const { instance, retention } = agent;
+        const facts = { retention };
+        await appendAudit(trx, { ...key, instance, kind: 'agent_purged', facts }, now);
+      }
+      await amendResult(trx, await loadRun(trx, key));
+    },
+    { background: true },
+  );
+}
+
+/** @param agents instances whose entries lose their content; omitted for all */
+async function purgeTimeline(
+  { store }: SupervisorContext,
+  run: RunRow,
+  agents?: ReadonlySet<string>,
+): Promise<void> {
   const key = { tenant: run.tenant, runId: run.run_id };
   let last = 0;
   while (true) {
@@ -45,7 +84,7 @@ async function purgeTimeline({ store }: SupervisorContext, run: RunRow): Promise
     await store.transaction(
       async (trx) => {
         for (const { sequence, entry } of rows) {
-          const withheld = withheldEntry(entry);
+          const withheld = withheldEntry(entry, agents);
           if (withheld !== undefined) await replaceEntry(trx, key, sequence, withheld);
         }
       },

@@ -1,4 +1,4 @@
-import { type AgentKey, NotFoundError, type RunKey } from '@writ/kernel';
+import { type AgentKey, HistoryRetention, NotFoundError, type RunKey } from '@writ/kernel';
 import { pickColumns, prepareQuery, RowCache, type RowOf } from '@writ/store';
 import { type ActiveClock, activeMsAt, cut, seen } from '../../domain/clock/active-clock.ts';
 import { agents } from '../schema/agent.ts';
@@ -220,9 +220,21 @@ export async function purgeAgents(
 ): Promise<void> {
   await trx
     .updateTable('agents')
-    .set({ ending_answer: null, ending_detail: null })
+    .set({ ending_answer: null, ending_detail: null, purge_pending: null })
     .where('tenant', '=', tenant)
     .where('run_id', '=', runId)
     .execute();
   cache.clear(trx);
+}
+
+/**
+ * The live and ended agents of a run whose content is to be deleted after its end, parents before children (SUP-4).
+ */
+export async function agentsToPurge(db: SupervisorReader, run: RunKey): Promise<AgentRow[]> {
+  return (await agentsOf(db, run)).filter(({ purge_pending }) => purge_pending !== null);
+}
+
+/** Whether the content of an agent was deleted according to its own retention (SUP-4). */
+export function isPurged({ retention, purge_pending }: AgentRow): boolean {
+  return retention !== HistoryRetention.PERMANENT && purge_pending === null;
 }

@@ -1,4 +1,4 @@
-import type { AgentKey } from '@writ/kernel';
+import { type AgentKey, HistoryRetention } from '@writ/kernel';
 import { STOPPED_CLOCK } from '../../domain/clock/active-clock.ts';
 import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import { budgetToJson, manifestToJson } from '../../domain/manifest/manifest-json.ts';
@@ -49,6 +49,7 @@ export function newAgentRow({ tenant, runId, instance, manifest, models, parent 
     ending_unverified: false,
     ended_at: null,
     tab: null,
+    purge_pending: manifest.retention === HistoryRetention.PERMANENT ? null : 1,
   };
   return row;
 }

@@ -2,10 +2,10 @@ import { HistoryRetention, type RunKey } from '@writ/kernel';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
 import type { RunResult } from '../../domain/result/run-result.ts';
 import { withheldAction, withheldResult } from '../../domain/result/withhold.ts';
-import { purgeAgents } from '../agent/agents.ts';
+import { type AgentRow, keyOf, purgeAgents, saveAgent } from '../agent/agents.ts';
 import { callKeyOf, decisionsOf, saveDecision } from '../review/decisions.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
-import { type RunRow, saveRun } from './runs.ts';
+import { loadRun, type RunRow, saveRun } from './runs.ts';
 
 /** Ended runs whose retention requires the deletion of their content (SUP-4), at most `limit`. */
 export async function runsToPurge(
@@ -25,12 +25,81 @@ export async function runsToPurge(
 }
 
 /**
+ * Ended runs that are kept, but have agents whose own retention requires the deletion of their content (SUP-4), at most
+ * `limit`.
+ */
+export async function runsWithAgentsToPurge(
+  db: SupervisorReader,
+  endedBy: Date,
+  limit: number,
+): Promise<RunRow[]> {
+  // From the agents, so that only their partial index is read.
+  const found = await db
+    .selectFrom('agents')
+    .innerJoin('runs', (join) =>
+      join
+        .onRef('runs.tenant', '=', 'agents.tenant')
+        .onRef('runs.run_id', '=', 'agents.run_id')
+        .on('runs.retention', '=', HistoryRetention.PERMANENT)
+        .on('runs.ended_at', '<=', endedBy),
+    )
+    .select(['runs.tenant', 'runs.run_id'])
+    .distinct()
+    .where('purge_pending', 'is not', null)
+    .limit(limit)
+    .execute();
+  const runs: RunRow[] = [];
+  for (const { tenant, run_id: runId } of found) runs.push(await loadRun(db, { tenant, runId }));
+  return runs;
+}
+
+/**
  * Deletes the content of a run's rows except its timeline: goal, arguments, answers, observations, facts, comments.
  * Ids, digests, names, states and totals remain (SUP-4).
  */
 export async function purgeRun(trx: SupervisorTransaction, run: RunRow, at: Date): Promise<void> {
   const key: RunKey = { tenant: run.tenant, runId: run.run_id };
-  for (const row of await decisionsOf(trx, key)) {
+  await purgeCalls(trx, key, () => true);
+  await purgeAgents(trx, key);
+  await trx
+    .deleteFrom('facts')
+    .where(({ and }) => and({ tenant: key.tenant, run_id: key.runId }))
+    .execute();
+  await saveRun(trx, key, {
+    goal: '',
+    data_json: '',
+    result: run.result && JSON.stringify(withheldResult(JSON.parse(run.result) as RunResult)),
+    purged_at: at,
+  });
+}
+
+/**
+ * Deletes the content of one agent of a run that is kept, like {@link purgeRun}. Its answer remains if its parent is
+ * kept, because it is the observation of the parent's delegation; facts belong to the run.
+ */
+export async function purgeAgent(
+  trx: SupervisorTransaction,
+  agent: AgentRow,
+  isParentKept: boolean,
+): Promise<void> {
+  const { instance } = agent;
+  await purgeCalls(trx, keyOf(agent), (of) => of === instance);
+  await saveAgent(trx, keyOf(agent), {
+    ...(!isParentKept && { ending_answer: null }),
+    ending_detail: null,
+    purge_pending: null,
+  });
+}
+
+/** Deletes the content of decisions, approvals and receipts of the agents that `concerns` selects. */
+async function purgeCalls(
+  trx: SupervisorTransaction,
+  key: RunKey,
+  concerns: (instance: string) => boolean,
+): Promise<void> {
+  const ofRun = { tenant: key.tenant, run_id: key.runId };
+  const decisions = (await decisionsOf(trx, key)).filter(({ instance }) => concerns(instance));
+  for (const row of decisions) {
     await saveDecision(trx, callKeyOf(row), {
       raw_text: null,
       action: withheldJson(row.action),
@@ -40,13 +109,13 @@ export async function purgeRun(trx: SupervisorTransaction, run: RunRow, at: Date
       facts_after: null,
     });
   }
-  const ofRun = { tenant: key.tenant, run_id: key.runId };
   const approvals = await trx
     .selectFrom('approvals')
-    .select(['approval_id', 'action', 'executed_action'])
+    .select(['approval_id', 'instance', 'action', 'executed_action'])
     .where(({ and }) => and(ofRun))
     .execute();
-  for (const { approval_id, action, executed_action } of approvals) {
+  for (const { approval_id, instance, action, executed_action } of approvals) {
+    if (!concerns(instance)) continue;
     await trx
       .updateTable('approvals')
       .set({
@@ -58,22 +127,13 @@ export async function purgeRun(trx: SupervisorTransaction, run: RunRow, at: Date
       .where('approval_id', '=', approval_id)
       .execute();
   }
-  await trx
-    .updateTable('receipts')
-    .set({ claims: '{}', observation: null })
-    .where(({ and }) => and(ofRun))
-    .execute();
-  await purgeAgents(trx, key);
-  await trx
-    .deleteFrom('facts')
-    .where(({ and }) => and(ofRun))
-    .execute();
-  await saveRun(trx, key, {
-    goal: '',
-    data_json: '',
-    result: run.result && JSON.stringify(withheldResult(JSON.parse(run.result) as RunResult)),
-    purged_at: at,
-  });
+  for (const instance of new Set(decisions.map((row) => row.instance))) {
+    await trx
+      .updateTable('receipts')
+      .set({ claims: '{}', observation: null })
+      .where(({ and }) => and({ ...ofRun, instance }))
+      .execute();
+  }
 }
 
 function withheldJson(json: string | null): string | null {

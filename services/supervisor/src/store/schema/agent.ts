@@ -58,10 +58,13 @@ export const agents = table('agents', {
     ended_at: column.timestamp().nullable(),
     /** The closed tab as JSON; null while open. */
     tab: column.text().nullable(),
+    /** 1 while its content is to be deleted after the end of its run, see SUP-4; null otherwise. */
+    purge_pending: column.integer().nullable(),
   },
   primaryKey: ['tenant', 'run_id', 'instance'],
   indexes: {
     agents_active: { on: ['active_since'], where: ['active_since', 'is not', null] },
+    agents_to_purge: { on: ['tenant', 'run_id'], where: ['purge_pending', 'is not', null] },
     agents_deadline: { on: ['deadline_at'], where: ['ended_at', 'is', null] },
   },
 });

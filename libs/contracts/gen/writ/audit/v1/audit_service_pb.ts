@@ -43,7 +43,7 @@ export type AuditRecord = Message<"writ.audit.v1.AuditRecord"> & {
   recordTime?: Timestamp | undefined;
 
   /**
-   * Kind: `run_started`, `run_ended`, `run_purged`, `agent_started`, `agent_refused`, `agent_ended`,
+   * Kind: `run_started`, `run_ended`, `run_purged`, `agent_started`, `agent_refused`, `agent_ended`, `agent_purged`,
    * `decision`, `writ`, `approval`, `receipt`, `refusal`, `halt`, `resume`, `reprioritize`,
    * `set_caps`.
    *

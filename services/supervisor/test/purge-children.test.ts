@@ -1,0 +1,81 @@
+import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
+import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
+import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { ManualClock } from '@writ/kernel';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { Family } from './family.ts';
+import { openSecondStore } from './supervisor-under-test.ts';
+
+const TABLES = ['agents', 'decisions', 'receipts', 'approvals', 'timeline', 'runs'] as const;
+
+const clock = new ManualClock(new Date(Date.now() - 3_600_000));
+let family: Family;
+beforeEach(async () => {
+  family = await Family.start({ clock });
+});
+afterEach(() => family.close());
+
+/** All rows of a run, as text. */
+async function rowsOf(runId: string): Promise<string> {
+  const store = await openSecondStore(family.supervisor);
+  const texts: string[] = [];
+  for (const table of TABLES) {
+    const rows = await store.db.selectFrom(table).selectAll().where('run_id', '=', runId).execute();
+    for (const value of rows.flatMap((row) => Object.values(row))) {
+      texts.push(value instanceof Uint8Array ? Buffer.from(value).toString() : String(value));
+    }
+  }
+  await store.close();
+  return texts.join('\n');
+}
+
+it('deletes the content of children with retention RUN after their run, and keeps that of the run (SUP-4)', async () => {
+  const lead = await family.lead();
+  const child = await lead.child('op-1', 'lead');
+  const kept = await lead.child('op-2', 'scout', { retention: HistoryRetention.PERMANENT });
+  const grandchild = await child.child('op-1', 'scout');
+  await grandchild.final('op-2', 'Grandchild-content');
+  await child.final('op-2', 'Child-content');
+  await kept.final('op-1', 'Kept-content');
+  await lead.final('op-9', 'Root-content');
+  const run = await family.ended(lead.runId);
+  const observation = run?.result?.history.find(({ callId }) => callId === 'op-1')?.observationJson;
+  expect(observation).toContain('Child-content');
+  const before = await rowsOf(lead.runId);
+  expect(before).toContain('Grandchild-content');
+
+  // The gateway deletes the tool results of the two agents when the run ends, and only theirs.
+  const orders = family.supervisor.fakes.requests(ToolGatewayService.method.freeze);
+  const purges = orders.flatMap(({ order }) =>
+    order?.scope?.kind.case === 'agent' && order.retention === HistoryRetention.RUN
+      ? [order.scope.kind.value.agentInstance]
+      : [],
+  );
+  expect(purges.toSorted()).toEqual([child.instance, grandchild.instance].toSorted());
+
+  clock.advance(30_000);
+  await expect.poll(() => rowsOf(lead.runId), { interval: 5 }).not.toContain('Grandchild-content');
+  const after = await rowsOf(lead.runId);
+  for (const content of ['Root-content', 'Kept-content']) expect(after).toContain(content);
+  const { runs } = await family.supervisor.runs().listRuns({});
+  expect(runs[0]?.purgeTime).toBeUndefined();
+  // The child's own records are gone; the observation of the lead's delegation is the lead's.
+  const purged = (await family.supervisor.runs().getRun({ runId: lead.runId })).run?.result;
+  const answers = purged?.history.map(({ agent, action, observationJson }) => ({
+    agent: agent?.instance,
+    answer: action?.kind.case === 'final' ? action.kind.value.answer : observationJson,
+  }));
+  expect(answers).toContainEqual({ agent: lead.instance, answer: 'Root-content' });
+  expect(answers).toContainEqual({ agent: kept.instance, answer: 'Kept-content' });
+  expect(answers).toContainEqual({ agent: child.instance, answer: '' });
+  expect(answers).toContainEqual({
+    agent: lead.instance,
+    answer: expect.stringContaining('Child-content'),
+  });
+  const { records } = await family.supervisor
+    .as('anna', AuditService)
+    .listAuditRecords({ runId: lead.runId, kind: 'agent_purged' });
+  expect(records.map(({ agentInstance }) => agentInstance).toSorted()).toEqual(
+    [child.instance, grandchild.instance].toSorted(),
+  );
+});
