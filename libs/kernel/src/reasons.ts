@@ -174,7 +174,7 @@ export const REASONS = {
   SETTING_NOT_APPLICABLE: { status: 'invalid_argument', meaning: 'The setting has no effect on agents of this kind.', action: 'Remove the setting that the message names, or choose another kind.' },
   DELTAS_BYPASS_REDACTION: { status: 'invalid_argument', meaning: 'The manifest combines unreviewed_deltas with the redaction middleware.', action: 'Remove one of them.' },
   OUTCOME_NOT_REPORTABLE: { status: 'invalid_argument', meaning: 'A worker may not report this stop reason.', action: 'Send an answer through ReviewAction.' },
-  SIGNAL_RESERVED: { status: 'invalid_argument', meaning: 'The name of the signal has a reserved prefix.', action: 'Choose another name, or call DecideApproval.' },
+  SIGNAL_RESERVED: { status: 'invalid_argument', meaning: 'Only the supervisor sends a signal with this name.', action: 'Choose another name, or call DecideApproval, Halt or Resume.' },
   INVALID_SIGNAL: { status: 'invalid_argument', meaning: 'The signal is malformed.', action: FIX },
   INVALID_PAYLOAD: { status: 'invalid_argument', meaning: 'The payload of a signal is not a JSON object.', action: 'Send a JSON object.' },
   SIGNAL_WITHOUT_DECISION: { status: 'internal', meaning: 'The signal that ends an approval carries no decision.', action: REPORT },

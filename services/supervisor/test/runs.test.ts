@@ -70,6 +70,10 @@ describe('StartRun', () => {
       reason: 'MODEL_NOT_ALLOWED',
       message: 'model is not allowed for worker. Allowed models: main, sim-*.',
     });
+    await expect(runs.startRun({ ...START, model: 'sim-*' })).rejects.toMatchObject({
+      reason: 'MODEL_NOT_ALLOWED',
+      message: 'model must name one model; sim-* is a pattern.',
+    });
     await runs.startRun({ ...START, model: 'sim-escalate' });
     await supervisor.fakes.called(AgentWorkerService.method.deliver);
     const [tab] = supervisor.fakes.requests(ExecutionMeterService.method.openTab);
@@ -219,8 +223,10 @@ describe('the public endpoint', () => {
     });
     const [sent] = supervisor.fakes.requests(AgentWorkerService.method.signal);
     expect(sent).toMatchObject({ agentInstance: run?.agent?.instance, name: 'human_reply:q1' });
-    await expect(
-      supervisor.runs().signalRun({ ...signal, name: 'approval:op-1' }),
-    ).rejects.toMatchObject({ reason: 'SIGNAL_RESERVED' });
+    for (const name of ['approval:op-1', 'halted', 'resumed']) {
+      await expect(supervisor.runs().signalRun({ ...signal, name })).rejects.toMatchObject({
+        reason: 'SIGNAL_RESERVED',
+      });
+    }
   });
 });

@@ -1,5 +1,5 @@
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { tempFolder } from '../../test/temp-folder.ts';
 import { MEMORY, SqliteConnection } from './sqlite-connection.ts';
 
@@ -107,6 +107,19 @@ describe('a SQLite connection', () => {
     expect(connection.query('PRAGMA foreign_keys', []).rows).toEqual([{ foreign_keys: 1 }]);
     expect(statSync(folder.file('data')).mode & 0o077).toBe(0);
     connection.close();
+  });
+
+  it('creates files with owner permissions only, also in an existing directory and with any umask (BD-1)', () => {
+    const folder = tempFolder();
+    mkdirSync(folder.file('shared'), { mode: 0o755 });
+    const file = folder.file('shared/service.db');
+    const before = process.umask(0);
+    onTestFinished(() => void process.umask(before));
+    const connection = SqliteConnection.openWriter(file, file);
+    onTestFinished(() => connection.close());
+    connection.run('create table t (id integer primary key)');
+    const modes = [file, `${file}-wal`, `${file}-shm`].map((path) => statSync(path).mode & 0o777);
+    expect(modes).toEqual([0o600, 0o600, 0o600]);
   });
 
   it('names the file if it is corrupt, unusable, locked or closed (SYS-3)', () => {

@@ -1,4 +1,4 @@
-import { mkdirSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqlite';
 import { UnavailableError } from '@writ/kernel';
@@ -49,7 +49,7 @@ export class SqliteConnection {
    */
   static openWriter(file: string, label: string, busyTimeoutMs = 1_000): SqliteConnection {
     return SqliteConnection.#translating(label, () => {
-      if (file !== MEMORY) mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+      if (file !== MEMORY) createPrivate(file);
       const database = new DatabaseSync(file, { timeout: busyTimeoutMs });
       try {
         database.exec('PRAGMA foreign_keys = ON');
@@ -164,6 +164,19 @@ export class SqliteConnection {
     } catch (error) {
       throw translateSqliteError(error, label);
     }
+  }
+}
+
+/**
+ * Creates the file and its folder for their owner only, whatever the umask. The files of the write-ahead log get the
+ * permissions of the database (https://sqlite.org/wal.html).
+ */
+function createPrivate(file: string): void {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  try {
+    closeSync(openSync(file, 'ax', 0o600));
+  } catch {
+    // The file exists, or SQLite names what is wrong when it opens the file.
   }
 }
 

@@ -11,8 +11,10 @@ import { loadAgent } from '../../store/agent/agents.ts';
 import { loadRun } from '../../store/run/runs.ts';
 
 const MAX_PAYLOAD_BYTES = 1_048_576;
-/** Signals that only the supervisor sends, with the decision on an approval. */
-const RESERVED = 'approval:';
+/** Prefix of the signals that only the supervisor sends, with the decision on an approval. */
+const APPROVAL_PREFIX = 'approval:';
+/** Signals that only the supervisor sends, on a halt and when it is lifted. */
+const RESERVED: readonly string[] = ['halted', 'resumed'];
 
 /** One SignalRun request. */
 export interface SignalRequest {
@@ -35,13 +37,7 @@ export async function signalRun(
   { runId, agentInstance, requestId, name, payloadJson }: SignalRequest,
 ): Promise<boolean> {
   checkPayload(payloadJson);
-  if (name.startsWith(RESERVED)) {
-    throw new InvalidRequestError(
-      'SIGNAL_RESERVED',
-      `name must not begin with ${RESERVED}; use DecideApproval to answer an approval.`,
-      { field: 'name' },
-    );
-  }
+  checkName(name);
   const run = await loadRun(store.db, { tenant, runId });
   const instance = agentInstance === '' ? run.root_instance : agentInstance;
   const agent = await loadAgent(store.db, { tenant, runId, instance });
@@ -61,6 +57,22 @@ export async function signalRun(
     name,
     payloadJson,
   });
+}
+
+function checkName(name: string): void {
+  if (name.startsWith(APPROVAL_PREFIX)) {
+    throw new InvalidRequestError(
+      'SIGNAL_RESERVED',
+      `name must not begin with ${APPROVAL_PREFIX}; use DecideApproval to answer an approval.`,
+      { field: 'name' },
+    );
+  }
+  if (!RESERVED.includes(name)) return;
+  throw new InvalidRequestError(
+    'SIGNAL_RESERVED',
+    `name must not be ${name}; use Halt and Resume of ControlService.`,
+    { field: 'name' },
+  );
 }
 
 function checkPayload(text: string): void {

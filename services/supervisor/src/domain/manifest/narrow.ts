@@ -53,6 +53,13 @@ export function assertModelAllowed(
   field: string,
 ): void {
   if (wanted === model.model) return;
+  if (wanted.includes('*')) {
+    throw new InvalidRequestError(
+      'MODEL_NOT_ALLOWED',
+      `${field} must name one model; ${wanted} is a pattern.`,
+      { field },
+    );
+  }
   if (model.alsoAllowed.some((pattern) => fits(pattern, wanted))) return;
   const allowed = [model.model, ...model.alsoAllowed].filter((alias) => alias !== '').join(', ');
   throw new InvalidRequestError(
