@@ -26,9 +26,10 @@ export interface JobFollower extends RunFollower {
 export interface DemoRuns {
   /**
    * Starts the job of the example and follows it to its end; the whole run is one trace that begins here.
-   * Additional runs of the example are started before, and have ended when this resolves.
+   * Additional runs of the example are started before, unless they are among those that an earlier start left, and
+   * have ended when this resolves.
    */
-  runJob(human: Human, follower: JobFollower): Promise<Run>;
+  runJob(human: Human, follower: JobFollower, left?: readonly Run[]): Promise<Run>;
   /** Follows a run of the demo of an earlier start to its end. */
   resume(run: Run, human: Human, follower: RunFollower): Promise<Run>;
   /** The runs that have not ended, oldest first: those of the demo, and those of other callers. */
@@ -80,11 +81,13 @@ export function createDemoRuns(parts: DemoParts): DemoRuns {
     },
     resume: (run, human, follower) =>
       followRun(as(human), run.runId, human, { ...follower, answer }),
-    runJob: (human, follower) =>
+    runJob: (human, follower, left = []) =>
       withSpan(tracer, `run ${example.name}`, {}, async () => {
         const others: Run[] = [];
         for (const { agent: other, goal } of example.before) {
-          const run = await start({ agent: other, goal });
+          const run =
+            left.find((one) => one.agent?.name === other && one.goal === goal) ??
+            (await start({ agent: other, goal }));
           await awaitWaiting(starter, run.runId);
           others.push(run);
           follower.onBefore?.(run);

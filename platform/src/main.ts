@@ -102,8 +102,12 @@ async function showRuns(session: Session, { example, human, stopwatch }: Demo): 
     );
   }
   console.log('');
-  const finished = await (demo.length === 0
-    ? runExample(session, human, stopwatch)
+  // An earlier start may have ended between the additional runs of the example and its job.
+  const isBeforeJob = demo.every((run) =>
+    example.before.some(({ agent, goal }) => agent === run.agent?.name && goal === run.goal),
+  );
+  const finished = await (isBeforeJob
+    ? runExample(session, demo, human, stopwatch)
     : resumeAll(session, demo, human, stopwatch));
   stopwatch.lap('run');
   console.log(`time: ${stopwatch.report()}\n`);
@@ -112,11 +116,12 @@ async function showRuns(session: Session, { example, human, stopwatch }: Demo): 
 
 async function runExample(
   session: Session,
+  left: readonly Run[],
   human: Human,
   stopwatch: Demo['stopwatch'],
 ): Promise<Run[]> {
   const { follower, onStart, end } = followerOf(human, stopwatch);
-  return [end(await session.runJob(human, { ...follower, onStart }))];
+  return [end(await session.runJob(human, { ...follower, onStart }, left))];
 }
 
 /** In parallel, since one may wait for another. */

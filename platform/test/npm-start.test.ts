@@ -44,3 +44,25 @@ it('names a data folder that is a file, without a stack trace (SYS-3)', async ()
     stderr: `The data folder ${file} cannot be used: it is a file or below one; set WRIT_DATA to a writable folder.\n`,
   });
 });
+
+it.each([
+  ['refund-desk', /proposes/],
+  ['refund-desk', /for a person/],
+  ['research-team', /\[historian\]/],
+  ['nightly-flow', /executed/],
+  ['news-feed', /receives/],
+])(
+  'stops the %s without a log line once it printed %s, and completes it after the next start (SYS-5)',
+  async (example, pattern) => {
+    const dataDir = tempFolder();
+    const args = ['--example', example, '--human'];
+    const first = spawnProgram('main.ts', [...args, 'ask'], { dataDir, input: 'open' });
+    await first.printed(pattern);
+    first.child.kill('SIGTERM');
+    const { code, stderr } = await first.ended;
+    expect(stderr).not.toContain('"level"');
+    expect(code).toBe(0);
+    const second = await run('main.ts', [...args, 'cap:800', '--exit'], { dataDir });
+    expect(second).toMatchObject({ code: 0, stdout: expect.stringMatching(/^success: /m) });
+  },
+);

@@ -18,7 +18,7 @@ import type { ServerCall } from './server-call.ts';
 export class Loopback {
   readonly #servers = new Map<string, LoopbackServer>();
 
-  /** The server that listens on `address` and is serving. */
+  /** The server that listens on `address` and is serving, or has ended and rejects calls with DRAINING. */
   find(address: string): LoopbackServer | undefined {
     return this.#servers.get(address);
   }

@@ -62,6 +62,17 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
   const { maxMessageBytes } = limits;
   const local = new LoopbackServer({ calls, services: routed, maxMessageBytes });
   const reach = reachability(options.loopback, listener.address, local);
+  const close = createClose({
+    health,
+    calls,
+    listener,
+    drainConnections: () => {
+      connections.close();
+      server.tryShutdown(() => {
+        // The listener waits for every connection and destroys those that remain open.
+      });
+    },
+  });
   return {
     host,
     port: listener.port,
@@ -70,22 +81,15 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
       health.setServing(up);
       reach(up);
     },
-    close: createClose({
-      health,
-      calls,
-      listener,
-      drainConnections: () => {
-        reach(false);
-        connections.close();
-        server.tryShutdown(() => {
-          // The listener waits for every connection and destroys those that remain open.
-        });
-      },
-    }),
+    close: (graceMs) => {
+      // Clients of this process are told that it drains, instead of finding its port closed.
+      reach(true);
+      return close(graceMs);
+    },
   };
 }
 
-/** Adds the server to `loopback` while it is serving. */
+/** Adds the server to `loopback` while it is serving, and from its end on. */
 function reachability(
   loopback: Loopback | undefined,
   address: string,

@@ -29,15 +29,16 @@ it('calls a server of the same process without a connection (SYS-5)', async () =
   expect(await rejection(apart.startRun(START, ALLOWED))).toMatchObject({ kind: 'unavailable' });
 });
 
-it('reaches only a server that is serving (SYS-5)', async () => {
-  const { server, loopback } = await start('loopback', {});
+it('reaches a server that is serving, or that rejects calls because it has ended (SYS-5)', async () => {
+  const { server, loopback, client } = await start('loopback', {});
   expect(loopback?.find(server.address)).toBeDefined();
   server.setServing(false);
   expect(loopback?.find(server.address)).toBeUndefined();
   server.setServing(true);
   expect(loopback?.find(server.address)).toBeDefined();
   await server.close(0);
-  expect(loopback?.find(server.address)).toBeUndefined();
+  // A client of the process opens no connection to the closed port.
+  expect(await rejection(client().startRun(START, ALLOWED))).toMatchObject({ reason: 'DRAINING' });
 });
 
 it('runs a handler outside the context of the code that calls it (SYS-5)', async () => {

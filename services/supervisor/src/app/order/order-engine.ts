@@ -249,7 +249,9 @@ export class OrderEngine {
       );
     } catch (error) {
       this.#failedKeys.add(keyOf(order));
-      telemetry.log.warn(
+      // A peer that shuts down is ordinary; the order is retried on its next replica or start.
+      const level = reasonOf(error) === 'DRAINING' ? 'info' : 'warn';
+      telemetry.log[level](
         { ...ids, reason: reasonOf(error), ...(isWritError(error) ? {} : { err: error }) },
         `order ${order.kind} failed`,
       );
