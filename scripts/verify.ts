@@ -19,6 +19,8 @@ const CHECKS: Readonly<Record<string, Check>> = {
   ),
   'import rules': checkImportRules,
   'generated code is current': checkGeneratedCode,
+  'generated pages are current': () =>
+    runCommand('node', 'scripts/configuration-pages.ts', '--check'),
   'requirement ids': () => runCommand('node', 'scripts/requirements.ts', '--check'),
   words: checkWords,
   'unused code': () => runCommand('knip', '--no-progress'),

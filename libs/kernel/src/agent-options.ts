@@ -9,26 +9,55 @@ export interface OptionsSchema {
 const NONE: OptionsSchema = { properties: {} };
 
 const TOOLS = {
+  description: 'Tools that it applies to.',
   type: 'array',
   items: { type: 'string' },
   minItems: 1,
 } as const satisfies JsonObject;
 
 const ENTRIES = {
-  max_entries: { type: 'integer', minimum: 1, maximum: 10_000, default: 100 },
+  max_entries: {
+    description: 'Results that are kept.',
+    type: 'integer',
+    minimum: 1,
+    maximum: 10_000,
+    default: 100,
+  },
 } as const satisfies Record<string, JsonObject>;
 
 const BACKOFF = {
-  max_retries: { type: 'integer', minimum: 1, maximum: 10, default: 2 },
-  base_ms: { type: 'integer', minimum: 0, maximum: 600_000, default: 500 },
+  max_retries: {
+    description: 'Further attempts after a failure.',
+    type: 'integer',
+    minimum: 1,
+    maximum: 10,
+    default: 2,
+  },
+  base_ms: {
+    description: 'Pause before the first further attempt, in milliseconds; it doubles each time.',
+    type: 'integer',
+    minimum: 0,
+    maximum: 600_000,
+    default: 500,
+  },
 } as const satisfies Record<string, JsonObject>;
 
 function rateLimit(...scopes: readonly string[]): OptionsSchema {
   return {
     properties: {
-      calls: { type: 'integer', minimum: 1, maximum: 10_000 },
-      per_ms: { type: 'integer', minimum: 1, maximum: 86_400_000 },
-      scope: { enum: scopes, default: 'agent' },
+      calls: {
+        description: 'Calls within the interval.',
+        type: 'integer',
+        minimum: 1,
+        maximum: 10_000,
+      },
+      per_ms: {
+        description: 'The interval, in milliseconds.',
+        type: 'integer',
+        minimum: 1,
+        maximum: 86_400_000,
+      },
+      scope: { description: 'What shares the limit.', enum: scopes, default: 'agent' },
     },
     required: ['calls', 'per_ms'],
   };
@@ -39,8 +68,18 @@ export const REDACTION_KINDS = ['email', 'card_number', 'phone'] as const;
 
 const REDACTION: OptionsSchema = {
   properties: {
-    kinds: { type: 'array', items: { enum: REDACTION_KINDS }, default: REDACTION_KINDS },
-    patterns: { type: 'array', items: { type: 'string', minLength: 1 }, default: [] },
+    kinds: {
+      description: 'What it recognizes by itself.',
+      type: 'array',
+      items: { enum: REDACTION_KINDS },
+      default: REDACTION_KINDS,
+    },
+    patterns: {
+      description: 'Regular expressions of further text.',
+      type: 'array',
+      items: { type: 'string', minLength: 1 },
+      default: [],
+    },
   },
 };
 
@@ -58,8 +97,14 @@ export const MIDDLEWARE_OPTIONS = {
     logging: NONE,
     output_validation: {
       properties: {
-        schema: { type: 'object' },
-        max_retries: { type: 'integer', minimum: 0, maximum: 10, default: 1 },
+        schema: { description: 'JSON Schema of the answer.', type: 'object' },
+        max_retries: {
+          description: 'Further answers that are requested after an invalid one.',
+          type: 'integer',
+          minimum: 0,
+          maximum: 10,
+          default: 1,
+        },
       },
       required: ['schema'],
     },
@@ -77,7 +122,15 @@ export const MIDDLEWARE_OPTIONS = {
 } as const satisfies Record<MiddlewareLevel, Record<string, OptionsSchema>>;
 
 const KEEP_LAST: OptionsSchema = {
-  properties: { keep_last: { type: 'integer', minimum: 1, maximum: 1_000, default: 6 } },
+  properties: {
+    keep_last: {
+      description: 'Latest messages that stay as they are.',
+      type: 'integer',
+      minimum: 1,
+      maximum: 1_000,
+      default: 6,
+    },
+  },
 };
 
 /** The built-in context strategies by name, with their options (AG-8). */
@@ -86,7 +139,14 @@ export const STRATEGY_OPTIONS = {
   compact: KEEP_LAST,
   summary: KEEP_LAST,
   truncate: {
-    properties: { max_characters: { type: 'integer', minimum: 1, default: 8_000 } },
+    properties: {
+      max_characters: {
+        description: 'Length at which a tool result is cut.',
+        type: 'integer',
+        minimum: 1,
+        default: 8_000,
+      },
+    },
   },
 } as const satisfies Record<string, OptionsSchema>;
 

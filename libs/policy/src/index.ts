@@ -1,5 +1,6 @@
 export type { LoadOptions, Reload } from './document/load.ts';
 export { loadPolicy, reloadPolicy } from './document/load.ts';
+export { POLICY_SCHEMA } from './document/policy-schema.ts';
 export type { PolicyProblem } from './errors.ts';
 export { formatProblem, PolicyError } from './errors.ts';
 export type { BusinessOutcome } from './facts/business-outcome.ts';

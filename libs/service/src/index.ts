@@ -5,7 +5,7 @@ export { openObserverBus } from './events/open-bus.ts';
 export { tracedHandlers } from './events/traced-events.ts';
 export { runService } from './run-service.ts';
 export type { Service, ServiceParts } from './service.ts';
-export { type NatsAccess, readNatsAccess } from './settings/config.ts';
+export { type NatsAccess, readNatsAccess, readProcessSettings } from './settings/config.ts';
 export { listenerVariables } from './settings/listener-variables.ts';
 export { type PeerSettings, readPeerSettings } from './settings/peer-settings.ts';
 export { readStoreLocation } from './settings/store-location.ts';

@@ -3,6 +3,7 @@ export {
   type ExecutionMeterConfig,
   readExecutionMeterConfig,
 } from './config.ts';
+export { CATALOG_SCHEMA } from './providers/catalog/catalog-schema.ts';
 export {
   createExecutionMeter,
   type ExecutionMeterService,

@@ -4,3 +4,4 @@ export {
   type ToolGatewayConfig,
 } from './config.ts';
 export { createToolGateway, type ToolGateway } from './service.ts';
+export { TOOLS_SCHEMA } from './sources/tools-schema.ts';

@@ -4,8 +4,21 @@ export type Reading<T> = { readonly value: T } | { readonly problem: string };
 /** One environment variable and its parser; created by the functions of `variable`. */
 export interface Variable<T> {
   readonly name: string;
+  /** What it accepts, its purpose and its default, for the configuration reference. */
+  readonly reference: VariableReference;
   /** @param text the trimmed text, undefined when unset */
   read(text: string | undefined): Reading<T>;
+}
+
+/** A variable as the configuration reference lists it. */
+export interface VariableReference {
+  /** The expected format, such as `a port from 0 (any free port) to 65535`. */
+  readonly expected: string;
+  /** Empty when the variable declares none. */
+  readonly about: string;
+  /** Undefined without a default. */
+  readonly default: unknown;
+  readonly isRequired: boolean;
 }
 
 /** Options that every variable accepts. */
@@ -41,13 +54,18 @@ export function defineVariable<T>(
 ): Variable<T> {
   const set = `Set it as ${name}=${options.example ?? grammar.example}.`;
   const about = options.about === undefined ? '' : ` It is ${options.about}.`;
+  const isRequired = options.default === undefined && options.optional !== true;
   return {
     name,
+    reference: {
+      expected: grammar.expected,
+      about: options.about ?? '',
+      default: options.default,
+      isRequired,
+    },
     read(text) {
       if (text === undefined) {
-        if (options.default !== undefined || options.optional === true) {
-          return { value: options.default as T };
-        }
+        if (!isRequired) return { value: options.default as T };
         return { problem: `${name} is not set.${about} ${set}` };
       }
       const value = grammar.parse(text);

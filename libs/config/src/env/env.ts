@@ -22,6 +22,7 @@ export function readEnv<S extends EnvSpec>(env: Environment, spec: S): EnvValues
   const values: Record<string, unknown> = {};
   const problems: string[] = [];
   for (const [field, variable] of Object.entries(spec)) {
+    declared?.push(variable);
     const text = env[variable.name]?.trim();
     const reading = variable.read(text === '' ? undefined : text);
     if ('problem' in reading) problems.push(reading.problem);
@@ -29,4 +30,25 @@ export function readEnv<S extends EnvSpec>(env: Environment, spec: S): EnvValues
   }
   if (problems.length > 0) throw new ConfigError('The environment', problems);
   return Object.freeze(values) as EnvValues<S>;
+}
+
+/** The variables of the specs that are read while {@link declaredVariables} runs. */
+let declared: Variable<unknown>[] | undefined;
+
+/**
+ * Returns the variables that `read` declares, for the configuration reference.
+ *
+ * @param read reads the variables with {@link readEnv}; an invalid environment is ignored
+ */
+export function declaredVariables(read: () => unknown): readonly Variable<unknown>[] {
+  const variables: Variable<unknown>[] = [];
+  declared = variables;
+  try {
+    read();
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+  } finally {
+    declared = undefined;
+  }
+  return variables;
 }

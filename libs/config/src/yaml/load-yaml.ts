@@ -36,7 +36,9 @@ const ajv = new Ajv2020({
   allowUnionTypes: true,
   passContext: true,
 });
-ajv.addKeyword({ keyword: 'x-expected', schemaType: 'string' });
+for (const keyword of ['x-expected', 'x-default', 'x-unit']) {
+  ajv.addKeyword({ keyword, schemaType: 'string' });
+}
 ajv.addKeyword({
   keyword: 'x-zero',
   schemaType: 'string',

@@ -2,6 +2,7 @@ import { sha256Hex } from '@writ/kernel';
 import { PolicyError } from '../errors.ts';
 import type { Adjustment, Expression, Policy, Rule, ToolSchemas } from '../types.ts';
 import { ID } from './names.ts';
+import { HUMAN, keysOf, POLICY_SCHEMA } from './policy-schema.ts';
 import { readEvidence } from './read-evidence.ts';
 import { factTypes, readFact, readFactHeads } from './read-facts.ts';
 import { readEditable, readFourEyes, readHumanCaps } from './read-human.ts';
@@ -18,8 +19,6 @@ export interface LoadOptions {
   readonly toolSchemas?: ToolSchemas | undefined;
 }
 
-const KEYS = ['policy', 'about', 'limits', 'facts', 'outcomes', 'rules', 'human'];
-
 /**
  * Loads a policy document and type-checks every expression against the arguments, facts and limits
  * it reads (SV-3). The policy version is the SHA-256 of `text`.
@@ -28,15 +27,17 @@ const KEYS = ['policy', 'about', 'limits', 'facts', 'outcomes', 'rules', 'human'
 export function loadPolicy(text: string, options: LoadOptions): Policy {
   const schemas = options.toolSchemas ?? {};
   const source = new YamlSource(text, options.file);
-  const members = source.map(source.root, { keys: KEYS, required: ['policy', 'rules'] });
+  const members = source.map(source.root, {
+    keys: keysOf(POLICY_SCHEMA),
+    required: ['policy', 'rules'],
+  });
   const nameSpot = members?.get('policy');
   const aboutSpot = members?.get('about');
   const limits = readLimits(source, members?.get('limits'));
   const heads = readFactHeads(source, members?.get('facts'));
   const declared = { facts: factTypes(heads), limits: limits.types };
   const humanSpot = members?.get('human');
-  const human =
-    humanSpot && source.map(humanSpot, { keys: ['caps', 'editable', 'evidence', 'four_eyes'] });
+  const human = humanSpot && source.map(humanSpot, { keys: keysOf(HUMAN) });
   const rules = readRules(source, members?.get('rules'), declared, schemas);
   const policy: Policy = {
     name: (nameSpot && source.text(nameSpot, ID)) ?? '',

@@ -3,10 +3,9 @@ import { readExpression } from '../cel/expression.ts';
 import type { Scope } from '../cel/scope.ts';
 import type { Adjustment } from '../types.ts';
 import { ARGUMENT } from './names.ts';
+import { ADJUSTMENT, keysOf } from './policy-schema.ts';
 import type { Spot } from './yaml-source.ts';
 import { oneOf, type YamlSource } from './yaml-source.ts';
-
-const KEYS = ['value', 'fill', 'cel', 'min', 'max'];
 
 /** Reads `set`: for each argument a new value, a default for an empty value, or bounds (SV-3). */
 export function readAdjustments(
@@ -43,7 +42,7 @@ function readAdjustment(
   scope: Scope,
   { argument, type }: { readonly argument: string; readonly type: ArgumentTypes[string] },
 ): Adjustment | undefined {
-  const members = source.map(spot, { keys: KEYS });
+  const members = source.map(spot, { keys: keysOf(ADJUSTMENT) });
   if (members === undefined) return undefined;
   const literalSpot = members.get('value') ?? members.get('fill');
   const celSpot = members.get('cel');

@@ -1,9 +1,8 @@
 import { isSeq } from 'yaml';
 import type { EvidenceRule, ToolSchemas } from '../types.ts';
+import { EVIDENCE, keysOf } from './policy-schema.ts';
 import { readTool } from './read-match.ts';
 import { oneOf, type Spot, type YamlSource } from './yaml-source.ts';
-
-const KEYS = ['goal', 'history', 'facts', 'observations'];
 
 /**
  * Reads `human.evidence`: what approvers see of the run (SV-5). By default the goal, the history and all facts;
@@ -16,7 +15,7 @@ export function readEvidence(
   facts: readonly string[],
   schemas: ToolSchemas,
 ): EvidenceRule {
-  const members = spot && source.map(spot, { keys: KEYS });
+  const members = spot && source.map(spot, { keys: keysOf(EVIDENCE) });
   return {
     goal: readSwitch(source, members?.get('goal')),
     history: readSwitch(source, members?.get('history')),

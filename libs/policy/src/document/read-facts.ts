@@ -4,6 +4,7 @@ import { readExpression } from '../cel/expression.ts';
 import { countScope, type Declarations, receiptScope } from '../cel/scope.ts';
 import type { Fact, FactUpdate, FactValue, ToolSchemas } from '../types.ts';
 import { NAME } from './names.ts';
+import { CAP_UPDATE, FACT, GATE_UPDATE, keysOf } from './policy-schema.ts';
 import { readTool } from './read-match.ts';
 import type { Spot, YamlSource } from './yaml-source.ts';
 
@@ -12,7 +13,6 @@ interface FactHead extends Omit<Fact, 'updates'> {
   readonly updates: Spot | undefined;
 }
 
-const KEYS = ['kind', 'type', 'initial', 'about', 'updates'];
 const TYPES = { cap: ['int', 'cents'], gate: ['bool', 'int', 'string', 'cents'] } as const;
 const CEL_TYPES = { bool: 'bool', int: 'int', string: 'string', cents: 'int' } as const;
 
@@ -46,7 +46,7 @@ function readHead(source: YamlSource, name: string, spot: Spot): FactHead | unde
     source.report(spot, `${spot.path} must have a name that matches ${NAME.source}.`);
     return undefined;
   }
-  const members = source.map(spot, { keys: KEYS, required: ['kind', 'initial'] });
+  const members = source.map(spot, { keys: keysOf(FACT), required: ['kind', 'initial'] });
   const kindSpot = members?.get('kind');
   const kind = kindSpot && source.word(kindSpot, ['cap', 'gate'] as const);
   const initialSpot = members?.get('initial');
@@ -70,7 +70,7 @@ function readUpdate(
   { declared, schemas }: { readonly declared: Declarations; readonly schemas: ToolSchemas },
 ): FactUpdate | undefined {
   const cap = kind === 'cap';
-  const keys = cap ? ['tool', 'count', 'when', 'add', 'if_failed'] : ['tool', 'when', 'set'];
+  const keys: readonly string[] = cap ? keysOf(CAP_UPDATE) : keysOf(GATE_UPDATE);
   const required = cap ? ['tool', 'count'] : ['tool', 'set'];
   const members = source.map(spot, { keys, required });
   const toolSpot = members?.get('tool');

@@ -2,10 +2,9 @@ import { isSeq } from 'yaml';
 import { type ArgumentTypes, argumentTypes } from '../cel/argument-types.ts';
 import type { EditableArguments, HumanCap, ToolSchemas } from '../types.ts';
 import { ARGUMENT, PATTERN } from './names.ts';
+import { EDITABLE, HUMAN_CAP, keysOf } from './policy-schema.ts';
 import { readTool } from './read-match.ts';
 import { oneOf, type Spot, type YamlSource } from './yaml-source.ts';
-
-const KEYS = ['tool', 'argument', 'max', 'max_usd', 'approver', 'role'];
 
 /** Reads `human.caps`: the limits of approvals by humans (SV-5). */
 export function readHumanCaps(
@@ -18,7 +17,7 @@ export function readHumanCaps(
 }
 
 function readCap(source: YamlSource, spot: Spot, schemas: ToolSchemas): HumanCap | undefined {
-  const members = source.map(spot, { keys: KEYS, required: ['tool', 'argument'] });
+  const members = source.map(spot, { keys: keysOf(HUMAN_CAP), required: ['tool', 'argument'] });
   if (members === undefined) return undefined;
   const pattern = (key: string) => {
     const member = members.get(key);
@@ -57,7 +56,7 @@ export function readEditable(
   const spots = (spot && source.list(spot)) ?? [];
   return spots.flatMap((entry) => {
     const members = source.map(entry, {
-      keys: ['tool', 'arguments'],
+      keys: keysOf(EDITABLE),
       required: ['tool', 'arguments'],
     });
     const toolSpot = members?.get('tool');

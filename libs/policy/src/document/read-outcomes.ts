@@ -1,6 +1,7 @@
 import { readExpression } from '../cel/expression.ts';
 import { type Declarations, outcomeScope } from '../cel/scope.ts';
 import type { OutcomeRule, ToolSchemas } from '../types.ts';
+import { keysOf, OUTCOME } from './policy-schema.ts';
 import { readTool } from './read-match.ts';
 import type { Spot, YamlSource } from './yaml-source.ts';
 
@@ -14,7 +15,7 @@ export function readOutcomes(
   const spots = (spot && source.list(spot)) ?? [];
   const scope = outcomeScope(declared);
   return spots.flatMap((entry) => {
-    const keys = ['tool', 'ok_when'];
+    const keys = keysOf(OUTCOME);
     const members = source.map(entry, { keys, required: keys });
     const toolSpot = members?.get('tool');
     const tool = toolSpot && readTool(source, toolSpot, schemas);

@@ -4,12 +4,11 @@ import { type Declarations, ruleScope } from '../cel/scope.ts';
 import type { Match } from '../review/match.ts';
 import { type Rule, type ToolSchemas, VERDICTS } from '../types.ts';
 import { ID, REASON } from './names.ts';
+import { keysOf, RULE } from './policy-schema.ts';
 import { readAdjustments } from './read-adjustments.ts';
 import { readArguments } from './read-human.ts';
 import { readMatch } from './read-match.ts';
 import type { Spot, YamlSource } from './yaml-source.ts';
-
-const KEYS = ['id', 'about', 'match', 'when', 'decide', 'reason', 'risk', 'set', 'editable'];
 
 /** Reads the ordered rules (SV-3). */
 export function readRules(
@@ -42,7 +41,7 @@ function readRule(
   declared: Declarations,
   schemas: ToolSchemas,
 ): Rule | undefined {
-  const members = source.map(spot, { keys: KEYS, required: ['id', 'decide', 'reason'] });
+  const members = source.map(spot, { keys: keysOf(RULE), required: ['id', 'decide', 'reason'] });
   if (members === undefined) return undefined;
   const read = <T>(key: string, reader: (member: Spot) => T): T | undefined => {
     const member = members.get(key);

@@ -1,4 +1,4 @@
-import type { JsonSchema } from '@writ/config';
+import { about, type JsonSchema } from '@writ/config';
 import { TOOL_NAME_PATTERN } from '@writ/kernel';
 import { SIDE_EFFECTS, type SideEffect } from '../domain/tool.ts';
 
@@ -66,8 +66,16 @@ const ID = {
 const NEVER_CALLED = 'disables the tool; omit it for the default';
 
 const concurrency = {
-  max_in_flight: { type: 'integer', minimum: 1, maximum: 10_000 },
-  max_queued: { type: 'integer', minimum: 0, maximum: 100_000 },
+  max_in_flight: about(
+    'Concurrent calls, over all replicas.',
+    { type: 'integer', minimum: 1, maximum: 10_000 },
+    { default: '32', unit: 'calls' },
+  ),
+  max_queued: about(
+    'Calls that wait when max_in_flight is reached.',
+    { type: 'integer', minimum: 0, maximum: 100_000 },
+    { default: '256', unit: 'calls' },
+  ),
 } as const;
 
 type Settings = Readonly<Record<string, object>>;
@@ -80,7 +88,12 @@ const source = (kind: string, settings: Settings, optional: Settings = {}) => ({
   type: 'object',
   additionalProperties: false,
   required: ['kind', ...Object.keys(settings)],
-  properties: { kind: { const: kind }, ...settings, ...optional, ...concurrency },
+  properties: {
+    kind: about('Kind of the source.', { const: kind }),
+    ...settings,
+    ...optional,
+    ...concurrency,
+  },
 });
 
 const allowlist = {
@@ -95,57 +108,127 @@ export const TOOLS_SCHEMA: JsonSchema = {
   additionalProperties: false,
   required: ['tools', 'sources'],
   properties: {
-    tools: {
+    tools: about('The tools.', {
       type: 'array',
       items: {
         type: 'object',
         additionalProperties: false,
         required: ['name', 'source'],
         properties: {
-          name: TOOL_NAME,
-          description: { type: 'string', minLength: 1, maxLength: 4_096 },
-          input_schema: { type: 'object' },
-          side_effect: { enum: SIDE_EFFECTS },
-          timeout: { type: 'string' },
-          max_output_bytes: { type: 'integer', minimum: 1, maximum: MAX_OUTPUT_BYTES },
-          max_calls_per_agent: { type: 'integer', minimum: 0, 'x-zero': NEVER_CALLED },
-          max_repeats: { type: 'integer', minimum: 0, 'x-zero': NEVER_CALLED },
-          risk: { type: 'number', minimum: 0, maximum: 1, 'x-expected': 'a number from 0 to 1' },
-          source: ID,
+          name: about('Name, unique in the file; models, policies and agents use it.', TOOL_NAME),
+          description: about(
+            'What the tool does, shown to the model.',
+            { type: 'string', minLength: 1, maxLength: 4_096 },
+            { default: 'that of the source' },
+          ),
+          input_schema: about(
+            'JSON Schema 2020-12 of the arguments, with `fillable` and `decimals`.',
+            { type: 'object' },
+            { default: 'that of the source' },
+          ),
+          side_effect: about(
+            'What happens to a call whose outcome is unknown.',
+            { enum: SIDE_EFFECTS },
+            { default: 'that of the source; destructive for MCP' },
+          ),
+          timeout: about(
+            'Time after which a call is aborted; 1ms to 1h.',
+            { type: 'string' },
+            { default: 'that of the source, else 30s' },
+          ),
+          max_output_bytes: about(
+            'Size at which a result is truncated and marked.',
+            { type: 'integer', minimum: 1, maximum: MAX_OUTPUT_BYTES },
+            { default: '65536', unit: 'bytes' },
+          ),
+          max_calls_per_agent: about(
+            'Calls by one agent of a run.',
+            { type: 'integer', minimum: 0, 'x-zero': NEVER_CALLED },
+            { default: 'that of the source, else 2', unit: 'calls' },
+          ),
+          max_repeats: about(
+            'Calls with the same arguments among these.',
+            { type: 'integer', minimum: 0, 'x-zero': NEVER_CALLED },
+            { default: 'that of the source, else 1', unit: 'calls' },
+          ),
+          risk: about(
+            'Risk for policies and approval_required_risk.',
+            { type: 'number', minimum: 0, maximum: 1, 'x-expected': 'a number from 0 to 1' },
+            { default: 'that of the source; 1 for MCP' },
+          ),
+          source: about('Name of the source that executes it.', ID),
         },
       },
-    },
-    sources: {
+    }),
+    sources: about('Sources by name.', {
       type: 'object',
       propertyNames: ID,
       additionalProperties: {
         oneOf: [
-          source('local', { module: TEXT }),
-          source('provider', { address: TEXT }, { tls: { type: 'boolean' } }),
-          source('mcp', { url: TEXT }, { headers: TEXTS }),
+          source('local', {
+            module: about('TypeScript module that exports tools, relative to the file.', TEXT),
+          }),
+          source(
+            'provider',
+            { address: about('Address host:port of a ToolProviderService.', TEXT) },
+            {
+              tls: about(
+                'Whether the connection uses TLS.',
+                { type: 'boolean' },
+                { default: 'false' },
+              ),
+            },
+          ),
           source(
             'mcp',
-            { command: TEXT },
-            { args: { type: 'array', items: { type: 'string' } }, env: TEXTS },
+            { url: about('URL of a server with streamable HTTP.', TEXT) },
+            { headers: about('HTTP headers.', TEXTS, { default: 'none' }) },
+          ),
+          source(
+            'mcp',
+            { command: about('Program of a server that uses standard input and output.', TEXT) },
+            {
+              args: about(
+                'Its arguments.',
+                { type: 'array', items: { type: 'string' } },
+                { default: 'none' },
+              ),
+              env: about('Its environment variables.', TEXTS, { default: 'none' }),
+            },
           ),
           source(
             'builtin',
             {},
             {
-              allow_hosts: { type: 'array', items: TEXT },
-              allow_ports: {
-                type: 'array',
-                items: { type: 'integer', minimum: 1, maximum: 65_535 },
-              },
+              allow_hosts: about(
+                'Addresses host:port that its tools may connect to although they are not public.',
+                { type: 'array', items: TEXT },
+                { default: 'none' },
+              ),
+              allow_ports: about(
+                'Further ports on public hosts.',
+                {
+                  type: 'array',
+                  items: { type: 'integer', minimum: 1, maximum: 65_535 },
+                },
+                { default: 'only 80 and 443' },
+              ),
             },
           ),
         ],
       },
-    },
-    allow: {
+    }),
+    allow: about('Restrictions of tools.', {
       type: 'object',
       additionalProperties: false,
-      properties: { agents: allowlist, tenants: allowlist },
-    },
+      properties: {
+        agents: about('Tools by agent; `*` applies to agents that are not named.', allowlist, {
+          default: 'all tools',
+        }),
+        tenants: about('Tools by tenant; `*` applies to tenants that are not named.', allowlist, {
+          default: 'all tools',
+        }),
+      },
+    }),
   },
 };

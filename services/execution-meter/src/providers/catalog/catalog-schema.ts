@@ -1,4 +1,4 @@
-import type { JsonSchema } from '@writ/config';
+import { about, type JsonSchema } from '@writ/config';
 
 /** Prices per million tokens in decimal USD, such as `"0.40"`. */
 export interface PriceSettings {
@@ -58,34 +58,80 @@ const model = {
   type: 'object',
   additionalProperties: false,
   properties: {
-    template: text,
-    base_url: text,
-    api_key_env: {
-      type: 'string',
-      pattern: '^[A-Za-z_][A-Za-z0-9_]*$',
-      'x-expected': 'the name of a variable, such as OPENAI_API_KEY; never the key itself',
-    },
-    model: text,
-    context_window: count,
-    max_output_tokens: count,
-    timeout: text,
-    max_retries: { type: 'integer', minimum: 0, maximum: 10 },
-    max_in_flight: { ...count, maximum: 100_000 },
-    max_queued: { type: 'integer', minimum: 0, maximum: 100_000 },
-    streaming: { type: 'boolean' },
-    output_cap_field: { enum: ['max_tokens', 'max_completion_tokens'] },
-    priced_as: text,
-    prices: {
+    template: about('Template with the base settings of the alias.', text, { default: 'none' }),
+    base_url: about('Base URL of the provider, with the path before /chat/completions.', text, {
+      default: 'required, also in the template',
+    }),
+    api_key_env: about(
+      'Variable of the service that contains the key of the provider.',
+      {
+        type: 'string',
+        pattern: '^[A-Za-z_][A-Za-z0-9_]*$',
+        'x-expected': 'the name of a variable, such as OPENAI_API_KEY; never the key itself',
+      },
+      { default: 'no authentication' },
+    ),
+    model: about('Name of the model at the provider.', text, {
+      default: 'required, also in the template',
+    }),
+    context_window: about('Maximum of prompt and answer together, returned by ListModels.', count, {
+      default: 'unknown',
+      unit: 'tokens',
+    }),
+    max_output_tokens: about('Default and maximum of the output of one call.', count, {
+      default: '4096',
+      unit: 'tokens',
+    }),
+    timeout: about('Timeout of one attempt.', text, { default: '60s' }),
+    max_retries: about(
+      'Further attempts after a recoverable failure.',
+      { type: 'integer', minimum: 0, maximum: 10 },
+      { default: '2', unit: 'attempts' },
+    ),
+    max_in_flight: about(
+      'Concurrent calls, over all replicas.',
+      { ...count, maximum: 100_000 },
+      { default: 'unlimited', unit: 'calls' },
+    ),
+    max_queued: about(
+      'Calls that wait when max_in_flight is reached.',
+      { type: 'integer', minimum: 0, maximum: 100_000 },
+      { default: '1000', unit: 'calls' },
+    ),
+    streaming: about(
+      'Whether answers are streamed; false for servers without streaming.',
+      { type: 'boolean' },
+      { default: 'true' },
+    ),
+    output_cap_field: about(
+      'Request field of the output cap.',
+      { enum: ['max_tokens', 'max_completion_tokens'] },
+      { default: 'max_completion_tokens for api.openai.com, else max_tokens' },
+    ),
+    priced_as: about('Name of the model in the price list.', text, { default: 'model' }),
+    prices: about('Prices that override the price list.', {
       type: 'object',
       additionalProperties: false,
       minProperties: 1,
       properties: {
-        input_per_million_usd: usd,
-        cached_input_per_million_usd: usd,
-        output_per_million_usd: usd,
-        reasoning_per_million_usd: usd,
+        input_per_million_usd: about('Price of a million input tokens.', usd, {
+          default: 'that of the price list',
+          unit: 'USD',
+        }),
+        cached_input_per_million_usd: about('Price of a million cached input tokens.', usd, {
+          default: 'that of the price list, else of input',
+          unit: 'USD',
+        }),
+        output_per_million_usd: about('Price of a million output tokens.', usd, {
+          default: 'that of the price list',
+          unit: 'USD',
+        }),
+        reasoning_per_million_usd: about('Price of a million reasoning tokens.', usd, {
+          default: 'that of output',
+          unit: 'USD',
+        }),
       },
-    },
+    }),
   },
 };
 
@@ -95,9 +141,21 @@ const caps = {
   additionalProperties: false,
   minProperties: 1,
   properties: {
-    max_tokens: { type: 'integer', minimum: 0, maximum: 1_000_000_000_000, 'x-zero': NONE },
-    max_cost_usd: { ...usd, 'x-zero': NONE },
-    max_turns: { type: 'integer', minimum: 0, maximum: 1_000_000_000, 'x-zero': NONE },
+    max_tokens: about(
+      'Prompt and completion tokens.',
+      { type: 'integer', minimum: 0, maximum: 1_000_000_000_000, 'x-zero': NONE },
+      { default: 'unlimited', unit: 'tokens' },
+    ),
+    max_cost_usd: about(
+      'Cost of model calls.',
+      { ...usd, 'x-zero': NONE },
+      { default: 'unlimited', unit: 'USD' },
+    ),
+    max_turns: about(
+      'Model round trips.',
+      { type: 'integer', minimum: 0, maximum: 1_000_000_000, 'x-zero': NONE },
+      { default: 'unlimited', unit: 'turns' },
+    ),
   },
 };
 
@@ -107,22 +165,33 @@ export const CATALOG_SCHEMA: JsonSchema = {
   additionalProperties: false,
   required: ['models'],
   properties: {
-    templates: { type: 'object', additionalProperties: model },
-    models: {
+    templates: about(
+      'Base settings by name, for aliases that have them in common.',
+      { type: 'object', additionalProperties: model },
+      { default: 'none' },
+    ),
+    models: about('Models by alias.', {
       type: 'object',
       minProperties: 1,
       additionalProperties: model,
       propertyNames: { pattern: '^[a-zA-Z0-9._:/-]{1,128}$' },
-    },
-    tenants: {
-      type: 'object',
-      propertyNames: { pattern: '^([a-z0-9_-]{1,64}|\\*)$' },
-      additionalProperties: {
+    }),
+    tenants: about(
+      'Caps by tenant; `*` applies to tenants that are not named.',
+      {
         type: 'object',
-        additionalProperties: false,
-        minProperties: 1,
-        properties: { day: caps, month: caps },
+        propertyNames: { pattern: '^([a-z0-9_-]{1,64}|\\*)$' },
+        additionalProperties: {
+          type: 'object',
+          additionalProperties: false,
+          minProperties: 1,
+          properties: {
+            day: about('Caps for each UTC day.', caps, { default: 'unlimited' }),
+            month: about('Caps for each UTC month.', caps, { default: 'unlimited' }),
+          },
+        },
       },
-    },
+      { default: 'unlimited' },
+    ),
   },
 };

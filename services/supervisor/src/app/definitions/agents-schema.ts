@@ -1,3 +1,4 @@
+import { about } from '@writ/config';
 import {
   MIDDLEWARE_OPTIONS,
   type MiddlewareLevel,
@@ -61,7 +62,13 @@ function optionsBy(by: string, schemas: Readonly<Record<string, OptionsSchema>>)
 }
 
 function middleware(level: MiddlewareLevel) {
-  const item = object({ name: ID, options: OPTIONS }, ['name']);
+  const item = object(
+    {
+      name: about('Name of the middleware; built in or of a module.', ID),
+      options: about('Its options.', OPTIONS, { default: 'none' }),
+    },
+    ['name'],
+  );
   const allOf = optionsBy('name', MIDDLEWARE_OPTIONS[level]);
   return { type: 'array', maxItems: 64, items: { ...item, allOf } };
 }
@@ -75,105 +82,277 @@ function names() {
  */
 const AGENT = object(
   {
-    name: ID,
-    kind: { enum: AGENT_KINDS },
-    description: { type: 'string', maxLength: 4096 },
-    instructions: { type: 'string' },
-    final_instructions: { type: 'string' },
-    model: object(
-      {
-        model: ALIAS,
-        also_allowed: { type: 'array', maxItems: 64, items: ALIAS_PATTERN },
-        temperature: { type: 'number', minimum: 0, maximum: 2 },
-        max_output_tokens: count(1),
-        json_mode: { type: 'boolean' },
-        timeout: DURATION,
-      },
-      ['model'],
+    name: about('Unique name; runs, policies and handoffs name the agent by it.', ID),
+    kind: about('The loop that runs the agent.', { enum: AGENT_KINDS }),
+    description: about(
+      'What the agent is for; shown by ListAgents, and to the model of an orchestrator.',
+      { type: 'string', maxLength: 4096 },
+      { default: 'empty' },
     ),
-    tools: { type: 'array', maxItems: 1024, uniqueItems: true, items: TOOL },
-    limits: object({
-      max_steps: count(),
-      max_tool_calls: count(),
-      max_iterations: count(),
-      max_refusals: count(),
-      max_retries: count(),
-    }),
-    budget: object({
-      /** Seconds of active time, which excludes waiting for a person. */
-      max_seconds: { type: 'number', minimum: 0, maximum: 31_536_000, 'x-zero': ZERO },
-      max_tokens: count(),
-      max_cost_usd: USD,
-      max_turns: count(),
-      /** Wall-clock time from the start of the run. */
-      deadline: DURATION,
-    }),
-    session_budget: object({
-      max_tokens: count(),
-      max_cost_usd: USD,
-      max_turns: count(),
-    }),
-    spawn: object({
-      max_agents: count(1),
-      allow_preempt: { type: 'boolean' },
-      max_total_spawns: count(),
-      max_depth: count(),
-    }),
-    priority: PRIORITY,
-    retention: { enum: ['none', 'run', 'permanent'] },
-    on_refusal: { enum: ['stop', 'tell_model'] },
-    on_preempt: { enum: ['park', 'partial'] },
-    approval_required_risk: { type: 'number', minimum: 0, maximum: 1 },
-    sub_agents: {
+    instructions: about('System prompt.', { type: 'string' }, { default: 'empty' }),
+    final_instructions: about(
+      'System prompt of the call that composes the answer of a json-action agent when its steps are used up.',
+      { type: 'string' },
+      { default: 'empty' },
+    ),
+    model: about(
+      'The model and its settings; omitted by kinds that call none.',
+      object(
+        {
+          model: about('Alias of the model catalog.', ALIAS),
+          also_allowed: about(
+            'Further aliases that a run may select.',
+            { type: 'array', maxItems: 64, items: ALIAS_PATTERN },
+            { default: 'none' },
+          ),
+          temperature: about(
+            'Sampling temperature.',
+            { type: 'number', minimum: 0, maximum: 2 },
+            { default: '0' },
+          ),
+          max_output_tokens: about('Maximum output of one model call.', count(1), {
+            default: 'that of the catalog',
+            unit: 'tokens',
+          }),
+          json_mode: about(
+            'Whether the provider must answer with one JSON object.',
+            { type: 'boolean' },
+            { default: 'true for json-action, else false' },
+          ),
+          timeout: about('Timeout of one model call.', DURATION, {
+            default: 'that of the catalog',
+          }),
+        },
+        ['model'],
+      ),
+    ),
+    tools: about(
+      'Tools that the agent may propose; no others are offered to its model.',
+      { type: 'array', maxItems: 1024, uniqueItems: true, items: TOOL },
+      { default: 'none' },
+    ),
+    limits: about(
+      'Limits of the loop.',
+      object({
+        max_steps: about('Reviewed actions.', count(), {
+          default: '8 for json-action, else unlimited',
+          unit: 'steps',
+        }),
+        max_tool_calls: about(
+          'Executed tool calls of the whole run, when the agent is its root.',
+          count(),
+          { default: '5 for json-action, else unlimited', unit: 'calls' },
+        ),
+        max_iterations: about(
+          'Model turns without an answer, for react and orchestrator.',
+          count(),
+          { default: '10', unit: 'turns' },
+        ),
+        max_refusals: about(
+          'Refused actions that are reported to the model before the run ends.',
+          count(),
+          { default: '3', unit: 'actions' },
+        ),
+        max_retries: about('Restarts after failures of the worker or of agent code.', count(), {
+          default: '3',
+          unit: 'restarts',
+        }),
+      }),
+    ),
+    budget: about(
+      'What the agent, and as a root its run, may spend.',
+      object({
+        max_seconds: about(
+          'Active time; waiting for a person and parked time do not count.',
+          { type: 'number', minimum: 0, maximum: 31_536_000, 'x-zero': ZERO },
+          { default: 'unlimited', unit: 's' },
+        ),
+        max_tokens: about('Prompt and completion tokens together.', count(), {
+          default: 'unlimited',
+          unit: 'tokens',
+        }),
+        max_cost_usd: about('Cost of model calls.', USD, { default: 'unlimited', unit: 'USD' }),
+        max_turns: about('Model round trips.', count(), { default: 'unlimited', unit: 'turns' }),
+        deadline: about('Wall-clock time from the start of the run.', DURATION, {
+          default: 'unlimited',
+        }),
+      }),
+    ),
+    session_budget: about(
+      'Caps of the whole session of a run that the agent is the root of; a later run can only lower them.',
+      object({
+        max_tokens: about('Prompt and completion tokens of all runs of the session.', count(), {
+          default: 'unlimited',
+          unit: 'tokens',
+        }),
+        max_cost_usd: about('Cost of model calls of all runs of the session.', USD, {
+          default: 'unlimited',
+          unit: 'USD',
+        }),
+        max_turns: about('Model round trips of all runs of the session.', count(), {
+          default: 'unlimited',
+          unit: 'turns',
+        }),
+      }),
+    ),
+    spawn: about(
+      'Headcount of the run, when the agent is its root.',
+      object({
+        max_agents: about(
+          'Agents that hold a slot at the same time, the root included.',
+          count(1),
+          { default: '50', unit: 'agents' },
+        ),
+        allow_preempt: about(
+          'Whether HIGH and CRITICAL agents may pause agents of lower priority.',
+          { type: 'boolean' },
+          { default: 'true' },
+        ),
+        max_total_spawns: about('Agents spawned during the run, without the root.', count(), {
+          default: 'unlimited',
+          unit: 'agents',
+        }),
+        max_depth: about('Depth of an agent below the root.', count(), {
+          default: 'unlimited',
+          unit: 'levels',
+        }),
+      }),
+    ),
+    priority: about('Weight for slots and model calls.', PRIORITY, { default: 'normal' }),
+    retention: about(
+      'Whether conversation, journal and payloads are kept after the run.',
+      { enum: ['none', 'run', 'permanent'] },
+      { default: 'permanent; run for a child' },
+    ),
+    on_refusal: about(
+      'What a refused action does: end the run, or tell the model.',
+      { enum: ['stop', 'tell_model'] },
+      { default: 'stop for json-action, else tell_model' },
+    ),
+    on_preempt: about(
+      'What the agent does without its slot: wait, or end with a partial answer.',
+      { enum: ['park', 'partial'] },
+      { default: 'park' },
+    ),
+    approval_required_risk: about(
+      'Risk, of a rule or tool, from which an action needs an approval even if no rule escalates it.',
+      { type: 'number', minimum: 0, maximum: 1 },
+      { default: 'never' },
+    ),
+    sub_agents: about('Agents that it may delegate to.', {
       type: 'array',
       maxItems: 256,
       items: object(
         {
-          name: ID,
-          description: { type: 'string', maxLength: 4096 },
-          ask_timeout: DURATION,
-          priority: PRIORITY,
+          name: about('Name of an agent of this file.', ID),
+          description: about(
+            'What the agent is for, shown to the model.',
+            { type: 'string', maxLength: 4096 },
+            { default: 'that of the agent' },
+          ),
+          ask_timeout: about(
+            'Time to wait for the answer; stands still while the agent is parked.',
+            DURATION,
+            { default: '120s' },
+          ),
+          priority: about('Highest priority in this place.', PRIORITY, {
+            default: 'that of the agent',
+          }),
         },
         ['name'],
       ),
-    },
-    guardrails: object({
-      max_tokens_recoveries: { type: 'integer', minimum: 0 },
-      max_repeated_tool_steps: count(),
-      reserve_tokens: { type: 'integer', minimum: 0 },
-      reserve_cost_fraction: { type: 'number', minimum: 0, maximum: 1 },
     }),
-    context: {
+    guardrails: about(
+      'When a loop counts as failed.',
+      object({
+        max_tokens_recoveries: about(
+          'Continuations of an answer that was cut at the output limit; 0 disables them.',
+          { type: 'integer', minimum: 0 },
+          { default: '2' },
+        ),
+        max_repeated_tool_steps: about(
+          'Consecutive steps with the same tool calls after which the agent is stuck.',
+          count(),
+          { default: '3', unit: 'steps' },
+        ),
+        reserve_tokens: about(
+          'Remaining tokens at which the budget counts as nearly exhausted.',
+          { type: 'integer', minimum: 0 },
+          { default: '512', unit: 'tokens' },
+        ),
+        reserve_cost_fraction: about(
+          'Remaining share of the cost cap at which the budget counts as nearly exhausted; a higher value warns earlier.',
+          { type: 'number', minimum: 0, maximum: 1 },
+          { default: '0.1' },
+        ),
+      }),
+    ),
+    context: about('How the prompt is kept small.', {
       ...object({
-        /** Zero disables trimming. */
-        context_window: { type: 'integer', minimum: 0 },
-        strategy: ID,
-        options: OPTIONS,
-        /** A pipeline, instead of `strategy` and `options`. */
-        strategies: {
+        context_window: about(
+          'Size to which the prompt is reduced; 0 disables trimming.',
+          { type: 'integer', minimum: 0 },
+          { default: '0', unit: 'tokens' },
+        ),
+        strategy: about('How the prompt is reduced; built in or of a module.', ID, {
+          default: 'sliding_window',
+        }),
+        options: about('Options of the strategy.', OPTIONS, { default: 'none' }),
+        strategies: about('A pipeline of strategies, instead of `strategy` and `options`.', {
           type: 'array',
           minItems: 1,
           maxItems: 16,
           items: {
-            ...object({ name: ID, options: OPTIONS }, ['name']),
+            ...object(
+              {
+                name: about('Name of the strategy; built in or of a module.', ID),
+                options: about('Its options.', OPTIONS, { default: 'none' }),
+              },
+              ['name'],
+            ),
             allOf: optionsBy('name', STRATEGY_OPTIONS),
           },
-        },
+        }),
       }),
       allOf: optionsBy('strategy', STRATEGY_OPTIONS),
-    },
-    /** A provider of a module that stores the history of sessions. */
-    history: object({ provider: ID, options: OPTIONS }, ['provider']),
-    middleware: object({
-      agent: middleware('agent'),
-      chat: middleware('chat'),
-      function: middleware('function'),
     }),
-    initial_tool_choice: TOOL,
-    output_topic: { type: 'string', maxLength: 256 },
-    follow_topics: { type: 'array', maxItems: 256, items: { type: 'string', maxLength: 256 } },
-    unreviewed_deltas: { type: 'boolean' },
-    options: OPTIONS,
+    history: about(
+      'Where the history of sessions is stored, instead of the worker.',
+      object(
+        {
+          provider: about('Name of a history provider of a module.', ID),
+          options: about('Its options.', OPTIONS, { default: 'none' }),
+        },
+        ['provider'],
+      ),
+    ),
+    middleware: about(
+      'Middleware in order, outermost first.',
+      object({
+        agent: about('Around the run of the agent.', middleware('agent'), { default: 'none' }),
+        chat: about('Around each model call.', middleware('chat'), { default: 'none' }),
+        function: about('Around each tool call.', middleware('function'), { default: 'none' }),
+      }),
+    ),
+    initial_tool_choice: about('Tool that the first model call must use.', TOOL, {
+      default: 'the model chooses',
+    }),
+    output_topic: about(
+      'Topic of the answer when no agent waits for a reply.',
+      { type: 'string', maxLength: 256 },
+      { default: 'none' },
+    ),
+    follow_topics: about(
+      'Topics whose items the agent receives.',
+      { type: 'array', maxItems: 256, items: { type: 'string', maxLength: 256 } },
+      { default: 'none' },
+    ),
+    unreviewed_deltas: about(
+      'Whether WatchRun may show text of the model before it is reviewed.',
+      { type: 'boolean' },
+      { default: 'false' },
+    ),
+    options: about('Options of the kind.', OPTIONS, { default: 'none' }),
   },
   ['name', 'kind'],
 );
@@ -181,13 +360,15 @@ const AGENT = object(
 /** JSON Schema 2020-12 of an agents file (AG-1). */
 export const AGENTS_SCHEMA = object(
   {
-    /** Names that the modules of the workers add to the built-in ones. */
-    extensions: object({
-      middleware: names(),
-      strategies: names(),
-      history_providers: names(),
-    }),
-    agents: { type: 'array', minItems: 1, maxItems: 1000, items: AGENT },
+    extensions: about(
+      'Names that the modules of the workers add to the built-in ones.',
+      object({
+        middleware: about('Names of middleware.', names(), { default: 'none' }),
+        strategies: about('Names of context strategies.', names(), { default: 'none' }),
+        history_providers: about('Names of history providers.', names(), { default: 'none' }),
+      }),
+    ),
+    agents: about('The agents.', { type: 'array', minItems: 1, maxItems: 1000, items: AGENT }),
   },
   ['agents'],
 );

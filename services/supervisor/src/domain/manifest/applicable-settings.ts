@@ -41,6 +41,7 @@ export const APPLICABLE_KINDS: Readonly<Record<string, readonly AgentKind[]>> = 
   'budget.max_tokens': without('user-proxy'),
   'budget.max_cost_usd': without('user-proxy'),
   'budget.max_turns': without('user-proxy'),
+  session_budget: without('user-proxy'),
   spawn: WITH_CHILDREN,
   on_refusal: WITH_TOOLS,
   on_preempt: without('user-proxy'),
