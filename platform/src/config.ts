@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import type { Bus } from '@writ/bus';
 import { readEnv, variable } from '@writ/config';
 import type { ServiceName } from '@writ/identity';
 import type { Person } from '@writ/rpc';
@@ -11,6 +12,9 @@ import type { ModelSource } from './model-source.ts';
 /** Inserts a proxy between a service and its callers; returns the address of the proxy. */
 export type Reroute = (service: ServiceName, address: string) => Promise<string>;
 
+/** The bus that a service uses, given the one of the platform. */
+export type BusOf = (service: ServiceName, bus: Bus) => Bus;
+
 /** Settings of an embedded platform. */
 export interface PlatformConfig {
   readonly dataDir: string;
@@ -18,6 +22,8 @@ export interface PlatformConfig {
   readonly toolGatewayAddress?: string;
   /** Maps the address of a service to the one that its callers use; default: unchanged. */
   readonly reroute?: Reroute;
+  /** Wraps the bus of a service; default: unchanged. */
+  readonly busOf?: BusOf;
   /** How the services call each other: `memory` skips HTTP/2 and nothing else, `grpc` uses the network (SYS-5). */
   readonly loopback: 'memory' | 'grpc';
   /** API keys that are stored nowhere and end with the process, with their persons. */
@@ -40,6 +46,8 @@ export interface PlatformOptions {
   readonly unsavedApiKeys?: ReadonlyMap<string, Person>;
   /** Proxies between the services. */
   readonly reroute?: Reroute;
+  /** Wraps the bus of a service. */
+  readonly busOf?: BusOf;
   /** Additional span processors. */
   readonly spanProcessors?: TelemetryOptions['spanProcessors'];
   /** Destination of the log; default standard error. */
@@ -66,6 +74,7 @@ export function readPlatformConfig(
     freePorts = false,
     unsavedApiKeys,
     reroute,
+    busOf,
     spanProcessors,
     logStream,
   }: PlatformOptions,
@@ -87,6 +96,7 @@ export function readPlatformConfig(
     ...(toolGatewayAddress === undefined ? {} : { toolGatewayAddress }),
     ...(reroute === undefined ? {} : { reroute }),
     ...(unsavedApiKeys === undefined ? {} : { unsavedApiKeys }),
+    ...(busOf === undefined ? {} : { busOf }),
     env: {
       WRIT_AGENTS_FILE: join(example.folder, 'agents.yaml'),
       WRIT_POLICY_FILE: join(example.folder, 'policy.yaml'),

@@ -111,7 +111,7 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
   ): Promise<S> => {
     const service = await create({
       telemetry: telemetryOf(name),
-      bus,
+      bus: config.busOf?.(name, bus) ?? bus,
       addressOf,
       cleartext,
       loopback,

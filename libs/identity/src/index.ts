@@ -13,6 +13,7 @@ export { assertRows, callerRow, callerTable, rpcKey } from './caller-table.ts';
 export { mintCheckpoint, readCheckpoint } from './checkpoint.ts';
 export { API_KEYS_FILE, DEV_API_KEY_FILE, devApiKey } from './dev-api-key.ts';
 export { admitEpoch } from './epochs.ts';
+export { eventMac, isEventMac } from './event-mac.ts';
 export type { InternalGateOptions } from './internal-gate.ts';
 export { internalGate } from './internal-gate.ts';
 export { keyRoute } from './key-route.ts';

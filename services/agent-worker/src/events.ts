@@ -49,6 +49,20 @@ interface EventDetails {
   readonly callId?: string;
   readonly dimension?: string;
   readonly logMessage?: string;
+  readonly after?: string[];
+}
+
+/** An event that is not stored yet. */
+export interface WorkerEvent {
+  readonly name: EventName;
+  readonly eventId: string;
+  /** The encoded HookEvent. */
+  readonly payload: Uint8Array;
+  readonly agent: EventAgent;
+  readonly step: number;
+  readonly traceparent: string;
+  /** Counts it. */
+  readonly counted?: (trx: WorkerTransaction) => void;
 }
 
 /**
@@ -56,88 +70,121 @@ interface EventDetails {
  * (HK-1, HK-2).
  */
 export interface WorkerEvents {
+  /** Stores an event in the outbox. */
+  append(trx: WorkerTransaction, event: WorkerEvent, at: Date): Promise<void>;
   /**
-   * A think-act cycle started; `waitsFor` names the signal that it waits for first, empty for none.
+   * A think-act cycle started; `waitsFor` names the signal that it waits for first, empty for none. `lastStep` is
+   * the one before it, zero for none.
    */
-  stepStarted(trx: WorkerTransaction, scope: StepScope, waitsFor: string, at: Date): Promise<void>;
-  /** A think-act cycle ended; `status` is the verdict on its proposal or a stop reason. */
-  stepEnded(trx: WorkerTransaction, scope: StepScope, status: string, at: Date): Promise<void>;
+  stepStarted(
+    scope: StepScope,
+    start: { readonly waitsFor: string; readonly lastStep: number },
+    at: Date,
+  ): WorkerEvent;
+  /**
+   * A think-act cycle ended; `status` is the verdict on its proposal or a stop reason, `after` are the TOOL_END
+   * events of its calls.
+   */
+  stepEnded(
+    scope: StepScope,
+    end: { readonly status: string; readonly after: readonly string[] },
+    at: Date,
+  ): WorkerEvent;
   /** A flow started. */
-  flowStarted(trx: WorkerTransaction, agent: EventAgent, at: Date): Promise<void>;
-  /** A flow ended, with `ok` or a stop reason. */
-  flowEnded(trx: WorkerTransaction, agent: EventAgent, status: string, at: Date): Promise<void>;
+  flowStarted(agent: EventAgent, at: Date): WorkerEvent;
+  /** A flow ended, with `ok` or a stop reason, after a step. */
+  flowEnded(agent: EventAgent, status: string, lastStep: number, at: Date): WorkerEvent;
   /** A lease started; metric only. */
   leaseBegan(isResumed: boolean): void;
   /** A lease ended; metric only. */
   leaseEnded(outcome: string): void;
   /** A guardrail tripped. */
-  guardrailTripped(trx: WorkerTransaction, scope: TripScope, at: Date): Promise<void>;
+  guardrailTripped(scope: TripScope, at: Date): WorkerEvent;
   /** An agent wrote a log entry; its content stays in the journal. */
-  logged(trx: WorkerTransaction, scope: LogScope, at: Date): Promise<void>;
+  logged(scope: LogScope, at: Date): WorkerEvent;
+}
+
+/** The id of an event of an agent. @param fact the call, or what else makes it unique */
+export function eventIdOf(
+  agent: Pick<EventAgent, 'run_id' | 'instance'>,
+  fact: string,
+  name: EventName | 'TOOL_END',
+): string {
+  return derivedId('evt', agent.run_id, agent.instance, fact, name);
 }
 
 /** Creates the worker's events. */
 export function createWorkerEvents(telemetry: Telemetry): WorkerEvents {
-  const emit = async (
-    trx: WorkerTransaction,
-    { agent, step }: StepScope,
-    name: EventName,
-    details: EventDetails,
-    at: Date,
-  ): Promise<void> => {
-    const { tenant, run_id: runId, instance } = agent;
-    const traceparent = traceparentOf() ?? agent.traceparent;
-    const fact = details.callId ?? (step === 0 ? 'flow' : `step-${step}`);
-    const eventId = derivedId('evt', runId, instance, fact, name);
-    const event = create(HookEventSchema, {
-      eventId,
-      type: HookEventType[name],
-      emitter: 'agent-worker',
-      eventTime: timestampFromDate(at),
-      tenant,
-      runId,
-      sessionId: agent.session_id,
-      agent: { name: agent.name, instance },
-      step,
-      traceparent,
-      ...details,
-    });
-    await appendOutbox(
-      trx,
-      {
-        eventId,
-        subject: hookSubject({ tenant, runId, agent: instance, event: name }),
-        payload: toBinary(HookEventSchema, event),
-        headers: { traceparent },
-      },
-      at,
-    );
-    const fields = { tenant, run_id: runId, agent: instance, step, [ATTR_WRIT_EVENT_ID]: eventId };
-    afterCommit(trx, () => telemetry.log.info(fields, name));
-  };
   const { metrics } = telemetry;
   const count = countAtCommit(telemetry);
   return {
-    stepStarted: (trx, scope, waitingFor, at) => emit(trx, scope, 'STEP_START', { waitingFor }, at),
-    stepEnded: (trx, scope, status, at) => {
-      count(trx, 'steps', { 'writ.tenant': scope.agent.tenant, 'writ.status': status });
-      return emit(trx, scope, 'STEP_END', { status }, at);
+    async append(trx, { name, eventId, payload, agent, step, traceparent, counted }, at) {
+      const { tenant, run_id: runId, instance } = agent;
+      const subject = hookSubject({ tenant, runId, agent: instance, event: name });
+      await appendOutbox(trx, { eventId, subject, payload, headers: { traceparent } }, at);
+      counted?.(trx);
+      const ids = { run_id: runId, agent: instance, step, [ATTR_WRIT_EVENT_ID]: eventId };
+      afterCommit(trx, () => telemetry.log.info({ tenant, ...ids }, name));
+    },
+    stepStarted: (scope, { waitsFor: waitingFor, lastStep }, at) => {
+      const after = endOfStep(scope.agent, lastStep);
+      return workerEvent(scope, 'STEP_START', { waitingFor, after }, at);
+    },
+    stepEnded: (scope, { status, after }, at) => {
+      const labels = { 'writ.tenant': scope.agent.tenant, 'writ.status': status };
+      const event = workerEvent(scope, 'STEP_END', { status, after: [...after] }, at);
+      return { ...event, counted: (trx) => count(trx, 'steps', labels) };
     },
     leaseBegan: (isResumed) => metrics.count('leases', { 'writ.resumed': String(isResumed) }),
     leaseEnded: (outcome) => {
       const [kind = ''] = outcome.split(':', 1);
       metrics.count('leaseEnds', { 'writ.outcome': kind });
     },
-    flowStarted: (trx, agent, at) => emit(trx, { agent, step: 0 }, 'FLOW_START', {}, at),
-    flowEnded: (trx, agent, status, at) =>
-      emit(trx, { agent, step: 0 }, 'FLOW_END', { status }, at),
-    guardrailTripped: (trx, { callId, guardrail, ...scope }, at) => {
-      count(trx, 'guardrails', { 'writ.guardrail': guardrail });
-      return emit(trx, scope, 'GUARDRAIL_TRIP', { callId, dimension: guardrail }, at);
+    flowStarted: (agent, at) => workerEvent({ agent, step: 0 }, 'FLOW_START', {}, at),
+    flowEnded: (agent, status, lastStep, at) => {
+      const after = endOfStep(agent, lastStep);
+      return workerEvent({ agent, step: 0 }, 'FLOW_END', { status, after }, at);
     },
-    logged: (trx, { callId, logMessage, ...scope }, at) =>
-      emit(trx, scope, 'LOG_ENTRY', { callId, logMessage }, at),
+    guardrailTripped: ({ callId, guardrail, ...scope }, at) => {
+      const event = workerEvent(scope, 'GUARDRAIL_TRIP', { callId, dimension: guardrail }, at);
+      return {
+        ...event,
+        counted: (trx) => count(trx, 'guardrails', { 'writ.guardrail': guardrail }),
+      };
+    },
+    logged: ({ callId, logMessage, ...scope }, at) =>
+      workerEvent(scope, 'LOG_ENTRY', { callId, logMessage }, at),
   };
+}
+
+function endOfStep(agent: EventAgent, step: number): string[] {
+  return step === 0 ? [] : [eventIdOf(agent, `step-${step}`, 'STEP_END')];
+}
+
+function workerEvent(
+  { agent, step }: StepScope,
+  name: EventName,
+  details: EventDetails,
+  at: Date,
+): WorkerEvent {
+  const { tenant, run_id: runId, instance } = agent;
+  const traceparent = traceparentOf() ?? agent.traceparent;
+  const eventId = eventIdOf(agent, details.callId ?? (step === 0 ? 'flow' : `step-${step}`), name);
+  const event = create(HookEventSchema, {
+    eventId,
+    type: HookEventType[name],
+    emitter: 'agent-worker',
+    eventTime: timestampFromDate(at),
+    tenant,
+    runId,
+    sessionId: agent.session_id,
+    agent: { name: agent.name, instance },
+    step,
+    traceparent,
+    ...details,
+  });
+  const payload = toBinary(HookEventSchema, event);
+  return { name, eventId, payload, agent, step, traceparent };
 }
 
 /** Registers the metric of agents that have not ended, by state. */

@@ -34,6 +34,7 @@ export function inactiveAgentRow(
     journal_length: 0,
     step_started: 0,
     step_ended: 0,
+    unreported_events: '[]',
     failures: 0,
     failed_length: 0,
     partial_final: null,

@@ -45,24 +45,24 @@ export interface EventScope {
 
 /**
  * All hook events of the meter, each emitted once, in the transaction of the change it reports
- * (HK-1, HK-2).
+ * (HK-1, HK-2). Those of a model call return the encoded event, which the answer of the call contains, too.
  */
 export interface MeterEvents {
   /** An attempt of a model call is reserved and about to be sent. */
-  llmStarted(tx: MeterTx, scope: EventScope): Promise<void>;
+  llmStarted(tx: MeterTx, scope: EventScope): Promise<Uint8Array>;
   /** An attempt is settled; `status` is `ok`, `interrupted` or a stop reason. */
   llmEnded(
     tx: MeterTx,
     scope: EventScope,
     end: { readonly status: string; readonly durationMs: number; readonly spent: Spending },
-  ): Promise<void>;
+  ): Promise<Uint8Array>;
   /** A cap `refused` a reservation, or the `settled` amount exceeds it and becomes debt. */
   budgetExhausted(
     tx: MeterTx,
     scope: EventScope,
     breach: Breach,
     cause: 'refused' | 'settled',
-  ): Promise<void>;
+  ): Promise<Uint8Array>;
   /** Counts an answer with a near-budget warning (EM-5); emits no event. */
   nearBudget(tx: MeterTx, tenant: string): void;
   /** Whether the transaction wrote an event to the outbox. */
@@ -77,7 +77,7 @@ export function createMeterEvents(telemetry: Telemetry): MeterEvents {
     { tab, callId, step, model, attempt, traceparent }: EventScope,
     name: EventName,
     fields: EventFields,
-  ): Promise<void> => {
+  ): Promise<Uint8Array> => {
     const { tenant, runId, sessionId, agentInstance } = tab;
     const eventId = derivedId('evt', runId, agentInstance, callId, name, String(attempt));
     const event = create(HookEventSchema, {
@@ -97,18 +97,20 @@ export function createMeterEvents(telemetry: Telemetry): MeterEvents {
       ...fields,
     });
     withEvents.add(trx);
+    const payload = toBinary(HookEventSchema, event);
     await appendOutbox(
       trx,
       {
         eventId,
         subject: hookSubject({ tenant, runId, agent: agentInstance, event: name }),
-        payload: toBinary(HookEventSchema, event),
+        payload,
         headers: traceparent === '' ? {} : { traceparent },
       },
       at,
     );
     const ids = { run_id: runId, agent: agentInstance, call_id: callId, attempt };
     afterCommit(trx, () => telemetry.log.info({ tenant, ...ids, event_id: eventId }, name));
+    return payload;
   };
   const count = countAtCommit(telemetry);
   return {

@@ -1,7 +1,18 @@
+import { fromBinary } from '@bufbuild/protobuf';
+import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
 import { EndReason } from '@writ/contracts/writ/model/v1/model_pb';
+import { isEventMac } from '@writ/identity';
 import { afterEach, describe, expect, it } from 'vitest';
-import { AGENT, MeterWorld, type MeterWorldOptions, RUN, TENANT, textOf } from './meter-fixture.ts';
+import {
+  AGENT,
+  type Generated,
+  MeterWorld,
+  type MeterWorldOptions,
+  RUN,
+  TENANT,
+  textOf,
+} from './meter-fixture.ts';
 
 let world: MeterWorld;
 const start = async (options?: MeterWorldOptions): Promise<MeterWorld> => {
@@ -54,6 +65,41 @@ describe('Generate', () => {
     expect(meter.commits - before).toBe(0);
     const other = await world.generate({ temperature: 1 });
     expect(other.error).toMatchObject({ reason: 'CALL_ID_REUSED', kind: 'invalid_argument' });
+  });
+
+  it('answers with its events, authenticated with the key of the tab, also a repeat and one that fails (HK-1)', async () => {
+    await start({
+      scripts: { hello: [{ text: 'Hello.' }, { error: { status: 400, message: 'no' } }] },
+    });
+    const eventKey = new Uint8Array(32).fill(7);
+    await world.openTab({ eventKey });
+    const namesOf = ({ finished }: Generated) =>
+      finished?.events.map(({ event, mac }) => {
+        expect(isEventMac(eventKey, event, mac)).toBe(true);
+        expect(isEventMac(new Uint8Array(32), event, mac)).toBe(false);
+        const { type, callId, status } = fromBinary(HookEventSchema, event);
+        return [callId, type, status];
+      });
+    const answered = [
+      ['call-1', HookEventType.LLM_START, 'ok'],
+      ['call-1', HookEventType.LLM_END, 'ok'],
+    ];
+    expect(namesOf(await world.generate({ callId: 'call-1' }))).toEqual(answered);
+    const failed = [
+      ['call-2', HookEventType.LLM_START, 'ok'],
+      ['call-2', HookEventType.LLM_END, 'provider_error:400'],
+    ];
+    expect(namesOf(await world.generate({ callId: 'call-2' }))).toEqual(failed);
+    const repeat = await world.generate({ callId: 'call-1' });
+    expect(repeat.finished?.replayed).toBe(true);
+    expect(namesOf(repeat)).toEqual(answered);
+    const tab = { tenant: TENANT, runId: RUN, agentInstance: AGENT };
+    const { events } = await world.tab.closeTab({ tab, requestId: 'close-1' });
+    const closed = events.map((event) => {
+      const { type, callId, status } = fromBinary(HookEventSchema, event);
+      return [callId, type, status];
+    });
+    expect(closed).toEqual([...answered, ...failed]);
   });
 
   it('joins repeats to the attempt in flight (EM-7)', async () => {

@@ -68,6 +68,7 @@ function tabOf(instance: string, runId: string): StoredTab {
     retention: 'none',
     requestId: 'open-1',
     requestDigest: 'd',
+    eventKey: '',
     epoch: undefined,
     openedAt: AT,
     closedAt: undefined,

@@ -3,6 +3,7 @@ import type { Signer, Verifier } from '@writ/identity';
 import type { Clock } from '@writ/kernel';
 import type { Policy } from '@writ/policy';
 import type { Telemetry } from '@writ/telemetry';
+import type { HeldEvents } from './app/timeline/held-events.ts';
 import type { SupervisorConfig } from './config.ts';
 import type { AgentManifest } from './domain/manifest/agent-manifest.ts';
 import type { SupervisorEvents } from './events.ts';
@@ -21,6 +22,8 @@ export interface SupervisorContext {
   readonly verifier: Verifier;
   readonly peers: SupervisorPeers;
   readonly events: SupervisorEvents;
+  /** Events of the bus that wait for their predecessors (HK-1). */
+  readonly heldEvents: HeldEvents;
   /** The agents that can be started now, by name; a running run has its own, see store/run. */
   readonly agents: ReadonlyMap<string, AgentManifest>;
   /** The rules in force now; what is one decision takes them from {@link pinned}. */

@@ -53,6 +53,7 @@ type EventFields = Partial<
     | 'argsSha256'
     | 'eventTime'
     | 'duration'
+    | 'emitter'
   > & {
     usage: MessageInitShape<typeof UsageSchema>;
     otherAgent: AgentRef;
@@ -68,7 +69,13 @@ export interface EventScope {
 }
 
 /** The fields of a receipt that tool events contain. */
-type ReceiptedCall = Pick<Receipt, 'tool' | 'stopReason' | 'argsSha256' | 'startedAt' | 'endedAt'>;
+type ReceiptedCall = Pick<
+  Receipt,
+  'tool' | 'stopReason' | 'argsSha256' | 'startedAt' | 'endedAt'
+> & {
+  /** Whether the gateway publishes the event itself. */
+  readonly isPublished: boolean;
+};
 
 /** The hook events of the supervisor, each emitted in the transaction of its cause (HK-1, HK-2). */
 export interface SupervisorEvents {
@@ -104,7 +111,10 @@ export interface SupervisorEvents {
   ): Promise<void>;
   /** A halt is enforced in a run. */
   halted(trx: SupervisorTransaction, scope: EventScope, haltId: string, at: Date): Promise<void>;
-  /** A call started, according to its receipt; only for a gateway that does not publish tool events (HK-1). */
+  /**
+   * A call started, according to its receipt (HK-1). Published for a gateway that does not publish tool events; for
+   * another, only appended to the timeline, which may have the event of the gateway already.
+   */
   toolStarted(
     trx: SupervisorTransaction,
     scope: EventScope,
@@ -174,6 +184,13 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
       traceparent,
       ...fields,
     });
+    // Appended here, not by the consumer, so that RUN_END precedes the result that ends a watch.
+    await appendTimeline(
+      trx,
+      { tenant: run.tenant, runId: run.run_id, eventId, entry: encodeHook(event) },
+      at,
+    );
+    if (event.emitter !== 'supervisor') return;
     await tell(
       trx,
       {
@@ -187,12 +204,6 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
         payload: toBinary(HookEventSchema, event),
         headers: { traceparent },
       },
-      at,
-    );
-    // Appended here, not by the consumer, so that RUN_END precedes the result that ends a watch.
-    await appendTimeline(
-      trx,
-      { tenant: run.tenant, runId: run.run_id, eventId, entry: encodeHook(event) },
       at,
     );
     const ids = { run_id: run.run_id, agent: agent.instance, event_id: eventId };
@@ -250,20 +261,28 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
     },
     writMinted: (trx, executedFrom) =>
       count(trx, 'writs', { [ATTR_WRIT_EXECUTED_FROM]: executedFrom }),
-    toolStarted: (trx, scope, { tool: toolName, argsSha256, startedAt }, at) =>
+    toolStarted: (trx, scope, { tool: toolName, argsSha256, startedAt, isPublished }, at) =>
       emit(
         trx,
         scope,
         'TOOL_START',
-        { status: 'ok', toolName, argsSha256, eventTime: timestampFromDate(startedAt ?? at) },
+        {
+          ...toolEmitter(isPublished),
+          status: 'ok',
+          toolName,
+          argsSha256,
+          eventTime: timestampFromDate(startedAt ?? at),
+        },
         at,
       ),
-    toolEnded: (trx, scope, { tool, stopReason, argsSha256, startedAt, endedAt }, at) =>
-      emit(
+    toolEnded: (trx, scope, call, at) => {
+      const { tool, stopReason, argsSha256, startedAt, endedAt, isPublished } = call;
+      return emit(
         trx,
         scope,
         'TOOL_END',
         {
+          ...toolEmitter(isPublished),
           status: stopReason === '' ? 'ok' : stopReason,
           toolName: tool,
           argsSha256,
@@ -271,7 +290,8 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
           ...(startedAt && endedAt && { duration: durationFromMs(msBetween(startedAt, endedAt)) }),
         },
         at,
-      ),
+      );
+    },
     async scopeHalted(trx, { haltId, tenant }, at) {
       const eventId = derivedId('evt', haltId, 'HALTED');
       const event = create(HookEventSchema, {
@@ -290,6 +310,10 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
       afterCommit(trx, () => telemetry.log.info(fields, 'HALTED'));
     },
   };
+}
+
+function toolEmitter(isPublished: boolean): { readonly emitter: string } {
+  return { emitter: isPublished ? 'tool-gateway' : 'supervisor' };
 }
 
 /** The gateway's clock may have been set back. */

@@ -12,6 +12,7 @@ import { OrderEngine } from './app/order/order-engine.ts';
 import { endOverdue } from './app/run/end-overdue.ts';
 import { purgeRuns } from './app/run/purge-runs.ts';
 import { recordHooks } from './app/run/record-hooks.ts';
+import { HeldEvents } from './app/timeline/held-events.ts';
 import type { SupervisorConfig } from './config.ts';
 import type { SupervisorContext } from './context.ts';
 import { createSupervisorEvents } from './events.ts';
@@ -31,11 +32,13 @@ export type SupervisorService = Awaited<ReturnType<typeof createSupervisor>>;
 export const createSupervisor = defineService({
   name: 'supervisor',
   async open(host: ServiceHost<SupervisorConfig>) {
-    const { config, bus, clock, telemetry } = host;
+    const { config, bus, telemetry } = host;
     const { context, reloadFiles } = await openContext(host);
     const { store } = context;
     const clocks = new ClockKeeper(store);
+    const { releaseHeld, ...hooks } = recordHooks(context);
     const sweeps = {
+      releaseHeld,
       endOverdue: () => endOverdue(context),
       expireApprovals: () => expireApprovals(context),
       purgeRuns: () => purgeRuns(context),
@@ -48,7 +51,6 @@ export const createSupervisor = defineService({
     assertRows([...internal, ...routes]);
     const server = await host.listen(internal, { enforceSlotGrants: true });
     const edge = await openEdge(host, context, routes);
-    const hooks = recordHooks(store, clock, telemetry.log);
     return {
       server,
       edge,
@@ -96,6 +98,7 @@ async function openContext(
     verifier,
     peers,
     events: createSupervisorEvents(telemetry),
+    heldEvents: new HeldEvents(),
     get agents() {
       return agents.current;
     },

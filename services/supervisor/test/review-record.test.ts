@@ -23,6 +23,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { loadAgents } from '../src/app/definitions/agents-file.ts';
 import { openPolicy } from '../src/app/definitions/policy-file.ts';
 import { recordRun } from '../src/app/run/start-run.ts';
+import { HeldEvents } from '../src/app/timeline/held-events.ts';
 import { SUPERVISOR_DEFAULTS } from '../src/config.ts';
 import type { SupervisorContext } from '../src/context.ts';
 import { planRun } from '../src/domain/run/plan-run.ts';
@@ -111,6 +112,7 @@ describe('the records of a review', () => {
       verifier: createVerifier({ trust: trustSigners(signer), clock: systemClock }),
       peers: { toolGateway } as SupervisorContext['peers'],
       events: createSupervisorEvents(telemetry),
+      heldEvents: new HeldEvents(),
       agents: loadAgents(exampleFile('agents.yaml')).agents,
       policy: (await openPolicy(exampleFile('policy.yaml'), telemetry.log)).current,
     };

@@ -90,6 +90,7 @@ function runRow(tenant: string, runId: string): RunRow {
     trace_id: '',
     traceparent: '',
     definition_hash: '',
+    event_key: '',
     model: '',
     approved_calls: 0,
     usage: null,

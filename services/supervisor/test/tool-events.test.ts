@@ -109,18 +109,39 @@ describe('tool events of a gateway without a bus', () => {
     ]);
   });
 
-  it('are left to a gateway that publishes its own events (HK-1)', async () => {
+  it('are on the timeline before what follows, and left to a gateway that publishes its own events (HK-1)', async () => {
     const own = await RefundHarness.start();
     try {
+      const published: string[] = [];
+      await own.supervisor.bus.subscribe({
+        subject: HOOK_SUBJECTS,
+        durable: 'test',
+        handler: async ({ eventId }) => void published.push(eventId),
+      });
       const agent = await own.agent();
       const receipt = await agent.execute('op-1', LOOK_UP, CONTEXT);
       await agent.propose('op-2', finalText('Done.'), { receipts: [receipt] });
       const { runId } = agent.scope;
       const events = await Array.fromAsync(own.supervisor.runs().watchRun({ runId }));
-      expect(hooksOf(events).map(({ type }) => type)).toEqual([
+      expect(
+        events.map(({ event }) => {
+          const entry = event?.entry;
+          return entry?.case === 'hook' ? entry.value.type : entry?.case;
+        }),
+      ).toEqual([
         HookEventType.RUN_START,
+        'decision',
+        HookEventType.TOOL_START,
+        HookEventType.TOOL_END,
+        'decision',
         HookEventType.RUN_END,
+        'result',
       ]);
+      const hooks = hooksOf(events);
+      const tools = hooks.filter(({ type }) => TOOL_EVENTS.has(type));
+      expect(tools.map(({ emitter }) => emitter)).toEqual(['tool-gateway', 'tool-gateway']);
+      const others = hooks.filter((event) => !tools.includes(event));
+      await expect.poll(() => published).toEqual(others.map(({ eventId }) => eventId));
     } finally {
       await own.close();
     }

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Bus } from '@writ/bus';
 import { createWritClient, type WritClient } from '@writ/client';
 import type { ServiceName } from '@writ/identity';
 import {
@@ -28,6 +29,8 @@ export interface TestPlatformOptions {
   readonly ca?: string;
   /** Returns the address that callers of a service or of the model use instead, for example a proxy's. */
   readonly reroute?: (service: ServiceName | 'model', address: string) => Promise<string>;
+  /** Returns the bus that a service uses instead, for example one that delivers late. */
+  readonly busOf?: (service: ServiceName, bus: Bus) => Bus;
 }
 
 /** A platform on free ports with a simulated model, and what tests inspect. */
@@ -51,7 +54,7 @@ export async function startTestPlatform(options: TestPlatformOptions = {}): Prom
   const env = { WRIT_LOG_LEVEL: 'silent', WRIT_LOOPBACK, ...options.env };
   const example = loadExample(options.example ?? 'refund-desk');
   const spans = new InMemorySpans();
-  const { reroute, onLogLine } = options;
+  const { reroute, busOf, onLogLine } = options;
   const source = await openModelSource(env, example, { script: example.script, dataDir });
   const model = reroute === undefined ? source : await rerouted(source, reroute);
   const platform = await startPlatform(
@@ -61,6 +64,7 @@ export async function startTestPlatform(options: TestPlatformOptions = {}): Prom
       dataDir,
       freePorts: true,
       ...(reroute === undefined ? {} : { reroute }),
+      ...(busOf === undefined ? {} : { busOf }),
       spanProcessors: [spans],
       ...(onLogLine && { logStream: { write: onLogLine } }),
     }),

@@ -14,6 +14,7 @@ import {
 } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { UnavailableError } from '@writ/kernel';
 import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/rpc';
+import { type CarriedEvent, carriedEvent } from '../domain/agent/carried-event.ts';
 import type {
   ChatTurn,
   DeltaListener,
@@ -27,6 +28,8 @@ interface GenerateCall {
   /** Zero outside a step. */
   readonly step: number;
   readonly request: LlmRequest;
+  /** Receives the events of the call, also of one that fails. */
+  readonly onEvents: (events: readonly CarriedEvent[]) => void;
   /** Receives the answer's text while it is generated. */
   readonly listener?: DeltaListener;
 }
@@ -67,8 +70,11 @@ export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMe
       const { listener } = call;
       listener?.begun();
       for await (const { chunk } of client.generate(toGenerateRequest(call), callOptions)) {
-        if (chunk.case === 'finished') finished = chunk.value;
-        else if (chunk.case === 'textDelta') listener?.textGenerated(chunk.value.text);
+        if (chunk.case === 'finished') {
+          finished = chunk.value;
+          call.onEvents(finished.events.map(({ event, mac }) => carriedEvent(event, mac)));
+        }
+        if (chunk.case === 'textDelta') listener?.textGenerated(chunk.value.text);
         else if (chunk.case === 'attemptStarted') listener?.attemptStarted(chunk.value.attempt);
       }
       if (finished?.message !== undefined) return answerFrom(finished);

@@ -2,15 +2,18 @@ import { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb'
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
 import { DataLossError, type Phase } from '@writ/kernel';
 import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/rpc';
+import type { CarriedEvent } from '../domain/agent/carried-event.ts';
 import type { AgentCredentials } from '../domain/agent/credentials.ts';
 import type { Action, Decision, SpawnAnswer } from '../domain/calls/decision.ts';
+import { eventMessages } from '../wire/carried-event.ts';
 import { credentialsFrom } from '../wire/credentials.ts';
 import { actionMessage, decisionFrom } from '../wire/decision.ts';
 
-/** Receipts and results that are attached for the supervisor (SV-7). */
+/** Receipts, results (SV-7) and events (HK-1) that are attached for the supervisor. */
 interface Shown {
   readonly receipts: readonly string[];
   readonly observations: readonly { readonly callId: string; readonly content: string }[];
+  readonly events: readonly CarriedEvent[];
 }
 
 /** A proposal to review. */
@@ -149,6 +152,10 @@ export function createSupervisorPeer(options: RpcClientOptions): SupervisorPeer 
   };
 }
 
-function shownMessages({ receipts, observations }: Shown) {
-  return { receipts: [...receipts], observations: observations.map((seen) => ({ ...seen })) };
+function shownMessages({ receipts, observations, events }: Shown) {
+  return {
+    receipts: [...receipts],
+    observations: observations.map((seen) => ({ ...seen })),
+    events: eventMessages(events),
+  };
 }

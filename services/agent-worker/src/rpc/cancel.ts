@@ -4,6 +4,7 @@ import { HistoryRetention, InvalidRequestError, isStopReason } from '@writ/kerne
 import type { Handler } from '@writ/rpc';
 import { cancelAgents } from '../app/agents/cancel-agents.ts';
 import type { Dependencies } from '../app/agents/dependencies.ts';
+import { eventMessages } from '../wire/carried-event.ts';
 import { retentionFrom } from '../wire/supervision.ts';
 
 /** Ends the agents of a run, or one of them (SUP-8). */
@@ -17,7 +18,7 @@ export function cancel(
       const message = 'stop_reason is not a known stop reason.';
       throw new InvalidRequestError('INVALID_STOP_REASON', message, { field: 'stop_reason' });
     }
-    const ended = await cancelAgents(dependencies, {
+    const { ended, events } = await cancelAgents(dependencies, {
       tenant,
       run_id: runId,
       request_id: requestId,
@@ -26,6 +27,6 @@ export function cancel(
       retention: retentionFrom(request.retention) ?? HistoryRetention.PERMANENT,
       cancelled_at: dependencies.clock.now(),
     });
-    return { ended };
+    return { ended, events: eventMessages(events) };
   };
 }

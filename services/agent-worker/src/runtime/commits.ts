@@ -1,6 +1,7 @@
 import type { RunState } from '@writ/kernel';
+import { addEvents, carriedEvent } from '../domain/agent/carried-event.ts';
 import { shownState } from '../domain/agent/state.ts';
-import type { WorkerEvents } from '../events.ts';
+import { eventIdOf, type WorkerEvent, type WorkerEvents } from '../events.ts';
 import type { AgentChanges } from '../store/agents.ts';
 import { appendJournal } from '../store/journal.ts';
 import { consumeSignal, type SignalRow } from '../store/signals.ts';
@@ -9,7 +10,11 @@ import type { WorkerTransaction } from '../store/worker-store.ts';
 /** A write that belongs to the agent's pending changes. */
 type Write = (trx: WorkerTransaction, at: Date) => Promise<void>;
 
+/** Creates an event with the time of the commit. */
+type MakeEvent = (at: Date) => WorkerEvent;
+
 import type { Journal } from './journal.ts';
+import type { PendingReceipts } from './pending-receipts.ts';
 import type { AgentProgress } from './progress.ts';
 import type { Session } from './session.ts';
 
@@ -18,6 +23,8 @@ interface StepStart {
   readonly step: number;
   /** The signal that the step waits for; empty for none. */
   readonly waitsFor: string;
+  /** The step before it; zero for none. */
+  readonly lastStep: number;
 }
 
 /** Additional content of a commit. */
@@ -39,10 +46,14 @@ export class Commits {
   readonly #events: WorkerEvents;
   readonly #onEvents: () => void;
   readonly #progress: AgentProgress;
+  readonly #carried: PendingReceipts;
   #usedSignals: SignalRow['position'][] = [];
   #writes: Write[] = [];
-  #stepStarts: StepStart[] = [];
-  #stepEnds: { readonly step: number; readonly status: string }[] = [];
+  #makeEvents: MakeEvent[] = [];
+  #stepStarted = 0;
+  #stepEnded = 0;
+  #stepEndsPending = 0;
+  #storedEvents: string;
   #latest: Promise<unknown> = Promise.resolve();
 
   constructor(parts: {
@@ -52,12 +63,16 @@ export class Commits {
     /** Called after a commit that wrote to the outbox. */
     readonly onEvents: () => void;
     readonly progress: AgentProgress;
+    /** Stored with each commit as far as the supervisor has not acknowledged it. */
+    readonly carried: PendingReceipts;
   }) {
     this.#session = parts.session;
     this.#journal = parts.journal;
     this.#events = parts.events;
     this.#onEvents = parts.onEvents;
     this.#progress = parts.progress;
+    this.#carried = parts.carried;
+    this.#storedEvents = parts.session.row.unreported_events;
   }
 
   /** Records that the agent consumed a signal. */
@@ -75,14 +90,25 @@ export class Commits {
     this.#writes.push(write);
   }
 
+  /** Emits an event with the next commit, in the order of these calls. */
+  emit(event: MakeEvent): void {
+    this.#makeEvents.push(event);
+  }
+
   /** Records the start of a step. */
-  stepStarted(start: StepStart): void {
-    this.#stepStarts.push(start);
+  stepStarted({ step, ...start }: StepStart): void {
+    const { row: agent } = this.#session;
+    this.#stepStarted = step;
+    this.emit((at) => this.#events.stepStarted({ agent, step }, start, at));
   }
 
   /** Records the end of a step, with a verdict or stop reason. */
   stepEnded(step: number, status: string): void {
-    this.#stepEnds.push({ step, status });
+    const { row: agent } = this.#session;
+    const after = this.#carried.waiting.map(({ callId }) => eventIdOf(agent, callId, 'TOOL_END'));
+    this.#stepEnded = step;
+    this.#stepEndsPending += 1;
+    this.emit((at) => this.#events.stepEnded({ agent, step }, { status, after }, at));
   }
 
   /**
@@ -91,7 +117,7 @@ export class Commits {
    * @throws LeaseLost
    */
   async beforeEffect(): Promise<void> {
-    if (this.#journal.isVolatile || this.#stepEnds.length > 0) await this.commit();
+    if (this.#journal.isVolatile || this.#stepEndsPending > 0) await this.commit();
   }
 
   /**
@@ -109,39 +135,46 @@ export class Commits {
     const entries = this.#journal.pending;
     const signals = [...this.#usedSignals];
     const writes = [...this.#writes];
-    const starts = [...this.#stepStarts];
-    const ends = [...this.#stepEnds];
-    const gathered = entries.length + signals.length + writes.length + starts.length + ends.length;
+    const makers = [...this.#makeEvents];
+    const ends = this.#stepEndsPending;
+    const gathered = entries.length + signals.length + writes.length + makers.length;
     if (gathered === 0 && changes === undefined && also === undefined) return;
-    const { row, lease } = this.#session;
+    let made: WorkerEvent[] = [];
+    let stored = this.#storedEvents;
     await this.#session.write(
-      {
-        journal_length: this.#journal.length,
-        ...(starts.length > 0 && { step_started: Math.max(...starts.map(({ step }) => step)) }),
-        ...(ends.length > 0 && { step_ended: Math.max(...ends.map(({ step }) => step)) }),
-        ...changes,
+      (at) => {
+        made = makers.map((make) => make(at));
+        stored = this.#eventsWith(made);
+        return {
+          journal_length: this.#journal.length,
+          ...(this.#stepStarted > 0 && { step_started: this.#stepStarted }),
+          ...(this.#stepEnded > 0 && { step_ended: this.#stepEnded }),
+          ...(stored !== this.#storedEvents && { unreported_events: stored }),
+          ...changes,
+        };
       },
       async (trx, at) => {
-        await appendJournal(trx, lease, entries, at);
+        await appendJournal(trx, this.#session.lease, entries, at);
         for (const signal of signals) await consumeSignal(trx, signal, at);
-        // A step ends before the next one starts.
-        for (const { step, status } of ends) {
-          await this.#events.stepEnded(trx, { agent: row, step }, status, at);
-        }
-        for (const { step, waitsFor } of starts) {
-          await this.#events.stepStarted(trx, { agent: row, step }, waitsFor, at);
-        }
+        for (const event of made) await this.#events.append(trx, event, at);
         for (const write of writes) await write(trx, at);
         await also?.(trx, at);
       },
     );
+    this.#storedEvents = stored;
+    this.#carried.addEvents(made.map(({ payload }) => carriedEvent(payload)));
     this.#journal.committed(entries.length);
     this.#usedSignals = this.#usedSignals.slice(signals.length);
     this.#writes = this.#writes.slice(writes.length);
-    this.#stepStarts = this.#stepStarts.slice(starts.length);
-    this.#stepEnds = this.#stepEnds.slice(ends.length);
-    if (starts.length + ends.length + writes.length > 0) this.#onEvents();
+    this.#makeEvents = this.#makeEvents.slice(makers.length);
+    this.#stepEndsPending -= ends;
+    if (made.length + writes.length > 0) this.#onEvents();
     if (changes?.state !== undefined) this.#progress.publishState(stateAfter(changes));
+  }
+
+  #eventsWith(made: readonly WorkerEvent[]): string {
+    const added = made.map(({ payload }) => carriedEvent(payload));
+    return JSON.stringify(addEvents(this.#carried.events, added));
   }
 }
 

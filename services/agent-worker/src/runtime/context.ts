@@ -1,5 +1,6 @@
 import { type AgentRef, canonicalDigest, type JsonObject, type RunMeta } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
+import type { CarriedEvent } from '../domain/agent/carried-event.ts';
 import type { AgentManifest } from '../domain/agent/manifest.ts';
 import type { Reply } from '../domain/agent/message.ts';
 import type { ChatTurn, LlmOutcome, LlmRequest } from '../domain/calls/model-call.ts';
@@ -102,7 +103,7 @@ export class RuntimeContext implements AgentContext {
       const logMessage = message.slice(0, MAX_LOG_NAME);
       const entry = { agent: session.row, step: steps.current, callId, logMessage };
       this.#log.info(fields, message);
-      commits.add((trx, at) => events.logged(trx, entry, at));
+      commits.emit((at) => events.logged(entry, at));
       return { message, fields, ...(content && { content }) };
     });
   }
@@ -124,11 +125,17 @@ export class RuntimeContext implements AgentContext {
   }
 
   async llm(request: LlmRequest): Promise<ModelAnswer> {
-    const { calls, peers, steps, progress, modelTimeoutMs } = this.#scope;
+    const { calls, carried, peers, steps, progress, modelTimeoutMs } = this.#scope;
     const terms = { audience: 'executionMeter', acts: true, timeoutMs: modelTimeoutMs } as const;
     const ask = async (callId: string): Promise<LlmOutcome> => {
       const listener = progress.listener(callId);
-      const call = { callId, step: steps.current, request, ...(listener && { listener }) };
+      const call = {
+        callId,
+        step: steps.current,
+        request,
+        onEvents: (events: readonly CarriedEvent[]) => carried.addEvents(events),
+        ...(listener && { listener }),
+      };
       try {
         return await calls.call(terms, (options) => peers.executionMeter.generate(call, options));
       } catch (error) {
@@ -223,12 +230,13 @@ export class RuntimeContext implements AgentContext {
   }
 
   flow(moment: 'started' | 'ended', status = 'ok'): void {
-    const { commits, events, session } = this.#scope;
+    const { commits, events, session, steps } = this.#scope;
     this.#local('flow', { moment, status }, () => {
-      commits.add((trx, at) =>
+      const lastStep = steps.ended;
+      commits.emit((at) =>
         moment === 'started'
-          ? events.flowStarted(trx, session.row, at)
-          : events.flowEnded(trx, session.row, status, at),
+          ? events.flowStarted(session.row, at)
+          : events.flowEnded(session.row, status, lastStep, at),
       );
       return null;
     });
@@ -238,7 +246,7 @@ export class RuntimeContext implements AgentContext {
     const { commits, events, session, steps } = this.#scope;
     this.#local('trip', { guardrail }, (callId) => {
       const trip = { agent: session.row, step: steps.current, callId, guardrail };
-      commits.add((trx, at) => events.guardrailTripped(trx, trip, at));
+      commits.emit((at) => events.guardrailTripped(trip, at));
       return null;
     });
   }

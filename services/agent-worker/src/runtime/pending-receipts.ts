@@ -1,3 +1,4 @@
+import { addEvents, type CarriedEvent } from '../domain/agent/carried-event.ts';
 import type { PendingReceipt, ToolOutcome } from '../domain/calls/tool-call.ts';
 
 /**
@@ -5,18 +6,36 @@ import type { PendingReceipt, ToolOutcome } from '../domain/calls/tool-call.ts';
  */
 const MAX_OBSERVATION_BYTES = 1_048_576;
 
-/** Receipts and results for the next review or report. */
+/** Receipts, results and events for the next review or report. */
 export interface ReceiptBatch {
   readonly receipts: readonly string[];
   readonly observations: readonly { readonly callId: string; readonly content: string }[];
+  readonly events: readonly CarriedEvent[];
 }
 
 /**
- * Receipts and results that are not yet acknowledged by the supervisor (SV-7). Replays restore them
- * from the journal, so that none is lost; the supervisor ignores duplicates.
+ * Receipts, results (SV-7) and events (HK-1) that are not yet acknowledged by the supervisor. Replays restore
+ * receipts and results from the journal, and events from the row of the agent, so that none is lost; the supervisor
+ * ignores duplicates.
  */
 export class PendingReceipts {
   #waiting: PendingReceipt[] = [];
+  #events: readonly CarriedEvent[];
+
+  /** @param events the stored events of the agent */
+  constructor(events: readonly CarriedEvent[] = []) {
+    this.#events = events;
+  }
+
+  /** Events that are not yet acknowledged. */
+  get events(): readonly CarriedEvent[] {
+    return this.#events;
+  }
+
+  /** Adds events of the agent, oldest first. */
+  addEvents(events: readonly CarriedEvent[]): void {
+    this.#events = addEvents(this.#events, events);
+  }
 
   /** Adds the outcome of a call. */
   add(callId: string, { receipt, content }: ToolOutcome): void {
@@ -33,6 +52,7 @@ export class PendingReceipts {
           ? []
           : [{ callId, content }],
       ),
+      events: this.#events,
     };
   }
 
@@ -46,8 +66,9 @@ export class PendingReceipts {
     this.#waiting = [...waiting];
   }
 
-  /** Removes the receipts of an acknowledged batch. */
-  delivered({ receipts }: ReceiptBatch): void {
+  /** Removes the receipts and events of an acknowledged batch. */
+  delivered({ receipts, events }: ReceiptBatch): void {
+    this.#events = this.#events.filter((event) => !events.includes(event));
     this.#waiting = this.#waiting.filter(({ receipt }) => !receipts.includes(receipt));
   }
 

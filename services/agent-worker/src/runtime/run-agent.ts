@@ -17,6 +17,7 @@ import {
   traceparentOf,
   withSpan,
 } from '@writ/telemetry';
+import { readEvents } from '../domain/agent/carried-event.ts';
 import type { AgentCredentials } from '../domain/agent/credentials.ts';
 import type { AgentKind, AgentManifest } from '../domain/agent/manifest.ts';
 import type { WorkerEvents } from '../events.ts';
@@ -137,9 +138,9 @@ async function openScope(parts: RunParts, session: Session): Promise<RunScope> {
     length: row.journal_length,
     foldedAt: latest,
   });
-  const carried = new PendingReceipts();
+  const carried = new PendingReceipts(readEvents(row.unreported_events));
   const progress = new AgentProgress(session, parts.publisher);
-  const commits = new Commits({ session, journal, events, onEvents, progress });
+  const commits = new Commits({ session, journal, events, onEvents, progress, carried });
   const credentials = new Credentials({
     initial: JSON.parse(row.credentials ?? '{}') as AgentCredentials,
     now: () => meta.clock.now().getTime(),
@@ -147,7 +148,11 @@ async function openScope(parts: RunParts, session: Session): Promise<RunScope> {
       calls.call({ afterDeadline: true }, (call) =>
         peers.supervisor.refreshTokens({ ...call, agentToken }),
       ),
-    save: (fresh) => session.write({ credentials: JSON.stringify(fresh) }, async () => undefined),
+    save: (fresh) =>
+      session.write(
+        () => ({ credentials: JSON.stringify(fresh) }),
+        async () => undefined,
+      ),
   });
   const slot = slots.hold(session, credentials);
   const calls = new PeerCalls({ session, credentials, slot, settings });

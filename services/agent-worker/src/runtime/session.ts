@@ -155,10 +155,11 @@ export class Session {
   /**
    * Updates the agent's row and runs `work` in one transaction under the lease, which it extends.
    * Writes of one session are serialized.
+   * @param changes the columns to update, given the time of the write
    * @throws LeaseLost when the lease is lost; nothing was written (RT-2)
    */
   async write(
-    changes: AgentChanges,
+    changes: (at: Date) => AgentChanges,
     work: (trx: WorkerTransaction, at: Date) => Promise<void>,
   ): Promise<void> {
     const turn = this.#lastWrite.then(() => this.#write(changes, work));
@@ -167,7 +168,7 @@ export class Session {
   }
 
   async #write(
-    changes: AgentChanges,
+    changes: (at: Date) => AgentChanges,
     work: (trx: WorkerTransaction, at: Date) => Promise<void>,
   ): Promise<void> {
     const { store, clock, leaseTtlMs } = this.#parts;
@@ -178,7 +179,7 @@ export class Session {
     };
     try {
       await store.transaction(async (trx) => {
-        await saveLeased(trx, this.lease, { ...lease, ...changes });
+        await saveLeased(trx, this.lease, { ...lease, ...changes(at) });
         await work(trx, at);
       });
     } catch (error) {

@@ -29,6 +29,11 @@ export class Steps {
     return this.#current;
   }
 
+  /** The last step that has ended; zero for none. */
+  get ended(): number {
+    return this.#ended;
+  }
+
   /** Sets the status of the current step: a verdict or stop reason. */
   note(status: string): void {
     this.#status = status;
@@ -42,7 +47,7 @@ export class Steps {
     this.#progress.enterStep(step);
     if (step > this.#started) {
       this.#started = step;
-      this.#commits.stepStarted({ step, waitsFor });
+      this.#commits.stepStarted({ step, waitsFor, lastStep: this.#ended });
       await this.#commits.commit();
       this.#progress.publishState(this.#session.status.state);
     }

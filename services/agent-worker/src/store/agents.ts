@@ -49,6 +49,7 @@ const COLUMNS = {
   journal_length: true,
   step_started: true,
   step_ended: true,
+  unreported_events: true,
   failures: true,
   failed_length: true,
   partial_final: true,

@@ -359,4 +359,12 @@ export const workerMigrations: Migrations = {
   '0010_partial_finals': partialFinals,
   '0011_rate_limits': rateLimitTables,
   '0012_log_entries': logEntryIndex,
+  '0013_unreported_events': {
+    async up(db) {
+      await db.schema
+        .alterTable('agents')
+        .addColumn('unreported_events', 'text', (column) => column.notNull().defaultTo('[]'))
+        .execute();
+    },
+  },
 };

@@ -36,6 +36,8 @@ export interface AgentsTable {
   /** Highest step whose start and end events were emitted. */
   step_started: number;
   step_ended: number;
+  /** JSON array of its events that no request to the supervisor has carried (HK-1). */
+  unreported_events: string;
   /** Restarts after failures (SUP-7). */
   failures: number;
   /** Length of the journal at the latest failure. */

@@ -1,14 +1,16 @@
 import type { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import type { Handlers } from '@writ/rpc';
 import { closeTab as close } from '../app/tabs/open-tab.ts';
+import { lastEvents } from '../store/calls.ts';
 import { agentKey, tabMessage } from '../wire/tab.ts';
 import type { RpcContext } from './rpc-context.ts';
 
-/** Closes a tab and returns its balances. Idempotent. */
+/** Closes a tab and returns its balances and its last events. Idempotent. */
 export function closeTab(context: RpcContext): Handlers<typeof ExecutionMeterService>['closeTab'] {
   return async (request) => {
     const key = agentKey(request.tab);
     context.flushEvents();
-    return { tab: tabMessage(await close(context, key)) };
+    const tab = tabMessage(await close(context, key));
+    return { tab, events: await lastEvents(context.store.db, key) };
   };
 }

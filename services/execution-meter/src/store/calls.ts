@@ -34,6 +34,8 @@ export interface StoredCall {
   readonly purged: boolean;
   readonly failure: CallFailure | undefined;
   readonly warnings: readonly string[];
+  /** Its last events, encoded and in base64. */
+  readonly events: readonly string[];
   /** Requested output tokens after fitting the budget. */
   readonly fittedOutput: bigint;
   readonly traceparent: string;
@@ -89,6 +91,7 @@ export async function saveCall(
     answer: call.answer === undefined ? null : JSON.stringify(call.answer),
     failure: call.failure === undefined ? null : JSON.stringify(call.failure),
     warnings: JSON.stringify(call.warnings),
+    events: JSON.stringify(call.events),
     fitted_output: call.fittedOutput,
     traceparent: call.traceparent,
     ended_at: endedAt ?? null,
@@ -111,6 +114,7 @@ const PROGRESS = [
   'answer',
   'failure',
   'warnings',
+  'events',
   'fitted_output',
   'traceparent',
   'ended_at',
@@ -126,6 +130,29 @@ const upsertCall = prepareQuery((db: MeterReader, row: Insertable<CallTable>) =>
         .doUpdateSet(pickColumns(row, PROGRESS))
         .where('calls.attempts', '<=', row.attempts),
     ),
+);
+
+/** Calls whose events are returned when a tab is closed. */
+const LAST_CALLS = 64;
+
+/** The encoded events of the last calls of an agent, oldest first. */
+export async function lastEvents(db: MeterReader, key: AgentKey): Promise<Uint8Array[]> {
+  const { rows } = await selectEvents(db, key);
+  return rows
+    .toReversed()
+    .flatMap(({ events }) => JSON.parse(events) as string[])
+    .map((event) => new Uint8Array(Buffer.from(event, 'base64')));
+}
+
+const selectEvents = prepareQuery((db: MeterReader, key: AgentKey) =>
+  db
+    .selectFrom('calls')
+    .select('events')
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
+    .where('agent_instance', '=', key.agentInstance)
+    .orderBy('started_at', 'desc')
+    .limit(LAST_CALLS),
 );
 
 /** A call in flight, or orphaned by a dead process. */
@@ -225,6 +252,7 @@ function toCall(row: Selectable<CallTable>): StoredCall {
     purged: row.purged,
     failure: row.failure === null ? undefined : (JSON.parse(row.failure) as CallFailure),
     warnings: JSON.parse(row.warnings) as string[],
+    events: JSON.parse(row.events) as string[],
     fittedOutput: row.fitted_output,
     traceparent: row.traceparent,
     startedAt: row.started_at,

@@ -30,6 +30,8 @@ export const tabs = table('tabs', {
     retention: column.text(),
     request_id: column.text(),
     request_digest: column.text(),
+    /** Key of the run that authenticates its events, in hexadecimal digits; empty for none. */
+    event_key: column.text(),
     /** Highest lease epoch of the worker of the agent; null before the first (RT-2). */
     epoch: column.bigint().nullable(),
     opened_at: column.timestamp(),
@@ -152,6 +154,8 @@ export const calls = table('calls', {
     failure: column.text().nullable(),
     /** JSON list of sentences. */
     warnings: column.text(),
+    /** JSON list of its last events, encoded and in base64. */
+    events: column.text(),
     fitted_output: column.bigint(),
     traceparent: column.text(),
     started_at: column.timestamp(),

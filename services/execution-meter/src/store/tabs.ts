@@ -28,6 +28,8 @@ export interface StoredTab extends AgentKey {
   readonly retention: Retention;
   readonly requestId: string;
   readonly requestDigest: string;
+  /** Key of the run that authenticates its events, in hexadecimal digits; empty for none. */
+  readonly eventKey: string;
   readonly epoch: bigint | undefined;
   readonly openedAt: Date;
   readonly closedAt: Date | undefined;
@@ -79,6 +81,7 @@ export async function insertTab(trx: MeterTransaction, tab: StoredTab): Promise<
     retention: tab.retention,
     request_id: tab.requestId,
     request_digest: tab.requestDigest,
+    event_key: tab.eventKey,
     epoch: tab.epoch ?? null,
     opened_at: tab.openedAt,
     closed_at: tab.closedAt ?? null,
@@ -162,6 +165,7 @@ function toTab(row: Selectable<TabTable>): StoredTab {
     retention: row.retention as Retention,
     requestId: row.request_id,
     requestDigest: row.request_digest,
+    eventKey: row.event_key,
     epoch: row.epoch ?? undefined,
     openedAt: row.opened_at,
     closedAt: row.closed_at ?? undefined,

@@ -48,6 +48,7 @@ function finishedMessage(end: CallEnd): MessageInitShape<typeof FinishedSchema> 
     warnings: [...end.warnings],
     runCostNanoUsd: end.runCost,
     fittedMaxOutputTokens: end.fittedOutput,
+    events: [...end.events],
   };
 }
 

@@ -84,6 +84,7 @@ export function readNewTab(
     retention: retentionOf(request),
     requestId: request.requestId,
     requestDigest,
+    eventKey: Buffer.from(request.eventKey).toString('hex'),
     epoch: undefined,
     openedAt,
     closedAt: undefined,

@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { CarriedEvent } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { AgentCredentialsSchema } from '@writ/contracts/writ/supervision/v1/credentials_pb';
 import {
   AgentWorkerService,
@@ -54,10 +55,19 @@ export interface AgentWorkerPeer {
   deliver(delivery: AgentDelivery): Promise<void>;
   /** Signals an agent; returns false for a repeated signal. */
   signal(signal: AgentSignal): Promise<boolean>;
-  /** Cancels every agent of a run. */
-  cancelRun(requestId: string, run: RunKey, stopReason: string, retention: string): Promise<void>;
-  /** Cancels one agent; its journal is kept until the end of the run. */
-  cancelAgent(requestId: string, agent: AgentKey, stopReason: string): Promise<void>;
+  /** Cancels every agent of a run; returns their events that no request has carried. */
+  cancelRun(
+    requestId: string,
+    run: RunKey,
+    stopReason: string,
+    retention: string,
+  ): Promise<readonly CarriedEvent[]>;
+  /** Cancels one agent, and returns its events; its journal is kept until the end of the run. */
+  cancelAgent(
+    requestId: string,
+    agent: AgentKey,
+    stopReason: string,
+  ): Promise<readonly CarriedEvent[]>;
   /** Lists the log entries of a run. */
   listLogEntries(
     request: Omit<ListLogEntriesRequest, '$typeName'>,
@@ -109,16 +119,18 @@ export function createAgentWorkerPeer(options: RpcClientOptions): AgentWorkerPee
       return accepted;
     },
     async cancelRun(requestId, { tenant, runId }, stopReason, retention) {
-      await client.cancel({
+      const { events } = await client.cancel({
         requestId,
         tenant,
         runId,
         stopReason,
         retention: retentionMessage(retention),
       });
+      return events;
     },
     async cancelAgent(requestId, { tenant, runId, instance }, stopReason) {
-      await client.cancel({ requestId, tenant, runId, agentInstance: instance, stopReason });
+      const one = { requestId, tenant, runId, agentInstance: instance, stopReason };
+      return (await client.cancel(one)).events;
     },
     listLogEntries: (request, signal) => client.listLogEntries(request, { signal, retry: true }),
     close: () => client.close(),

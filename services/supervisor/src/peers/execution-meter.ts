@@ -45,10 +45,13 @@ export interface ExecutionMeterPeer {
   /** Lifts one freeze order and no other; returns false when there was none. */
   unfreeze(orderId: string): Promise<boolean>;
   /**
-   * Closes an agent's tab.
+   * Closes an agent's tab; returns it with the encoded events of its last calls.
    * @throws NotFoundError when it has none
    */
-  closeTab(requestId: string, agent: AgentKey): Promise<ClosedTab>;
+  closeTab(
+    requestId: string,
+    agent: AgentKey,
+  ): Promise<{ readonly tab: ClosedTab; readonly events: readonly Uint8Array[] }>;
   /**
    * Returns an agent's tab with the balances of all levels.
    * @throws NotFoundError TAB_NOT_FOUND
@@ -89,6 +92,7 @@ export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMe
         ...(reserveTokens !== undefined && { reserveTokens: BigInt(reserveTokens) }),
         ...(reserveCostFraction !== undefined && { reserveCostFraction }),
         retention: retentionMessage(agent.retention),
+        eventKey: new Uint8Array(Buffer.from(run.event_key, 'hex')),
       });
     },
     async freeze(order) {
@@ -102,11 +106,11 @@ export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMe
       return (await client.unfreeze({ orderId }, { timeoutMs: HALT_TIMEOUT_MS })).lifted;
     },
     async closeTab(requestId, { tenant, runId, instance }) {
-      const { tab } = await client.closeTab({
+      const { tab, events } = await client.closeTab({
         requestId,
         tab: { tenant, runId, agentInstance: instance },
       });
-      return closedTab(tab);
+      return { tab: closedTab(tab), events };
     },
     getTab: ({ tenant, runId, instance }) =>
       client.getTab({ tab: { tenant, runId, agentInstance: instance } }),

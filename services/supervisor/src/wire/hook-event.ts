@@ -36,7 +36,7 @@ export function matchesSubject(event: HookEvent, { subject, eventId }: BusMessag
       agent: agent?.instance || undefined,
       event: name,
     });
-    return own === subject && emits(emitter, name);
+    return own === subject && emitsName(emitter, name);
   } catch (error) {
     if (isWritError(error)) return false;
     throw error;
@@ -48,7 +48,12 @@ export function matchesSubject(event: HookEvent, { subject, eventId }: BusMessag
  * ids of their own: a worker cannot occupy the id of another emitter's event for the same call.
  */
 export function timelineId({ emitter, eventId }: HookEvent): string {
-  return emitter === 'agent-worker' ? derivedId('evt', emitter, eventId) : eventId;
+  return emitter === 'agent-worker' ? workerEventId(eventId) : eventId;
+}
+
+/** The {@link timelineId} of a worker's event. */
+export function workerEventId(eventId: string): string {
+  return derivedId('evt', 'agent-worker', eventId);
 }
 
 /** Status of an AGENT_PAUSED event whose cause is an expired lease, not preemption. */
@@ -94,9 +99,14 @@ export function isOnTimeline({ type }: HookEvent): boolean {
   return type !== HookEventType.AGENT_SUSPENDED && type !== HookEventType.AGENT_WOKEN;
 }
 
-function emits(emitter: string, name: string): boolean {
+/** Whether a service emits events of a type (HK-1). */
+export function emits(emitter: string, type: HookEventType): boolean {
+  return emitsName(emitter, NAMES.get(type) ?? '');
+}
+
+function emitsName(emitter: string, name: string): boolean {
   // The supervisor emits the tool events of a gateway that has no bus.
-  const alsoToolCalls = emitter === 'supervisor' && emits('tool-gateway', name);
+  const alsoToolCalls = emitter === 'supervisor' && emitsName('tool-gateway', name);
   return alsoToolCalls || (isEmitter(emitter) && HOOK_EMITTERS[emitter].some((it) => it === name));
 }
 

@@ -1,8 +1,14 @@
 import type { AgentKey } from '@writ/kernel';
 import { HistoryRetention, isTerminal } from '@writ/kernel';
+import {
+  addEvents,
+  type CarriedEvent,
+  carriedEvent,
+  readEvents,
+} from '../../domain/agent/carried-event.ts';
 import { reduceAgent } from '../../domain/agent/state.ts';
-import type { WorkerEvents } from '../../events.ts';
-import { agentsOf, saveAgent, statusColumns, statusOf } from '../../store/agents.ts';
+import type { WorkerEvent, WorkerEvents } from '../../events.ts';
+import { type AgentRow, agentsOf, saveAgent, statusColumns, statusOf } from '../../store/agents.ts';
 import { type CancelRow, findCancel, insertCancel } from '../../store/cancels.ts';
 import { deleteFollows } from '../../store/follows.ts';
 import { deleteInboxes } from '../../store/inbox.ts';
@@ -18,17 +24,19 @@ import { onAgentEnded } from './on-agent-ended.ts';
 /**
  * Ends agents in any state: running, suspended, parked or not yet delivered (SUP-8). In-flight work
  * is aborted; journal and payloads are deleted according to the retention (SUP-4). Returns the number
- * of agents that it ended.
+ * of agents that it ended, and their events that no request to the supervisor has carried (HK-1).
  */
 export async function cancelAgents(
   { store, events, flushEventsSoon, agents }: Dependencies,
   order: Omit<CancelRow, 'ended'>,
-): Promise<number> {
-  const { ended, keys, hasWoken } = await store.transaction((trx) => endAgents(trx, order, events));
+): Promise<{ readonly ended: number; readonly events: readonly CarriedEvent[] }> {
+  const { ended, unreported, keys, hasWoken } = await store.transaction((trx) =>
+    endAgents(trx, order, events),
+  );
   flushEventsSoon();
   for (const key of keys) agents.cancel(key);
   if (hasWoken) agents.nudge();
-  return ended;
+  return { ended, events: unreported };
 }
 
 async function endAgents(
@@ -37,6 +45,7 @@ async function endAgents(
   events: WorkerEvents,
 ): Promise<{
   readonly ended: number;
+  readonly unreported: readonly CarriedEvent[];
   readonly keys: readonly AgentKey[];
   /** Whether an agent that waited for one of them was woken. */
   readonly hasWoken: boolean;
@@ -44,32 +53,42 @@ async function endAgents(
   const run = { tenant: order.tenant, runId: order.run_id };
   const at = order.cancelled_at;
   const known = await findCancel(trx, run, order.request_id);
-  if (known !== undefined) return { ended: known.ended, keys: [], hasWoken: false };
   const ofRun = await agentsOf(trx, run);
   const concerned = ofRun.filter(
     ({ instance }) => order.instance === '' || instance === order.instance,
   );
+  if (known !== undefined) {
+    const unreported = concerned.flatMap((agent) => readEvents(agent.unreported_events));
+    return { ended: known.ended, unreported, keys: [], hasWoken: false };
+  }
+  const unreported: CarriedEvent[] = [];
   const isWholeRun = order.instance === '';
   let ended = 0;
   let hasWoken = false;
   for (const agent of concerned) {
     const status = statusOf(agent);
-    if (isTerminal(status.state)) continue;
+    if (isTerminal(status.state)) {
+      unreported.push(...readEvents(agent.unreported_events));
+      continue;
+    }
     const next = reduceAgent(status, { type: 'ended', stopReason: order.stop_reason });
+    const last = lastEvents(events, agent, order);
+    const carried = addEvents(
+      readEvents(agent.unreported_events),
+      last.map(({ payload }) => carriedEvent(payload)),
+    );
+    unreported.push(...carried);
     await saveAgent(trx, keyOf(agent), {
       ...statusColumns(next, order.cancelled_at),
       lease_owner: null,
       lease_expires_at: null,
       step_ended: agent.step_started,
+      unreported_events: JSON.stringify(carried),
     });
     // When the whole run ends, no agent is left to be notified.
     if (isWholeRun) await deleteFollows(trx, keyOf(agent));
     else hasWoken ||= await onAgentEnded(trx, agent, { stopReason: order.stop_reason }, at);
-    // The worker that runs the agent can no longer write, so its step ends here.
-    if (agent.step_ended < agent.step_started) {
-      const scope = { agent, step: agent.step_started };
-      await events.stepEnded(trx, scope, order.stop_reason, order.cancelled_at);
-    }
+    for (const event of last) await events.append(trx, event, at);
     ended += 1;
   }
   await insertCancel(trx, { ...order, ended });
@@ -80,5 +99,15 @@ async function endAgents(
     await deleteSignals(trx, run);
     await deleteInboxes(trx, run);
   }
-  return { ended, keys: concerned.map(keyOf), hasWoken };
+  return { ended, unreported, keys: concerned.map(keyOf), hasWoken };
+}
+
+/** The worker that runs the agent can no longer write, so its step ends here. */
+function lastEvents(
+  events: WorkerEvents,
+  agent: AgentRow,
+  { stop_reason: status, cancelled_at: at }: Omit<CancelRow, 'ended'>,
+): WorkerEvent[] {
+  const { step_started: step, step_ended: ended } = agent;
+  return ended < step ? [events.stepEnded({ agent, step }, { status, after: [] }, at)] : [];
 }

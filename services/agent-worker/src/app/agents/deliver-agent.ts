@@ -96,6 +96,7 @@ function agentRow(delivery: Delivery, at: Date, lease: LeaseTerms | undefined): 
     journal_length: 0,
     step_started: 0,
     step_ended: 0,
+    unreported_events: '[]',
     failures: 0,
     failed_length: 0,
     partial_final: null,

@@ -18,6 +18,7 @@ import {
   type OpenAttempt,
   type Opening,
   requireSameRequest,
+  withEvent,
   withSpending,
 } from './call-record.ts';
 import type { CallRequest } from './call-request.ts';
@@ -174,14 +175,15 @@ export class CallLedger {
     const scope = eventScope(tab, call);
     if (booked.refusal !== undefined) {
       const { dimension } = booked.refusal;
-      await events.budgetExhausted({ trx, at }, scope, booked.refusal, 'refused');
+      const event = await events.budgetExhausted({ trx, at }, scope, booked.refusal, 'refused');
       await countFailure(trx, tab, `budget_exhausted:${dimension}`, request.callId);
-      const ended = { tab, call: before ?? newCall(request, at), levels: booked.levels };
+      const refused = withEvent(before ?? newCall(request, at), event);
+      const ended = { tab, call: refused, levels: booked.levels };
       return { type: 'refused', breach: booked.refusal, fits, ended };
     }
-    await saveCall(trx, tab, call, undefined);
-    await events.llmStarted({ trx, at }, scope);
-    return { type: 'opened', open: { tab, call, attempt, hold, startedAt: at } };
+    const started = withEvent(call, await events.llmStarted({ trx, at }, scope));
+    await saveCall(trx, tab, started, undefined);
+    return { type: 'opened', open: { tab, call: started, attempt, hold, startedAt: at } };
   }
 
   async #settle(
@@ -199,13 +201,16 @@ export class CallLedger {
     });
     const scope = eventScope(tab, call);
     const durationMs = at.getTime() - startedAt.getTime();
-    await events.llmEnded({ trx, at }, scope, { status, durationMs, spent });
+    const ended = await events.llmEnded({ trx, at }, scope, { status, durationMs, spent });
+    let after = withEvent(withSpending(call, spent), ended);
     if (exceeded !== undefined) {
-      await events.budgetExhausted({ trx, at }, scope, exceeded, 'settled');
+      after = withEvent(
+        after,
+        await events.budgetExhausted({ trx, at }, scope, exceeded, 'settled'),
+      );
     }
     if (levels.some((balance) => isNearBudget(balance, tab.near)))
       events.nearBudget({ trx, at }, tab.tenant);
-    const after = withSpending(call, spent);
     return { tab, levels, call: { ...after, warnings: [...call.warnings, ...warnings] } };
   }
 
@@ -223,7 +228,7 @@ export class CallLedger {
     const { spent } = entry.entry;
     const durationMs = at.getTime() - call.startedAt.getTime();
     const end = { status: 'interrupted', durationMs, spent };
-    await events.llmEnded({ trx, at }, eventScope(tab, call), end);
-    return withSpending(after, spent);
+    const event = await events.llmEnded({ trx, at }, eventScope(tab, call), end);
+    return withEvent(withSpending(after, spent), event);
   }
 }

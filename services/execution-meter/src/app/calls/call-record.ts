@@ -71,6 +71,9 @@ export interface CallConclusion extends AttemptEnd {
   readonly failure?: CallFailure;
 }
 
+/** Events kept of one call: those of at least five attempts. */
+const MAX_EVENTS = 16;
+
 /**
  * Rejects a different request with the id of an existing call.
  * @throws InvalidRequestError CALL_ID_REUSED
@@ -115,8 +118,15 @@ export function newCall(request: CallRequest, at: Date): StoredCall {
     purged: false,
     failure: undefined,
     warnings: [],
+    events: [],
     fittedOutput: 0n,
     traceparent: request.traceparent,
     startedAt: at,
   };
+}
+
+/** Returns a call with another event of it; of a call with very many attempts, the last events are kept. */
+export function withEvent(call: StoredCall, event: Uint8Array): StoredCall {
+  const events = [...call.events, Buffer.from(event).toString('base64')];
+  return { ...call, events: events.slice(-MAX_EVENTS) };
 }

@@ -1,5 +1,6 @@
+import { eventMac } from '@writ/identity';
 import type { WritError } from '@writ/kernel';
-import type { CallChunk, CallEnd } from '../../domain/chat/call-chunk.ts';
+import type { CallChunk, CallEnd, CarriedEvent } from '../../domain/chat/call-chunk.ts';
 import type { CallFailure } from '../../domain/chat/failure.ts';
 import { isNearBudget } from '../../domain/ledger/balance.ts';
 import type { EndedCall } from './call-record.ts';
@@ -89,11 +90,8 @@ export function reportInterruption(chunks: ChunkBuffer, ended: EndedCall, error:
   return reportFailure(chunks, ended, { failure, error });
 }
 
-function endOf(
-  { tab, call, levels }: EndedCall,
-  failure: CallFailure | undefined,
-  replayed: boolean,
-): CallEnd {
+function endOf(ended: EndedCall, failure: CallFailure | undefined, replayed: boolean): CallEnd {
+  const { tab, call, levels } = ended;
   return {
     answer: call.answer,
     failure,
@@ -106,5 +104,16 @@ function endOf(
     runCost: levels.find(({ level }) => level === 'run')?.used.cost ?? 0n,
     warnings: call.warnings,
     fittedOutput: call.fittedOutput,
+    events: carriedEvents(ended),
   };
+}
+
+/** The events of a call for the supervisor; none if its run has no event key. */
+function carriedEvents({ tab, call }: EndedCall): CarriedEvent[] {
+  const key = Buffer.from(tab.eventKey, 'hex');
+  if (key.length === 0) return [];
+  return call.events.map((encoded) => {
+    const event = new Uint8Array(Buffer.from(encoded, 'base64'));
+    return { event, mac: eventMac(key, event) };
+  });
 }

@@ -8,6 +8,12 @@ export type CallChunk =
   | { readonly type: 'text'; readonly text: string }
   | ({ readonly type: 'finished' } & CallEnd);
 
+/** An encoded event with its authentication. */
+export interface CarriedEvent {
+  readonly event: Uint8Array<ArrayBuffer>;
+  readonly mac: Uint8Array<ArrayBuffer>;
+}
+
 /** Result of a call. */
 export interface CallEnd {
   /** Undefined when the call failed. */
@@ -26,4 +32,6 @@ export interface CallEnd {
   readonly runCost: bigint;
   readonly warnings: readonly string[];
   readonly fittedOutput: bigint;
+  /** Its events for the supervisor, authenticated. */
+  readonly events: readonly CarriedEvent[];
 }

@@ -6,10 +6,12 @@ import { noteSlotChange } from '../../store/agent/pauses.ts';
 import { failSpawn, saveSpawn } from '../../store/agent/spawns.ts';
 import type { DrivenOrder, OrderHandler, StepDone } from '../order/order-handler.ts';
 import { ignoreNotFound } from '../order/order-handler.ts';
+import { recordLastEvents } from '../timeline/carried-events.ts';
 
 /**
  * Ends an agent below the root (SUP-8, AG-7): freezes it at the meter and the gateway, cancels it at the worker,
- * closes its tab and releases its slot. If its run ends first, the run's end does the rest.
+ * closes its tab and releases its slot. If its run ends first, the run's end does the rest. The first steps only call
+ * peers and record no progress: a repeat after a crash makes the same calls under the same ids (CO-1).
  */
 export function endChildOrder(context: SupervisorContext): OrderHandler {
   const { peers, store, clock } = context;
@@ -37,20 +39,28 @@ export function endChildOrder(context: SupervisorContext): OrderHandler {
           at: clock.now(),
         };
         await Promise.all([peers.executionMeter.freeze(order), peers.toolGateway.freeze(order)]);
-        return {};
+        return { unchanged: true };
       }),
 
-      cancel: whileRunLives(async ({ order }, key, { ending_stop_reason: reason }) => {
+      cancel: whileRunLives(async ({ order, memo }, key, { ending_stop_reason: reason }) => {
         const id = derivedId('req', order.order_id, 'cancel');
-        await ignoreNotFound(peers.agentWorker.cancelAgent(id, key, reason ?? 'cancelled'));
-        return {};
+        const events = await ignoreNotFound(
+          peers.agentWorker.cancelAgent(id, key, reason ?? 'cancelled'),
+        );
+        memo.events.push(...(events ?? []));
+        return { unchanged: true };
       }),
 
-      close_tab: whileRunLives(async ({ order }, key) => {
+      close_tab: whileRunLives(async ({ order, memo }, key) => {
         const id = derivedId('req', order.order_id, 'close_tab');
-        const tab = await ignoreNotFound(peers.executionMeter.closeTab(id, key));
-        if (tab === undefined) return {};
-        return { commit: (trx) => saveAgent(trx, key, { tab: JSON.stringify(tab) }) };
+        const last = await ignoreNotFound(peers.executionMeter.closeTab(id, key));
+        return {
+          async commit(trx, at) {
+            const events = { carried: memo.events, metered: last?.events ?? [] };
+            await recordLastEvents({ trx, at, context }, key, events);
+            if (last !== undefined) await saveAgent(trx, key, { tab: JSON.stringify(last.tab) });
+          },
+        };
       }),
 
       release: whileRunLives(async ({ order }, key) => {

@@ -30,7 +30,6 @@ interface Spawning {
   readonly parent: AgentRow;
 }
 
-const SLOT_GRANT = 'slot_grant';
 const RUN_ENDED_REASON = 'RUN_ENDED';
 
 /**
@@ -56,7 +55,7 @@ export function spawnChildOrder(context: SupervisorContext): OrderHandler {
     };
 
   const grantFor = async ({ order, memo }: DrivenOrder, child: AgentRow): Promise<string> => {
-    const known = memo.get(SLOT_GRANT);
+    const known = memo.slotGrant;
     if (known !== undefined) return known;
     // A slot grant is valid for seconds and is never stored; a repeated request returns a new one.
     const answer = await peers.spawnBudget.acquire(requestId(order.order_id, 'acquire'), child);
@@ -71,7 +70,7 @@ export function spawnChildOrder(context: SupervisorContext): OrderHandler {
         if (answer.kind === 'refused') {
           return { over: true, commit: (trx, at) => refuse(trx, key, answer.sentence, at) };
         }
-        memo.set(SLOT_GRANT, answer.grant);
+        memo.slotGrant = answer.grant;
         // Slot changes are ordered by the clock of spawn-budget.
         const { paused, acquiredAt: at = askedAt } = answer;
         const [first] = paused;

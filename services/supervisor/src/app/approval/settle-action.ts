@@ -98,8 +98,8 @@ async function settle(
   const settled: DecisionRow = { ...decision, ...changes.decision, settled: true };
   await saveApproval(trx, approval, { ...changes.approval, decided_at: at });
   await saveDecision(trx, callKeyOf(decision), { ...changes.decision, settled: true });
-  await publishDecision(tx, subject, settled, { name: 'settled', human: humanAnswerOf(row) });
   await publishAnswer(tx, subject, row);
+  await publishDecision(tx, subject, settled, { name: 'settled', human: humanAnswerOf(row) });
   return row;
 }
 

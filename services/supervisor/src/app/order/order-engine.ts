@@ -27,7 +27,13 @@ import { haltOrder } from '../halt/halt-order.ts';
 import { resumeOrder } from '../halt/resume-order.ts';
 import { endRunOrder } from '../run/end-run-order.ts';
 import { startRunOrder } from '../run/start-run-order.ts';
-import type { HaltOrderHandler, OrderFailure, OrderHandler, StepDone } from './order-handler.ts';
+import type {
+  HaltOrderHandler,
+  Memo,
+  OrderFailure,
+  OrderHandler,
+  StepDone,
+} from './order-handler.ts';
 
 const MAX_AT_ONCE = 64;
 const FAILURE_PAUSE_MS = 10;
@@ -44,7 +50,7 @@ interface StepAttempt {
   /** With the step that is recorded in the store. */
   readonly order: OrderRow;
   readonly step: string;
-  readonly memo: Map<string, string>;
+  readonly memo: Memo;
 }
 
 type RunOrderKind = Exclude<OrderKind, HaltOrderKind>;
@@ -264,7 +270,7 @@ export class OrderEngine {
   async #runSteps(order: OrderRow): Promise<void> {
     const { kind } = order;
     if (!isOrderKind(kind)) throw new TypeError(`Unknown kind of order: ${kind}`);
-    const memo = new Map<string, string>();
+    const memo: Memo = { events: [] };
     const steps = stepsFrom(kind, order.step);
     let recordedStep = order.step;
     for (const [index, step] of steps.entries()) {

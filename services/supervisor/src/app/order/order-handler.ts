@@ -1,7 +1,16 @@
+import type { CarriedEvent } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { NotFoundError } from '@writ/kernel';
 import type { OrderRow } from '../../store/change/placed-orders.ts';
 import type { RunRow } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
+
+/** Values that steps pass on in memory. */
+export interface Memo {
+  /** The slot grant of a child. */
+  slotGrant?: string;
+  /** Events of the ended agents, until they are on the timeline. */
+  readonly events: CarriedEvent[];
+}
 
 /** An order in execution. */
 export interface DrivenOrder {
@@ -9,7 +18,7 @@ export interface DrivenOrder {
   /** The run before the step. */
   readonly run: RunRow;
   /** Values that one step passes to the next and that must not be stored; lost in a crash. */
-  readonly memo: Map<string, string>;
+  readonly memo: Memo;
 }
 
 /** The input of a halt order's steps: a halt order belongs to no run. */

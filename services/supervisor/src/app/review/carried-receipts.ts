@@ -1,3 +1,4 @@
+import type { CarriedEvent } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { readReceipt, type Verifier } from '@writ/identity';
 import { type AgentKey, PermissionDeniedError, sha256Hex } from '@writ/kernel';
 import type { SupervisorContext, Tx } from '../../context.ts';
@@ -7,13 +8,15 @@ import { keepObservation } from '../../store/review/receipts.ts';
 import { loadRun } from '../../store/run/runs.ts';
 import { receiptFrom } from '../../wire/receipt.ts';
 import { amendResult } from '../run/result-records.ts';
+import { recordCarriedEvents } from '../timeline/carried-events.ts';
 import { recordReceipt } from './record-receipt.ts';
 
-/** The receipts and tool results that a worker sends along with a request. */
+/** The receipts, tool results and events that a worker sends along with a request. */
 export interface Carried {
   /** Receipts as JWS. */
   readonly receipts: readonly string[];
   readonly observations: readonly { readonly callId: string; readonly content: string }[];
+  readonly events: readonly CarriedEvent[];
 }
 
 /** Records what {@link readCarriedReceipts} verified. */
@@ -29,7 +32,7 @@ export type RecordCarried = (tx: Tx) => Promise<void>;
 export async function readCarriedReceipts(
   { verifier }: SupervisorContext,
   agent: AgentKey,
-  { receipts: tokens, observations }: Carried,
+  { receipts: tokens, observations, events }: Carried,
 ): Promise<RecordCarried> {
   const receipts: Receipt[] = [];
   for (const token of tokens) receipts.push(await readCarried(verifier, agent, token));
@@ -43,6 +46,8 @@ export async function readCarriedReceipts(
     for (const receipt of receipts) {
       if ((await recordReceipt(tx, receipt)) === 'mismatch') throw mismatch(receipt);
     }
+    // After the tool events of the receipts: the worker carries what followed them.
+    await recordCarriedEvents(tx, agent, events);
     if (digested.length === 0) return;
     const run = await loadRun(trx, agent);
     if (run.purged_at !== null || isPurged(await loadAgent(trx, agent))) return;

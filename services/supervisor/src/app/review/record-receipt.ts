@@ -1,3 +1,4 @@
+import { derivedId } from '@writ/kernel';
 import type { Tx } from '../../context.ts';
 import { receiptFacts } from '../../domain/audit/audit-facts.ts';
 import { type ApprovedCall, matchesCall, type Receipt } from '../../domain/facts/receipt.ts';
@@ -20,8 +21,8 @@ export type ReceiptOutcome = 'recorded' | 'known' | 'mismatch';
 
 /**
  * Records a verified receipt, whichever caller sent it and however late: facts, audit record, and the result of a run
- * that has ended (SV-3, TG-8). A receipt with unknown outcome opens an approval (TG-5). If the gateway does not
- * publish its tool events itself, they are published from the receipt (HK-1).
+ * that has ended (SV-3, TG-8). A receipt with unknown outcome opens an approval (TG-5). The timeline has the tool events
+ * from the receipt, before what follows from it; if the gateway does not publish them itself, they are published (HK-1).
  */
 export async function recordReceipt(tx: Tx, receipt: Receipt): Promise<ReceiptOutcome> {
   const { trx, at, context } = tx;
@@ -50,7 +51,7 @@ export async function recordReceipt(tx: Tx, receipt: Receipt): Promise<ReceiptOu
     { tenant, kind: 'receipt', runId, instance, callId, facts: receiptFacts(receipt, row.outcome) },
     at,
   );
-  if (!peers.toolGateway.emitsHookEvents) await publishToolEvents(tx, subject, receipt);
+  await recordToolEvents(tx, subject, receipt, peers.toolGateway.emitsHookEvents);
   if (isAlive(subject)) {
     if (receipt.status === 'unknown') await openOutcomeApproval(tx, subject, decision, receipt);
     else if (receipt.resolvedBy !== '') await settleOutcomeApproval(tx, subject, receipt);
@@ -60,16 +61,22 @@ export async function recordReceipt(tx: Tx, receipt: Receipt): Promise<ReceiptOu
 }
 
 /** The same events as a gateway with a bus: none for a voided call, no start for a refused one. */
-async function publishToolEvents(
-  { trx, at, context: { events } }: Tx,
+async function recordToolEvents(
+  { trx, at, context: { events, heldEvents } }: Tx,
   { run, ref }: ReviewSubject,
   receipt: Receipt,
+  isPublished: boolean,
 ): Promise<void> {
   const { status, step, callId } = receipt;
   if (status === 'void') return;
   const scope = { run, agent: ref, step, callId };
-  if (status !== 'refused') await events.toolStarted(trx, scope, receipt, at);
-  await events.toolEnded(trx, scope, receipt, at);
+  const call = { ...receipt, isPublished };
+  if (status !== 'refused') await events.toolStarted(trx, scope, call, at);
+  await events.toolEnded(trx, scope, call, at);
+  const { runId, instance } = receipt;
+  const names = status === 'refused' ? ['TOOL_END'] : ['TOOL_START', 'TOOL_END'];
+  const ids = names.map((name) => derivedId('evt', runId, instance, callId, name));
+  heldEvents.noteRecorded(trx, receipt, ids);
 }
 
 function approvedCall(row: DecisionRow): ApprovedCall | undefined {

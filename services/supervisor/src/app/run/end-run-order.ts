@@ -1,4 +1,11 @@
-import { derivedId, HistoryRetention, outcomeOf, sha256Hex, UnavailableError } from '@writ/kernel';
+import {
+  derivedId,
+  HistoryRetention,
+  outcomeOf,
+  type RunKey,
+  sha256Hex,
+  UnavailableError,
+} from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import type { EndRunPayload } from '../../domain/order/order-payloads.ts';
 import { buildResult } from '../../domain/result/build-result.ts';
@@ -15,6 +22,7 @@ import { encodeResult } from '../../wire/timeline.ts';
 import type { DrivenOrder, OrderHandler } from '../order/order-handler.ts';
 import { ignoreNotFound } from '../order/order-handler.ts';
 import { settleWrits } from '../review/settle-writs.ts';
+import { recordLastEvents } from '../timeline/carried-events.ts';
 import { resultRecords } from './result-records.ts';
 import { rootKeyOf } from './start-run-order.ts';
 
@@ -44,14 +52,15 @@ export function endRunOrder(context: SupervisorContext): OrderHandler {
         return { unchanged: true };
       },
 
-      async cancel({ order, run }) {
+      async cancel({ order, run, memo }) {
         const { ending_stop_reason: reason } = await loadAgent(store.db, rootKeyOf(run));
         const id = derivedId('req', order.order_id, 'cancel');
         const key = rootKeyOf(run);
         // A run that failed to start is unknown to the worker.
-        await ignoreNotFound(
+        const events = await ignoreNotFound(
           peers.agentWorker.cancelRun(id, key, reason ?? 'cancelled', run.retention),
         );
+        memo.events.push(...(events ?? []));
         return { unchanged: true };
       },
 
@@ -68,18 +77,23 @@ export function endRunOrder(context: SupervisorContext): OrderHandler {
         return { unchanged: true };
       },
 
-      async close_tabs({ order, run }) {
+      async close_tabs({ order, run, memo }) {
         const agents = await agentsOf(store.db, rootKeyOf(run));
         await purgeShorterLived(context, run, agents);
         const closed: { readonly agent: AgentRow; readonly tab: ClosedTab }[] = [];
+        const metered: Uint8Array[] = [];
         // Children first, so that the root's tab includes the usage of the whole run.
         for (const agent of agents.toReversed()) {
           const id = derivedId('req', order.order_id, 'close_tab', agent.instance);
-          const tab = await ignoreNotFound(peers.executionMeter.closeTab(id, keyOf(agent)));
-          if (tab !== undefined) closed.push({ agent, tab });
+          const last = await ignoreNotFound(peers.executionMeter.closeTab(id, keyOf(agent)));
+          if (last === undefined) continue;
+          closed.push({ agent, tab: last.tab });
+          metered.push(...last.events);
         }
         return {
-          async commit(trx) {
+          async commit(trx, at) {
+            const events = { carried: memo.events, metered };
+            await recordLastEvents({ trx, at, context }, runKeyOf(run), events);
             for (const { agent, tab } of closed) {
               await saveAgent(trx, keyOf(agent), { tab: JSON.stringify(tab) });
             }
@@ -140,7 +154,8 @@ async function finish(
       await recordEnding(trx, { ...keyOf(agent), stopReason: 'cancelled' }, at);
     }
   }
-  await withdrawApprovals(trx, { tenant: run.tenant, runId: run.run_id }, at);
+  await withdrawApprovals(trx, runKeyOf(run), at);
+  await recordLastEvents({ trx, at, context }, runKeyOf(run), { carried: [], metered: [] });
   const result = buildResult(await resultRecords(trx, root));
   const { stopReason } = result;
   await saveRun(trx, key, {
@@ -184,4 +199,8 @@ async function finish(
 function mustWait(root: AgentRow, now: Date): boolean {
   if (root.ending_stop_reason === 'success' || root.ended_at === null) return true;
   return now.getTime() - root.ended_at.getTime() < SETTLE_LIMIT_MS;
+}
+
+function runKeyOf({ tenant, run_id: runId }: RunRow): RunKey {
+  return { tenant, runId };
 }

@@ -1,83 +1,143 @@
 import type { BusMessage, DurableOptions } from '@writ/bus';
 import type { HookEvent } from '@writ/contracts/writ/hook/v1/hook_event_pb';
-import type { Clock } from '@writ/kernel';
-import type { Logger } from '@writ/telemetry';
+import type { RunKey } from '@writ/kernel';
+import type { SupervisorContext } from '../../context.ts';
 import { noteLeaseExpiry, noteSlotChange } from '../../store/agent/pauses.ts';
 import { noteWait } from '../../store/agent/waits.ts';
-import { findRun } from '../../store/run/runs.ts';
-import { appendTimeline } from '../../store/run/timeline.ts';
-import type { SupervisorStore, SupervisorTransaction } from '../../store/supervisor-store.ts';
+import { findRun, type RunRow } from '../../store/run/runs.ts';
+import { findSequence } from '../../store/run/timeline.ts';
+import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
+import { inCausalOrder, predecessorsOf } from '../../wire/causal-order.ts';
 import {
   isOnTimeline,
   readHookEvent,
   slotChangeFrom,
   timelineId,
   waitChangeFrom,
+  workerEventId,
 } from '../../wire/hook-event.ts';
-import { encodeHook } from '../../wire/timeline.ts';
+import { appendEvent } from '../timeline/carried-events.ts';
+import type { HeldEvents } from '../timeline/held-events.ts';
 
 /**
- * Message handlers that append hook events to the timelines of their runs (HK-1) and apply pauses and expired leases
- * and waits that spawn-budget reports (SB-4, EM-1). They discard an event without a known run and an event that does not match
- * its subject.
+ * Message handlers that append hook events to the timelines of their runs (HK-1) and apply pauses, expired leases and
+ * waits that spawn-budget reports (SB-4, EM-1). They discard an event without a known run and an event that does not match
+ * its subject. An event that arrives before those that precede it on the timeline is held until they are there, the
+ * agent's next review is, or its run ends.
  */
-export function recordHooks(
-  store: SupervisorStore,
-  clock: Clock,
-  log: Logger,
-): Pick<Required<DurableOptions>, 'handler' | 'handleAll'> {
+export function recordHooks({
+  store,
+  clock,
+  heldEvents,
+  telemetry: { log },
+}: Pick<SupervisorContext, 'store' | 'clock' | 'heldEvents' | 'telemetry'>): Pick<
+  Required<DurableOptions>,
+  'handler' | 'handleAll'
+> & { readonly releaseHeld: () => Promise<void> } {
   const read = (message: BusMessage): HookEvent[] => {
     const event = readHookEvent(message);
     // The timeline has the supervisor's own events since the transactions that emitted them.
     if (event?.emitter === 'supervisor') return [];
-    if (event !== undefined) return [event];
+    if (event !== undefined) return heldEvents.isRecorded(event) ? [] : [event];
     const { eventId, subject } = message;
     log.warn({ event_id: eventId, subject }, 'event does not match its subject');
     return [];
   };
-  const handleAll = async (messages: readonly BusMessage[]): Promise<void> => {
-    const events = messages.flatMap(read);
-    if (events.length === 0) return;
-    await store.transaction(
+  const record = async (runs: readonly RunEvents[]): Promise<void> => {
+    const waiting = await store.transaction(
       async (trx) => {
         const now = clock.now();
-        const known = new KnownRuns(trx);
-        for (const event of events) {
-          if (await known.has(event)) await recordEvent(trx, event, now);
-          else log.debug({ event_id: event.eventId, run_id: event.runId }, 'event of unknown run');
+        const left: RunEvents[] = [];
+        for (const { key, events } of runs) {
+          const run = key.runId === '' ? undefined : await findRun(trx, key);
+          if (run !== undefined) {
+            const pool = [...heldEvents.of(key), ...events];
+            left.push({ key, events: await recordRun({ trx, run, heldEvents }, pool, now) });
+          } else {
+            const ids = events.map(({ eventId }) => eventId);
+            log.debug({ event_ids: ids, run_id: key.runId }, 'events of unknown run');
+          }
         }
+        return left;
       },
       { background: true },
     );
+    for (const { key, events } of waiting) heldEvents.hold(key, events);
   };
-  return { handler: (message) => handleAll([message]), handleAll };
+  const handleAll = async (messages: readonly BusMessage[]): Promise<void> => {
+    const events = messages.flatMap(read);
+    if (events.length > 0) await record(byRun(events));
+  };
+  return {
+    handler: (message) => handleAll([message]),
+    handleAll,
+    async releaseHeld() {
+      const runs = heldEvents.runs().map((key) => ({ key, events: [] }));
+      if (runs.length > 0) await record(runs);
+    },
+  };
 }
 
-/** Checks which runs exist, with one query per run. */
-class KnownRuns {
-  readonly #trx: SupervisorTransaction;
-  readonly #known = new Map<string, boolean>();
-
-  constructor(trx: SupervisorTransaction) {
-    this.#trx = trx;
-  }
-
-  async has({ tenant, runId }: HookEvent): Promise<boolean> {
-    if (runId === '') return false;
-    const key = `${tenant}/${runId}`;
-    const known =
-      this.#known.get(key) ?? (await findRun(this.#trx, { tenant, runId })) !== undefined;
-    this.#known.set(key, known);
-    return known;
-  }
+/** Events of one run. */
+interface RunEvents {
+  readonly key: RunKey;
+  readonly events: readonly HookEvent[];
 }
 
-async function recordEvent(trx: SupervisorTransaction, event: HookEvent, now: Date): Promise<void> {
+/** A transaction that records events of a run. */
+interface Recording {
+  readonly trx: SupervisorTransaction;
+  readonly run: RunRow;
+  readonly heldEvents: HeldEvents;
+}
+
+function byRun(events: readonly HookEvent[]): RunEvents[] {
+  const runs = Map.groupBy(events, ({ tenant, runId }) => `${tenant}/${runId}`);
+  return [...runs.values()].map((ofRun) => {
+    const { tenant = '', runId = '' } = ofRun[0] ?? {};
+    return { key: { tenant, runId }, events: ofRun };
+  });
+}
+
+/** Appends the events whose predecessors are on the timeline; returns the others. Those of an ended run are late. */
+async function recordRun(
+  recording: Recording,
+  pool: readonly HookEvent[],
+  now: Date,
+): Promise<HookEvent[]> {
+  const { trx, run } = recording;
+  let waiting = inCausalOrder(pool);
+  for (let before = Number.POSITIVE_INFINITY; waiting.length < before; ) {
+    before = waiting.length;
+    const left: HookEvent[] = [];
+    for (const event of waiting) {
+      if (run.ended_at !== null || (await isOrdered(trx, event)))
+        await recordEvent(recording, event, now);
+      else left.push(event);
+    }
+    waiting = left;
+  }
+  return waiting;
+}
+
+async function isOrdered(trx: SupervisorTransaction, event: HookEvent): Promise<boolean> {
+  const { tenant, runId } = event;
+  const isThere = async (eventId: string) =>
+    (await findSequence(trx, { tenant, runId, eventId })) !== undefined;
+  if (await isThere(timelineId(event))) return true;
+  for (const id of predecessorsOf(event)) {
+    if (!(await isThere(id)) && !(await isThere(workerEventId(id)))) return false;
+  }
+  return true;
+}
+
+async function recordEvent(
+  { trx, heldEvents }: Recording,
+  event: HookEvent,
+  now: Date,
+): Promise<void> {
   const key = { tenant: event.tenant, runId: event.runId };
-  if (isOnTimeline(event)) {
-    const entry = encodeHook(event);
-    await appendTimeline(trx, { ...key, eventId: timelineId(event), entry }, now);
-  }
+  if (isOnTimeline(event)) await appendEvent(trx, heldEvents, event, now);
   if (event.agent === undefined) return;
   const agent = { ...key, instance: event.agent.instance };
   const wait = waitChangeFrom(event);

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { StartRunRequest } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { derivedId, InvalidRequestError, NotFoundError, newId, sha256Hex } from '@writ/kernel';
 import { type CallContext, type Person, requirePerson } from '@writ/rpc';
@@ -192,6 +193,7 @@ function runRow(plan: RunPlan, given: NewRun, now: Date): RunRow {
     trace_id: given.traceparent.split('-')[1] ?? '',
     traceparent: given.traceparent,
     definition_hash: manifest.definitionHash,
+    event_key: randomBytes(32).toString('hex'),
     model: manifest.model.model,
     usage: null,
     result: null,

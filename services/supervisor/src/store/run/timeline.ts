@@ -85,9 +85,17 @@ export async function appendTimeline(
   return sequence;
 }
 
+/** The sequence of an event on the timeline of its run; undefined if it is not there. */
+export async function findSequence(
+  trx: SupervisorTransaction,
+  event: Omit<TimelineEntry, 'entry'>,
+): Promise<number | undefined> {
+  return await sequenceOf(trx, event, await draftOf(trx, event));
+}
+
 async function sequenceOf(
   trx: SupervisorTransaction,
-  event: TimelineEntry,
+  event: Omit<TimelineEntry, 'entry'>,
   { base, added }: Draft,
 ): Promise<number | undefined> {
   const known = added.get(event.eventId) ?? base.ids?.get(event.eventId);

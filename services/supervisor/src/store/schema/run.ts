@@ -45,6 +45,8 @@ export const runs = table('runs', {
     /** Trace context of the StartRun call (SYS-1). */
     traceparent: column.text(),
     definition_hash: column.text(),
+    /** Key with which the meter authenticates the events that workers carry (HK-1), in hexadecimal digits. */
+    event_key: column.text(),
     /** The selected catalog alias. */
     model: column.text(),
     /** Approved tool calls of all agents. */

@@ -17,7 +17,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file writ/hook/v1/hook_event.proto.
  */
 export const file_writ_hook_v1_hook_event: GenFile = /*@__PURE__*/
-  fileDesc("Ch13cml0L2hvb2svdjEvaG9va19ldmVudC5wcm90bxIMd3JpdC5ob29rLnYxIsgFCglIb29rRXZlbnQSKwoIZXZlbnRfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSNQoEdHlwZRgCIAEoDjIbLndyaXQuaG9vay52MS5Ib29rRXZlbnRUeXBlQgq6SAeCAQQQASAAEg8KB2VtaXR0ZXIYAyABKAkSLgoKZXZlbnRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGdGVuYW50GAUgASgJEg4KBnJ1bl9pZBgGIAEoCRISCgpzZXNzaW9uX2lkGAcgASgJEiwKBWFnZW50GAggASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIMCgRzdGVwGAkgASgNEg8KB2NhbGxfaWQYCiABKAkSEwoLdHJhY2VwYXJlbnQYCyABKAkSEQoJdG9vbF9uYW1lGAwgASgJEg0KBW1vZGVsGA0gASgJEg4KBnN0YXR1cxgOIAEoCRIrCghkdXJhdGlvbhgPIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIjCgV1c2FnZRgQIAEoCzIULndyaXQubWV0ZXIudjEuVXNhZ2USFQoNY29zdF9uYW5vX3VzZBgRIAEoAxIRCgllc3RpbWF0ZWQYEiABKAgSDwoHYXR0ZW1wdBgTIAEoDRITCgthcHByb3ZhbF9pZBgUIAEoCRIPCgdoYWx0X2lkGBUgASgJEjIKC290aGVyX2FnZW50GBYgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIRCglkaW1lbnNpb24YFyABKAkSEwoLYXJnc19zaGEyNTYYGCABKAkSEwoLd2FpdGluZ19mb3IYGSABKAkSFQoNc2xvdF9zZXF1ZW5jZRgeIAEoAxITCgtsb2dfbWVzc2FnZRgfIAEoCSrdBQoNSG9va0V2ZW50VHlwZRIfChtIT09LX0VWRU5UX1RZUEVfVU5TUEVDSUZJRUQQABIdChlIT09LX0VWRU5UX1RZUEVfUlVOX1NUQVJUEAESGwoXSE9PS19FVkVOVF9UWVBFX1JVTl9FTkQQAhIeChpIT09LX0VWRU5UX1RZUEVfU1RFUF9TVEFSVBADEhwKGEhPT0tfRVZFTlRfVFlQRV9TVEVQX0VORBAEEh0KGUhPT0tfRVZFTlRfVFlQRV9MTE1fU1RBUlQQBRIbChdIT09LX0VWRU5UX1RZUEVfTExNX0VORBAGEh4KGkhPT0tfRVZFTlRfVFlQRV9UT09MX1NUQVJUEAcSHAoYSE9PS19FVkVOVF9UWVBFX1RPT0xfRU5EEAgSIgoeSE9PS19FVkVOVF9UWVBFX0dVQVJEUkFJTF9UUklQEAkSGwoXSE9PS19FVkVOVF9UWVBFX0hBTkRPRkYQChIeChpIT09LX0VWRU5UX1RZUEVfRkxPV19TVEFSVBALEhwKGEhPT0tfRVZFTlRfVFlQRV9GTE9XX0VORBAMEiQKIEhPT0tfRVZFTlRfVFlQRV9CVURHRVRfRVhIQVVTVEVEEA0SJgoiSE9PS19FVkVOVF9UWVBFX0FQUFJPVkFMX1JFUVVFU1RFRBAOEiQKIEhPT0tfRVZFTlRfVFlQRV9BUFBST1ZBTF9ERUNJREVEEA8SGgoWSE9PS19FVkVOVF9UWVBFX0hBTFRFRBAQEiAKHEhPT0tfRVZFTlRfVFlQRV9BR0VOVF9QQVVTRUQQERIhCh1IT09LX0VWRU5UX1RZUEVfQUdFTlRfUkVTVU1FRBASEiMKH0hPT0tfRVZFTlRfVFlQRV9BR0VOVF9TVVNQRU5ERUQQFRIfChtIT09LX0VWRU5UX1RZUEVfQUdFTlRfV09LRU4QFhIdChlIT09LX0VWRU5UX1RZUEVfTE9HX0VOVFJZEBdiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_writ_meter_v1_usage, file_writ_supervision_v1_supervision]);
+  fileDesc("Ch13cml0L2hvb2svdjEvaG9va19ldmVudC5wcm90bxIMd3JpdC5ob29rLnYxItcFCglIb29rRXZlbnQSKwoIZXZlbnRfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSNQoEdHlwZRgCIAEoDjIbLndyaXQuaG9vay52MS5Ib29rRXZlbnRUeXBlQgq6SAeCAQQQASAAEg8KB2VtaXR0ZXIYAyABKAkSLgoKZXZlbnRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGdGVuYW50GAUgASgJEg4KBnJ1bl9pZBgGIAEoCRISCgpzZXNzaW9uX2lkGAcgASgJEiwKBWFnZW50GAggASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIMCgRzdGVwGAkgASgNEg8KB2NhbGxfaWQYCiABKAkSEwoLdHJhY2VwYXJlbnQYCyABKAkSEQoJdG9vbF9uYW1lGAwgASgJEg0KBW1vZGVsGA0gASgJEg4KBnN0YXR1cxgOIAEoCRIrCghkdXJhdGlvbhgPIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIjCgV1c2FnZRgQIAEoCzIULndyaXQubWV0ZXIudjEuVXNhZ2USFQoNY29zdF9uYW5vX3VzZBgRIAEoAxIRCgllc3RpbWF0ZWQYEiABKAgSDwoHYXR0ZW1wdBgTIAEoDRITCgthcHByb3ZhbF9pZBgUIAEoCRIPCgdoYWx0X2lkGBUgASgJEjIKC290aGVyX2FnZW50GBYgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIRCglkaW1lbnNpb24YFyABKAkSEwoLYXJnc19zaGEyNTYYGCABKAkSEwoLd2FpdGluZ19mb3IYGSABKAkSDQoFYWZ0ZXIYGiADKAkSFQoNc2xvdF9zZXF1ZW5jZRgeIAEoAxITCgtsb2dfbWVzc2FnZRgfIAEoCSI9CgxDYXJyaWVkRXZlbnQSFwoFZXZlbnQYASABKAxCCLpIBXoDGIBAEhQKA21hYxgCIAEoDEIHukgEegIYICrdBQoNSG9va0V2ZW50VHlwZRIfChtIT09LX0VWRU5UX1RZUEVfVU5TUEVDSUZJRUQQABIdChlIT09LX0VWRU5UX1RZUEVfUlVOX1NUQVJUEAESGwoXSE9PS19FVkVOVF9UWVBFX1JVTl9FTkQQAhIeChpIT09LX0VWRU5UX1RZUEVfU1RFUF9TVEFSVBADEhwKGEhPT0tfRVZFTlRfVFlQRV9TVEVQX0VORBAEEh0KGUhPT0tfRVZFTlRfVFlQRV9MTE1fU1RBUlQQBRIbChdIT09LX0VWRU5UX1RZUEVfTExNX0VORBAGEh4KGkhPT0tfRVZFTlRfVFlQRV9UT09MX1NUQVJUEAcSHAoYSE9PS19FVkVOVF9UWVBFX1RPT0xfRU5EEAgSIgoeSE9PS19FVkVOVF9UWVBFX0dVQVJEUkFJTF9UUklQEAkSGwoXSE9PS19FVkVOVF9UWVBFX0hBTkRPRkYQChIeChpIT09LX0VWRU5UX1RZUEVfRkxPV19TVEFSVBALEhwKGEhPT0tfRVZFTlRfVFlQRV9GTE9XX0VORBAMEiQKIEhPT0tfRVZFTlRfVFlQRV9CVURHRVRfRVhIQVVTVEVEEA0SJgoiSE9PS19FVkVOVF9UWVBFX0FQUFJPVkFMX1JFUVVFU1RFRBAOEiQKIEhPT0tfRVZFTlRfVFlQRV9BUFBST1ZBTF9ERUNJREVEEA8SGgoWSE9PS19FVkVOVF9UWVBFX0hBTFRFRBAQEiAKHEhPT0tfRVZFTlRfVFlQRV9BR0VOVF9QQVVTRUQQERIhCh1IT09LX0VWRU5UX1RZUEVfQUdFTlRfUkVTVU1FRBASEiMKH0hPT0tfRVZFTlRfVFlQRV9BR0VOVF9TVVNQRU5ERUQQFRIfChtIT09LX0VWRU5UX1RZUEVfQUdFTlRfV09LRU4QFhIdChlIT09LX0VWRU5UX1RZUEVfTE9HX0VOVFJZEBdiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_writ_meter_v1_usage, file_writ_supervision_v1_supervision]);
 
 /**
  * HookEvent reports that something happened. It has ids and numbers, never content.
@@ -205,6 +205,14 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   waitingFor: string;
 
   /**
+   * Ids of earlier events of the agent: in STEP_END the TOOL_END events of its calls, in STEP_START and FLOW_END the
+   * STEP_END of the last step.
+   *
+   * @generated from field: repeated string after = 26;
+   */
+  after: string[];
+
+  /**
    * Number of the change in the pool of its run, of an event of spawn-budget; higher numbers are later.
    *
    * @generated from field: int64 slot_sequence = 30;
@@ -225,6 +233,35 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
  */
 export const HookEventSchema: GenMessage<HookEvent> = /*@__PURE__*/
   messageDesc(file_writ_hook_v1_hook_event, 0);
+
+/**
+ * CarriedEvent is a hook event beside a response or request, so that a timeline has it before what follows from it,
+ * however late the bus is. The bus delivers the same event.
+ *
+ * @generated from message writ.hook.v1.CarriedEvent
+ */
+export type CarriedEvent = Message<"writ.hook.v1.CarriedEvent"> & {
+  /**
+   * A HookEvent.
+   *
+   * @generated from field: bytes event = 1;
+   */
+  event: Uint8Array;
+
+  /**
+   * HMAC-SHA256 of `event` with the event key of the tab; only for events of the execution meter.
+   *
+   * @generated from field: bytes mac = 2;
+   */
+  mac: Uint8Array;
+};
+
+/**
+ * Describes the message writ.hook.v1.CarriedEvent.
+ * Use `create(CarriedEventSchema)` to create a new message.
+ */
+export const CarriedEventSchema: GenMessage<CarriedEvent> = /*@__PURE__*/
+  messageDesc(file_writ_hook_v1_hook_event, 1);
 
 /**
  * HookEventType is the type of an event. Each type has one emitter.

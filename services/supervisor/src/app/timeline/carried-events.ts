@@ -1,0 +1,118 @@
+import { fromBinary } from '@bufbuild/protobuf';
+import type { CarriedEvent } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { type HookEvent, HookEventSchema } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { isEventMac } from '@writ/identity';
+import { type AgentKey, isId, type RunKey } from '@writ/kernel';
+import type { SupervisorContext, Tx } from '../../context.ts';
+import { loadRun, type RunRow } from '../../store/run/runs.ts';
+import { appendTimeline } from '../../store/run/timeline.ts';
+import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
+import { inCausalOrder } from '../../wire/causal-order.ts';
+import { emits, timelineId } from '../../wire/hook-event.ts';
+import { encodeHook } from '../../wire/timeline.ts';
+import type { HeldEvents } from './held-events.ts';
+
+/** Appends an event to the timeline of its run, unless it is there. */
+export async function appendEvent(
+  trx: SupervisorTransaction,
+  heldEvents: HeldEvents,
+  event: HookEvent,
+  at: Date,
+): Promise<void> {
+  const { tenant, runId, eventId } = event;
+  const entry = encodeHook(event);
+  await appendTimeline(trx, { tenant, runId, eventId: timelineId(event), entry }, at);
+  heldEvents.noteRecorded(trx, { tenant, runId }, [eventId]);
+}
+
+/**
+ * Appends the events that a worker carries with a request of an agent, and those of the agent that the bus delivered
+ * before their predecessors: whatever follows from them, such as the decision of this request, comes later on the
+ * timeline (HK-1). An event that its emitter did not make is discarded.
+ */
+export async function recordCarriedEvents(
+  { trx, at, context }: Tx,
+  agent: AgentKey,
+  carried: readonly CarriedEvent[],
+): Promise<void> {
+  const held = context.heldEvents.of(agent).filter((event) => isOf(event, agent));
+  if (carried.length + held.length === 0) return;
+  const run = await loadRun(trx, agent);
+  const events = carried.flatMap((each) => readCarried(context, run, each) ?? []);
+  const own = events.filter((event) => isOf(event, agent));
+  for (const event of [...own, ...inCausalOrder(held)]) {
+    await appendEvent(trx, context.heldEvents, event, at);
+  }
+}
+
+/** What the worker and the meter answer about the last events of agents that end. */
+export interface LastEvents {
+  readonly carried: readonly CarriedEvent[];
+  /** Encoded events of the meter. */
+  readonly metered: readonly Uint8Array[];
+}
+
+/**
+ * Appends the last events of agents whose calls are over, also those that only the bus has delivered so far. An agent
+ * without `instance` is every agent of the run.
+ */
+export async function recordLastEvents(
+  { trx, at, context }: Tx,
+  key: RunKey & { readonly instance?: string },
+  { carried, metered }: LastEvents,
+): Promise<void> {
+  const run = await loadRun(trx, key);
+  const found = [
+    ...carried.flatMap((each) => readCarried(context, run, each) ?? []),
+    ...metered.map((event) => fromBinary(HookEventSchema, event)),
+    ...context.heldEvents.of(key),
+  ];
+  const { instance } = key;
+  const concerned =
+    instance === undefined ? found : found.filter((event) => isOf(event, { ...key, instance }));
+  for (const event of inCausalOrder(concerned)) {
+    await appendEvent(trx, context.heldEvents, event, at);
+  }
+}
+
+function isOf({ tenant, runId, agent }: HookEvent, key: AgentKey): boolean {
+  return tenant === key.tenant && runId === key.runId && agent?.instance === key.instance;
+}
+
+/** Undefined for an event of another run, and for one that its emitter did not make. */
+function readCarried(
+  { telemetry }: SupervisorContext,
+  run: RunRow,
+  { event: bytes, mac }: CarriedEvent,
+): HookEvent | undefined {
+  const event = decoded(bytes);
+  const { tenant, run_id: runId } = run;
+  const isOfRun = event?.tenant === tenant && event.runId === runId;
+  if (event !== undefined && isOfRun && isId(event.eventId) && isGenuine(event, run, bytes, mac)) {
+    return event;
+  }
+  telemetry.log.warn(
+    { tenant, run_id: runId, event_id: event?.eventId },
+    'discarded a carried event that is not genuine',
+  );
+  return undefined;
+}
+
+function isGenuine(
+  { emitter, type }: HookEvent,
+  { event_key: key }: RunRow,
+  bytes: Uint8Array,
+  mac: Uint8Array,
+): boolean {
+  if (!emits(emitter, type)) return false;
+  if (emitter === 'agent-worker') return true;
+  return emitter === 'execution-meter' && isEventMac(Buffer.from(key, 'hex'), bytes, mac);
+}
+
+function decoded(bytes: Uint8Array): HookEvent | undefined {
+  try {
+    return fromBinary(HookEventSchema, bytes);
+  } catch {
+    return undefined;
+  }
+}

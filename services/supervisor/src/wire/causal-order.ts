@@ -1,0 +1,66 @@
+import { type HookEvent, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { derivedId } from '@writ/kernel';
+
+/** Order of the events of one step; other events belong to no step. */
+const RANKS: Readonly<Partial<Record<HookEventType, number>>> = {
+  [HookEventType.STEP_START]: 1,
+  [HookEventType.LLM_START]: 2,
+  [HookEventType.LLM_END]: 2,
+  [HookEventType.BUDGET_EXHAUSTED]: 2,
+  [HookEventType.LOG_ENTRY]: 2,
+  [HookEventType.GUARDRAIL_TRIP]: 3,
+  [HookEventType.TOOL_START]: 4,
+  [HookEventType.TOOL_END]: 4,
+  [HookEventType.STEP_END]: 5,
+};
+
+/**
+ * The ids of the events that a timeline has before `event`, of the same agent (HK-1): the start of its step before a
+ * model call, the start of a call before its end, the calls of a step before its end, and what its emitter names in `after`.
+ */
+export function predecessorsOf(event: HookEvent): string[] {
+  const { callId, attempt, after } = event;
+  const llm = (name: string, number: number) => idOf(event, callId, name, String(number));
+  switch (event.type) {
+    case HookEventType.LLM_START:
+      return [...startOfStep(event), ...(attempt > 1 ? [llm('LLM_END', attempt - 1)] : [])];
+    case HookEventType.LLM_END:
+      return [llm('LLM_START', attempt)];
+    case HookEventType.BUDGET_EXHAUSTED:
+    case HookEventType.GUARDRAIL_TRIP:
+    case HookEventType.LOG_ENTRY:
+      return startOfStep(event);
+    case HookEventType.TOOL_END:
+      // A refused call never started.
+      return event.duration === undefined ? [] : [idOf(event, callId, 'TOOL_START')];
+    case HookEventType.STEP_END:
+      return [...startOfStep(event), ...after];
+    default:
+      return after;
+  }
+}
+
+function startOfStep(event: HookEvent): string[] {
+  return event.step === 0 ? [] : [idOf(event, `step-${event.step}`, 'STEP_START')];
+}
+
+/** The id of another event of the same agent (HK-1). */
+function idOf({ runId, agent }: HookEvent, ...parts: readonly string[]): string {
+  return derivedId('evt', runId, agent?.instance ?? '', ...parts);
+}
+
+/** Events of one agent without the decisions between them: by step and rank, and otherwise as given. */
+export function inCausalOrder(events: readonly HookEvent[]): HookEvent[] {
+  return events.toSorted((left, right) => {
+    const steps = stepOf(left) - stepOf(right);
+    return steps === 0 ? rankOf(left) - rankOf(right) : steps;
+  });
+}
+
+function stepOf({ type, step }: HookEvent): number {
+  return type === HookEventType.FLOW_END ? Number.MAX_SAFE_INTEGER : step;
+}
+
+function rankOf({ type }: HookEvent): number {
+  return RANKS[type] ?? 0;
+}

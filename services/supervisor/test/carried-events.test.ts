@@ -1,0 +1,166 @@
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { hookSubject } from '@writ/bus';
+import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { eventMac } from '@writ/identity';
+import { derivedId } from '@writ/kernel';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { finalText, RefundHarness, type TestAgent } from './refund-harness.ts';
+
+/** A proposal that policy blocks, so that no writ is left at the end of the run. */
+const BLOCKED = finalText('Done.');
+
+type Name = Exclude<keyof typeof HookEventType, 'UNSPECIFIED'>;
+
+/** An event of an agent as its emitter encodes it. */
+function encoded(
+  { scope }: TestAgent,
+  name: Name,
+  changes: Omit<MessageInitShape<typeof HookEventSchema>, '$typeName'> = {},
+): Uint8Array<ArrayBuffer> {
+  const { tenant, runId, agentInstance } = scope;
+  const { step = 1, callId = '' } = changes;
+  const isLlm = name.startsWith('LLM');
+  const parts = isLlm ? [callId, name, '1'] : [`step-${step}`, name];
+  const bytes = toBinary(
+    HookEventSchema,
+    create(HookEventSchema, {
+      eventId: derivedId('evt', runId, agentInstance, ...parts),
+      type: HookEventType[name],
+      emitter: isLlm ? 'execution-meter' : 'agent-worker',
+      tenant,
+      runId,
+      agent: { name: 'refund-worker', instance: agentInstance },
+      step,
+      attempt: isLlm ? 1 : 0,
+      ...changes,
+    }),
+  );
+  return new Uint8Array(bytes);
+}
+
+describe('the events of an agent', () => {
+  let harness: RefundHarness;
+  beforeAll(async () => {
+    harness = await RefundHarness.start();
+  });
+  afterAll(() => harness.close());
+
+  /** The key with which the supervisor opened the tab of an agent. */
+  const keyOf = ({ scope }: TestAgent) =>
+    harness.supervisor.fakes
+      .requests(ExecutionMeterService.method.openTab)
+      .find(({ runId }) => runId === scope.runId)?.eventKey ?? new Uint8Array();
+
+  const publish = async ({ scope }: TestAgent, name: Name, payload: Uint8Array, eventId: string) =>
+    await harness.supervisor.bus.publish({
+      eventId,
+      subject: hookSubject({
+        tenant: scope.tenant,
+        runId: scope.runId,
+        agent: scope.agentInstance,
+        event: name,
+      }),
+      payload,
+      headers: {},
+    });
+
+  /** Cancels a run; returns its timeline. */
+  async function timeline({ scope: { runId } }: TestAgent): Promise<unknown[]> {
+    await harness.supervisor.runs().cancelRun({ requestId: `c-${runId}`.slice(0, 64), runId });
+    const events = await Array.fromAsync(harness.supervisor.runs().watchRun({ runId }));
+    return events.map(({ event }) => {
+      const entry = event?.entry;
+      return entry?.case === 'hook' ? entry.value.type : entry?.case;
+    });
+  }
+
+  const { RUN_START, RUN_END, STEP_START, STEP_END, LLM_START, LLM_END } = HookEventType;
+
+  it('precede the decision of the request that carries them, and a forged one is discarded (HK-1, SYS-6)', async () => {
+    const agent = await harness.agent();
+    const other = await harness.agent();
+    const key = keyOf(agent);
+    expect(key).toHaveLength(32);
+    const own = (event: Uint8Array<ArrayBuffer>) => ({ event, mac: new Uint8Array() });
+    const metered = (event: Uint8Array<ArrayBuffer>, by = key) => ({
+      event,
+      mac: eventMac(by, event),
+    });
+    const call = { callId: 'op-0' };
+    const forged = encoded(agent, 'LLM_END', { ...call, costNanoUsd: 1n });
+    const events = [
+      own(encoded(agent, 'STEP_START')),
+      metered(encoded(agent, 'LLM_START', call)),
+      own(forged),
+      metered(forged, keyOf(other)),
+      { event: forged, mac: eventMac(key, encoded(agent, 'LLM_END', call)) },
+      own(encoded(agent, 'TOOL_END', { emitter: 'tool-gateway', callId: 'op-1' })),
+      own(encoded(agent, 'RUN_END', { emitter: 'supervisor' })),
+      own(encoded(other, 'STEP_START')),
+      own(new Uint8Array([255, 255])),
+    ];
+    await agent.propose('op-1', BLOCKED, { events });
+    expect(await timeline(agent)).toEqual([
+      RUN_START,
+      STEP_START,
+      LLM_START,
+      'decision',
+      RUN_END,
+      'result',
+    ]);
+    await other.propose('op-1', BLOCKED);
+    expect(await timeline(other)).toEqual([RUN_START, 'decision', RUN_END, 'result']);
+  });
+
+  it('wait for their predecessors, and at most until the next review of the agent (HK-1)', async () => {
+    const agent = await harness.agent();
+    const { runId, agentInstance } = agent.scope;
+    const idOf = (...parts: string[]) => derivedId('evt', runId, agentInstance, ...parts);
+    const sent = { callId: 'op-0' };
+    const start = encoded(agent, 'LLM_START', sent);
+    const end = encoded(agent, 'LLM_END', sent);
+    const lost = encoded(agent, 'LLM_END', { callId: 'op-9' });
+    await publish(agent, 'LLM_END', end, idOf('op-0', 'LLM_END', '1'));
+    await publish(agent, 'LLM_END', lost, idOf('op-9', 'LLM_END', '1'));
+    await publish(agent, 'LLM_START', start, idOf('op-0', 'LLM_START', '1'));
+    const begun = encoded(agent, 'STEP_START');
+    await publish(agent, 'STEP_START', begun, idOf('step-1', 'STEP_START'));
+    await publish(agent, 'LLM_START', start, idOf('op-0', 'LLM_START', '1'));
+    await agent.propose('op-1', BLOCKED);
+    const seen = await timeline(agent);
+    expect(seen.slice(0, 6)).toEqual([
+      RUN_START,
+      STEP_START,
+      LLM_START,
+      LLM_END,
+      LLM_END,
+      'decision',
+    ]);
+  });
+
+  it('that worker and meter answer when the agent ends precede RUN_END (HK-1)', async () => {
+    const agent = await harness.agent();
+    const { fakes } = harness.supervisor;
+    const own = (event: Uint8Array<ArrayBuffer>) => ({ event, mac: new Uint8Array() });
+    const call = { callId: 'op-0' };
+    fakes.answer(AgentWorkerService.method.cancel, () => ({
+      ended: 1,
+      events: [own(encoded(agent, 'STEP_START')), own(encoded(agent, 'STEP_END'))],
+    }));
+    fakes.answer(ExecutionMeterService.method.closeTab, () => ({
+      tab: {},
+      events: [encoded(agent, 'LLM_START', call), encoded(agent, 'LLM_END', call)],
+    }));
+    expect(await timeline(agent)).toEqual([
+      RUN_START,
+      STEP_START,
+      LLM_START,
+      LLM_END,
+      STEP_END,
+      RUN_END,
+      'result',
+    ]);
+  });
+});

@@ -1,0 +1,227 @@
+import { fromBinary } from '@bufbuild/protobuf';
+import type { Bus, BusMessage } from '@writ/bus';
+import {
+  type HookEvent,
+  HookEventSchema,
+  HookEventType,
+} from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { type RunEvent, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
+import type { ServiceName } from '@writ/identity';
+import { newId } from '@writ/kernel';
+import { loadExample } from '@writ/platform';
+import { createSignalAnswers, followRun, readHuman } from '@writ/platform/console';
+import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+/** Services whose events the supervisor gets from the bus. */
+const LATE: readonly ServiceName[] = ['agent-worker', 'execution-meter', 'tool-gateway'];
+
+/** What happens to a message: it is delivered after as many later ones, as often as `times`. */
+interface Fate {
+  readonly after: number;
+  readonly times: number;
+}
+
+/** A bus that accepts every message at once and delivers it late, repeatedly and in another order. */
+class LateBus {
+  /** The fates of the messages in turn; without any, messages are delivered at once. */
+  fates: readonly Fate[] = [];
+  /** Services that cannot publish at all. */
+  cutOff: readonly ServiceName[] = [];
+  readonly #waiting: { due: number; readonly deliver: () => Promise<void> }[] = [];
+  readonly #released = Promise.withResolvers<void>();
+  #published = 0;
+
+  of(service: ServiceName, bus: Bus): Bus {
+    if (!LATE.includes(service)) return bus;
+    const publish = async (message: BusMessage) => {
+      // As an outbox whose bus does not answer.
+      if (this.cutOff.includes(service)) await this.#released.promise;
+      const { after, times } = this.fates[this.#published % this.fates.length] ?? {
+        after: 0,
+        times: 1,
+      };
+      this.#published += 1;
+      const deliver = async () => {
+        for (let time = 0; time < times; time += 1) await bus.publish(message);
+      };
+      this.#waiting.push({ due: this.#published + after, deliver });
+      // A person who waits for the event would wait for ever: nothing is published until they answer.
+      const isWaitedFor = fromBinary(HookEventSchema, message.payload).waitingFor !== '';
+      await this.#deliverDue(isWaitedFor ? Number.POSITIVE_INFINITY : this.#published);
+    };
+    return {
+      publish,
+      publishAll: async (messages) => {
+        for (const message of messages) await publish(message);
+      },
+      subscribe: (options) => bus.subscribe(options),
+      hasSubscribers: () => bus.hasSubscribers(),
+      publishLive: (message) => bus.publishLive(message),
+      subscribeLive: (options) => bus.subscribeLive(options),
+      close: () => bus.close(),
+    };
+  }
+
+  /** Delivers what still waits. */
+  async settle(): Promise<void> {
+    await this.#deliverDue(Number.POSITIVE_INFINITY);
+  }
+
+  release(): void {
+    this.cutOff = [];
+    this.#released.resolve();
+  }
+
+  async #deliverDue(now: number): Promise<void> {
+    const due = this.#waiting.filter((message) => message.due <= now);
+    for (const message of due) this.#waiting.splice(this.#waiting.indexOf(message), 1);
+    // The latest first.
+    for (const { deliver } of due.reverse()) await deliver();
+  }
+}
+
+/** One letter for each entry of an agent's timeline. */
+const LETTERS: Readonly<Partial<Record<HookEventType, string>>> = {
+  [HookEventType.STEP_START]: 'S',
+  [HookEventType.LLM_START]: 'L',
+  [HookEventType.LLM_END]: 'M',
+  [HookEventType.TOOL_START]: 'T',
+  [HookEventType.TOOL_END]: 'U',
+  [HookEventType.STEP_END]: 'E',
+  [HookEventType.HANDOFF]: 'H',
+  [HookEventType.APPROVAL_REQUESTED]: 'A',
+  [HookEventType.APPROVAL_DECIDED]: 'D',
+};
+
+/** Steps in which model calls precede decisions, and decisions their approval and execution. */
+const CAUSAL = /^(S(LM)*(V(V|ADV|TU|H)*)?E)*$/;
+
+/** The entries of each agent, as letters. */
+function byAgent(events: readonly RunEvent[]): Map<string, string> {
+  const agents = new Map<string, string>();
+  for (const { agent, entry } of events) {
+    const letter =
+      entry.case === 'decision'
+        ? 'V'
+        : entry.case === 'hook'
+          ? (LETTERS[entry.value.type] ?? '')
+          : '';
+    const name = agent?.instance ?? '';
+    agents.set(name, (agents.get(name) ?? '') + letter);
+  }
+  return agents;
+}
+
+function hooks(events: readonly RunEvent[]): HookEvent[] {
+  return events.flatMap(({ entry }) => (entry.case === 'hook' ? [entry.value] : []));
+}
+
+/** Asserts what holds for the timeline of every ended run. */
+function expectCausal(events: readonly RunEvent[], modelCalls: number): void {
+  for (const letters of byAgent(events).values()) expect(letters).toMatch(CAUSAL);
+  const seen = hooks(events);
+  const ids = seen.map(({ eventId }) => eventId);
+  expect(new Set(ids).size).toBe(ids.length);
+  const ends = seen.filter(({ type }) => type === HookEventType.LLM_END);
+  expect(ends).toHaveLength(modelCalls);
+  expect(seen.every(({ sessionId }) => sessionId !== '')).toBe(true);
+  const [end, result] = events.slice(-2);
+  expect(end?.entry.value).toMatchObject({ type: HookEventType.RUN_END });
+  expect(result?.entry.case).toBe('result');
+  expect(events.map(({ sequence }) => Number(sequence))).toEqual(events.map((_, at) => at + 1));
+}
+
+describe.each([
+  ['refund-desk', 'sim-escalate-1200'],
+  ['research-team', 'sim-tidal-mills'],
+])('the timeline of %s', (name, model) => {
+  const example = loadExample(name);
+  const bus = new LateBus();
+  let test: TestPlatform;
+  beforeAll(async () => {
+    test = await startTestPlatform({ example: name, busOf: (service, of) => bus.of(service, of) });
+  });
+  afterAll(async () => {
+    bus.release();
+    await test.close();
+  });
+
+  /** Runs the example; returns what a watcher sees until the result, and the number of model calls. */
+  async function run(): Promise<{ events: RunEvent[]; calls: number }> {
+    const before = test.modelRequests().length;
+    const { run: started } = await test.client.runs.startRun({
+      requestId: newId('req'),
+      agent: example.agent,
+      goal: example.goal,
+      model,
+    });
+    const runId = started?.runId ?? '';
+    const events: RunEvent[] = [];
+    const watch = (async () => {
+      for await (const { event } of test.client.runs.watchRun({ runId })) {
+        if (event) events.push(event);
+      }
+    })();
+    const human = readHuman('approve', () => {
+      throw new Error('The test does not expect a question.');
+    });
+    const following = followRun(test.client, runId, human, {
+      onEvent: () => undefined,
+      onQuestion: () => undefined,
+      onRefusedAnswer: () => undefined,
+      answer: createSignalAnswers(test.client, example.signals),
+    });
+    const [ended] = await Promise.all([following, watch]);
+    expect(ended.result?.status).toBe(RunStatus.OK);
+    return { events, calls: test.modelRequests().length - before };
+  }
+
+  it('is causal for each agent over delayed, repeated and reordered deliveries (HK-1)', async () => {
+    const fate = fc.record({ after: fc.nat(12), times: fc.integer({ min: 1, max: 2 }) });
+    await fc.assert(
+      fc.asyncProperty(fc.array(fate, { minLength: 1, maxLength: 24 }), async (fates) => {
+        bus.fates = fates;
+        const { events, calls } = await run();
+        expectCausal(events, calls);
+        await bus.settle();
+        const runId = hooks(events)[0]?.runId ?? '';
+        const later = await Array.fromAsync(test.client.runs.watchRun({ runId }));
+        expect(later.map(({ event }) => event)).toEqual(events);
+      }),
+      { numRuns: 8, endOnFailure: true },
+    );
+    bus.fates = [];
+  }, 60_000);
+});
+
+describe('the timeline of a run whose services cannot publish', () => {
+  const example = loadExample('refund-desk');
+  it.each([[...LATE], ...LATE.map((service) => [service])])(
+    'has every event before the result without the bus of %s %s %s (HK-1)',
+    async (...cutOff) => {
+      const bus = new LateBus();
+      bus.cutOff = cutOff;
+      const test = await startTestPlatform({ busOf: (service, of) => bus.of(service, of) });
+      try {
+        for (const model of ['sim-auto-1000', 'sim-llm-empty', 'sim-unknown-tool']) {
+          const before = test.modelRequests().length;
+          const start = {
+            requestId: newId('req'),
+            agent: example.agent,
+            goal: example.goal,
+            model,
+          };
+          const answers = await Array.fromAsync(test.client.runs.runAgent({ start }));
+          const events = answers.flatMap(({ event }) => event ?? []);
+          expectCausal(events, test.modelRequests().length - before);
+          expect(hooks(events).some(({ type }) => type === HookEventType.STEP_END)).toBe(true);
+        }
+      } finally {
+        bus.release();
+        await test.close();
+      }
+    },
+  );
+});
