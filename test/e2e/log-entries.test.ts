@@ -91,7 +91,7 @@ describe('the log entries of a run', () => {
     expect((await runs.getRun({ runId })).run?.result?.answer).toBe('Both.');
   });
 
-  it('are paged in order, with what is too large left out (RT-1, BD-1)', async () => {
+  it('are paged in order, without what is too large (RT-1, BD-1)', async () => {
     const { runs } = world.client;
     const runId = await start('diarist', 'Write.');
     const events = await Array.fromAsync(runs.watchRun({ runId }));
@@ -121,15 +121,15 @@ describe('the log entries of a run', () => {
 
   it('belong to the tenant of the run (SYS-6)', async () => {
     const runId = await start('person', 'Which colour?', HistoryRetention.NONE);
-    const stranger = createWritClient({
+    const outsider = createWritClient({
       baseUrl: world.platform.edgeUrl,
       apiKey: await openApiKeys({ file: join(world.dataDir, API_KEYS_FILE) }).create({
-        subject: 'stranger',
+        subject: 'outsider',
         tenant: 'rivals',
         roles: ['caller', 'admin'],
       }),
     });
-    await expect(stranger.runs.listLogEntries({ runId })).rejects.toMatchObject({
+    await expect(outsider.runs.listLogEntries({ runId })).rejects.toMatchObject({
       reason: 'RUN_NOT_FOUND',
     });
     const { runs } = world.client;

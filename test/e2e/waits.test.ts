@@ -56,7 +56,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-it('a run that waits longer than its active time for a person, a timer and its children goes on, and shows that it waits (EM-1, AG-4, AG-7)', async () => {
+it('a run that waits longer than its active time for a person, a timer and its children continues, and shows that it waits (EM-1, AG-4, AG-7)', async () => {
   const { runs } = world.client;
   const started = await runs.startRun({ requestId: 'r-1', agent: 'lead', goal: 'Which colour?' });
   const runId = started.run?.runId ?? '';

@@ -50,7 +50,7 @@ export class Calls implements CallHost {
   refusal({ served }: ServerCall): WritError | undefined {
     const { maxConcurrentCalls, maxReservedCalls, maxOpenCalls } = this.#limits;
     if (served.open) {
-      // They need no credentials, so they have a limit of their own; watches leave room for checks.
+      // They need no credentials, so they have a limit of their own; watches leave some of it to checks.
       const isStream = served.implementation.kind !== 'unary';
       const most = isStream ? Math.ceil(maxOpenCalls * 0.9) : maxOpenCalls;
       return tooMany(this.#inFlight.size - this.#busy, most, 'The server');

@@ -106,7 +106,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
       reason: 'TOO_MANY_CALLS',
       metadata: { limit: '9' },
     });
-    // Watches leave room for checks (BD-2).
+    // Watches leave some of the limit to checks (BD-2).
     await health.check({});
     await client().startRun(START, ALLOWED);
     for (const watch of watches) await watch.return?.();

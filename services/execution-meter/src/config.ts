@@ -1,11 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { readEnv, variable, type YamlInput } from '@writ/config';
+import { readEnv, variable } from '@writ/config';
 import type { BackoffOptions } from '@writ/kernel';
 import { listenerVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
-import type { Variables } from './domain/catalog/variables.ts';
-
-import type { ModelSettings } from './providers/catalog/catalog-schema.ts';
+import type { CatalogSource } from './providers/catalog/catalog-file.ts';
 
 /** Back-off between attempts of a model call (EM-8). */
 export interface RetryBackoff extends BackoffOptions {
@@ -14,7 +12,7 @@ export interface RetryBackoff extends BackoffOptions {
 }
 
 /** Configuration of an execution-meter. Times are in milliseconds. */
-export interface ExecutionMeterConfig {
+export interface ExecutionMeterConfig extends CatalogSource {
   /** Listen address of the gRPC server; port 0 selects a free port. */
   readonly host: string;
   readonly port: number;
@@ -25,17 +23,6 @@ export interface ExecutionMeterConfig {
   readonly store: StoreLocation;
   /** Name of this process among the replicas of the service. */
   readonly replica: string;
-  /** The models and the tenants' caps. */
-  readonly catalog: {
-    readonly file: YamlInput;
-    /** Settings by alias that override those of the file or add aliases. */
-    readonly overrides?: Readonly<Record<string, ModelSettings>>;
-  };
-  /**
-   * Values of the `${NAME}` references and key variables of the catalog. Contains secrets: never
-   * logged.
-   */
-  readonly variables: Variables;
   /** Whether spans of model calls contain messages, for agents with permanent history retention. */
   readonly captureContent: boolean;
   /** Back-off between attempts of a model call. */

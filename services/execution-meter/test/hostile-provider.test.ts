@@ -123,8 +123,8 @@ describe('a hostile provider', () => {
 
   it('is not followed to another address (BD-1)', async () => {
     const { asked } = await serve((response, { url }) => {
-      if (url === '/elsewhere') response.writeHead(200, SSE).end(delta('Stolen.') + finish({}));
-      else response.writeHead(307, { location: '/elsewhere' }).end();
+      if (url === '/other') response.writeHead(200, SSE).end(delta('Stolen.') + finish({}));
+      else response.writeHead(307, { location: '/other' }).end();
     });
     const { finished } = await world.generate();
     expect(finished?.failure?.stopReason).toBe('provider_error:307');

@@ -59,7 +59,7 @@ it('deletes the content of children with retention RUN after their run, and keep
   for (const content of ['Root-content', 'Kept-content']) expect(after).toContain(content);
   const { runs } = await family.supervisor.runs().listRuns({});
   expect(runs[0]?.purgeTime).toBeUndefined();
-  // The child's own records are gone; the observation of the lead's delegation is the lead's.
+  // The child's own records are deleted; the observation of the delegation belongs to the lead.
   const purged = (await family.supervisor.runs().getRun({ runId: lead.runId })).run?.result;
   const answers = purged?.history.map(({ agent, action, observationJson }) => ({
     agent: agent?.instance,

@@ -147,7 +147,7 @@ describe('a run whose agents wait', () => {
     expect(fakes.requests(release)).toEqual([]);
   });
 
-  it('waits on when a halt ends, and its time stands still throughout (EM-1, SV-9)', async () => {
+  it('still waits when a halt ends, and no active time passes meanwhile (EM-1, SV-9)', async () => {
     const child = await lead.child('op-1', 'lead', {
       executionBudget: { maxActive: durationFromMs(30_000) },
     });

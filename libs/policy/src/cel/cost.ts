@@ -2,7 +2,7 @@ import type { ASTNode } from '@marcbachmann/cel-js';
 import { compileLinearPattern } from '@writ/kernel';
 
 /** Most passes of all loops of one evaluation; it takes some tenths of a second (BD-1). */
-export const MAX_PASSES = 1_000_000;
+const MAX_PASSES = 1_000_000;
 
 /** Most bytes of a text times instructions of the pattern that it is matched with. */
 const MAX_PATTERN_WORK = 50_000_000;

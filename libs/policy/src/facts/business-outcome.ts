@@ -31,8 +31,8 @@ export function businessOutcome(
   if (status !== 'succeeded') return status;
   const rule = outcomeRuleFor(policy, tool);
   if (rule === undefined) {
-    const { error, status: said } = fields;
-    const failed = Boolean(error) || (typeof said === 'string' && FAILED.includes(said));
+    const { error, status: reported } = fields;
+    const failed = Boolean(error) || (typeof reported === 'string' && FAILED.includes(reported));
     return failed ? 'failed' : 'ok';
   }
   try {

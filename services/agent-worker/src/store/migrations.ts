@@ -3,7 +3,7 @@ import { type CreateTableBuilder, type Kysely, sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import { aliveIndex } from './alive-migration.ts';
 import { inactiveAgentIndexes } from './inactive-agents-migration.ts';
-import { rateLimitTables } from './rate-limits.ts';
+import { rateLimitTables } from './rate-limit-tables.ts';
 
 type ColumnType = 'text' | 'integer' | 'bigint' | 'timestamptz';
 

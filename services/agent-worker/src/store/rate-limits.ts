@@ -1,21 +1,4 @@
-import type { Migration } from 'kysely/migration';
 import type { WorkerTransaction } from './worker-store.ts';
-
-/** The number of turns that a shared rate limit has given. */
-export interface RateLimitsTable {
-  tenant: string;
-  name: string;
-  turns: bigint;
-}
-
-/** The latest turns of a rate limit, as many as it allows in one period. */
-export interface RateTurnsTable {
-  tenant: string;
-  name: string;
-  /** From 1. */
-  turn: bigint;
-  at: Date;
-}
 
 /** A rate limit that all agents of a tenant that name it share. */
 export interface SharedLimit {
@@ -24,27 +7,6 @@ export interface SharedLimit {
   readonly calls: number;
   readonly perMs: number;
 }
-
-/** The turns of shared rate limits (AG-9). */
-export const rateLimitTables: Migration = {
-  async up(db) {
-    await db.schema
-      .createTable('rate_limits')
-      .addColumn('tenant', 'text', (column) => column.notNull())
-      .addColumn('name', 'text', (column) => column.notNull())
-      .addColumn('turns', 'bigint', (column) => column.notNull())
-      .addPrimaryKeyConstraint('rate_limits_key', ['tenant', 'name'])
-      .execute();
-    await db.schema
-      .createTable('rate_turns')
-      .addColumn('tenant', 'text', (column) => column.notNull())
-      .addColumn('name', 'text', (column) => column.notNull())
-      .addColumn('turn', 'bigint', (column) => column.notNull())
-      .addColumn('at', 'timestamptz', (column) => column.notNull())
-      .addPrimaryKeyConstraint('rate_turns_key', ['tenant', 'name', 'turn'])
-      .execute();
-  },
-};
 
 /**
  * Takes the next turn of a limit and returns its time: at least `perMs` after the turn that is

@@ -1,6 +1,6 @@
 import type { OutboxTable } from '@writ/store';
 import type { Generated } from 'kysely';
-import type { RateLimitsTable, RateTurnsTable } from './rate-limits.ts';
+import type { RateLimitsTable, RateTurnsTable } from './rate-limit-tables.ts';
 
 /** An agent of a run: its definition, status and lease. */
 export interface AgentsTable {

@@ -43,7 +43,7 @@ export async function listRegistry(
     const tools: ReviewedTool[] = [];
     for (const definition of pages.flatMap((page) => page.tools)) {
       tools.push(...usable(definition, log));
-      // A gateway may list many large schemas; other work goes on between them (BD-1).
+      // A gateway may list many large schemas; other work continues between them (BD-1).
       await setImmediate();
     }
     const listing = { version, tools: new Map(tools.map((tool) => [tool.name, tool])) };

@@ -1,5 +1,5 @@
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { type SlotChange, SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
+import { type Slot, type SlotChange, SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
 import {
   type GetPoolResponse,
   type ReprioritizeResponse,
@@ -53,6 +53,11 @@ export interface SpawnBudgetPeer {
     priority: PriorityMessage,
   ): Promise<Reprioritized>;
   close(): void;
+}
+
+/** Whether the agent of a slot may act. */
+export function hasLease({ state }: Slot): boolean {
+  return state === SlotState.ACTIVE;
 }
 
 /** The slot after a change of priority, and the agents that the change paused or resumed. */

@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type Duration, durationFromMs, durationMs } from '@bufbuild/protobuf/wkt';
+import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
 import type {
   ExecutionBudget as BudgetMessage,
   ExecutionBudgetSchema,
@@ -81,4 +82,15 @@ function milliseconds(duration: Duration | undefined, field: string): number | u
   const ms = Math.round(durationMs(duration));
   if (ms >= 0) return ms;
   throw new InvalidRequestError('INVALID_BUDGET', `${field} must not be negative.`, { field });
+}
+
+const LEVEL_NAMES: Readonly<Partial<Record<BudgetLevel, string>>> = {
+  [BudgetLevel.SESSION]: 'session',
+  [BudgetLevel.TENANT_DAY]: 'tenant_day',
+  [BudgetLevel.TENANT_MONTH]: 'tenant_month',
+};
+
+/** The name of a level whose caps can be set, as the audit record has it. */
+export function levelName(level: BudgetLevel): string | undefined {
+  return LEVEL_NAMES[level];
 }

@@ -199,7 +199,7 @@ export class LiveTools {
   }
 }
 
-/** Compiles the schemas of offered tools one by one, so that other work goes on between them (BD-1). */
+/** Compiles the schemas of offered tools one by one, so that other work continues between them (BD-1). */
 async function compileApart(offered: OfferedTools): Promise<void> {
   for (const { inputSchema } of Object.values(offered)) {
     if (inputSchema === undefined) continue;

@@ -46,7 +46,7 @@ export const handoffTools: Toolbox = {
 function offerOf({ name, description }: SubAgent): ToolOffer {
   return {
     name: `${HANDOFF}${name}`,
-    description: description || `Hands a task to ${name} and brings back what came of it.`,
+    description: description || `Delegates a task to ${name} and returns its result.`,
     inputSchemaJson: TASK_SCHEMA,
   };
 }

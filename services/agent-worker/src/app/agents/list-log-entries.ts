@@ -20,7 +20,7 @@ export interface LogEntry extends LogEntryRow {
   readonly fieldsJson: string;
   /** Empty without content. */
   readonly contentJson: string;
-  /** Whether the content is left out because it is too large. */
+  /** Whether the content is omitted because it is too large. */
   readonly isOmitted: boolean;
 }
 

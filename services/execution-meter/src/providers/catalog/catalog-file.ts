@@ -1,8 +1,23 @@
-import { ConfigError, WatchedFile } from '@writ/config';
+import { ConfigError, WatchedFile, type YamlInput } from '@writ/config';
 import type { Logger } from '@writ/telemetry';
-import type { ExecutionMeterConfig } from '../../config.ts';
 import type { Catalog } from '../../domain/catalog/catalog.ts';
+import type { Variables } from '../../domain/catalog/variables.ts';
+import type { ModelSettings } from './catalog-schema.ts';
 import { readCatalog } from './read-catalog.ts';
+
+/** Where the catalog comes from. */
+export interface CatalogSource {
+  readonly catalog: {
+    readonly file: YamlInput;
+    /** Settings by alias that override those of the file or add aliases. */
+    readonly overrides?: Readonly<Record<string, ModelSettings>>;
+  };
+  /**
+   * Values of the `${NAME}` references and key variables of the catalog. Contains secrets: never
+   * logged.
+   */
+  readonly variables: Variables;
+}
 
 /**
  * The catalog of models.yaml, reloaded when its file changes: models, prices and tenant caps apply to calls and
@@ -11,15 +26,10 @@ import { readCatalog } from './read-catalog.ts';
 export class CatalogFile {
   readonly catalog: Catalog;
   readonly #file: WatchedFile;
-  readonly #config: ExecutionMeterConfig;
+  readonly #config: CatalogSource;
   readonly #log: Logger;
 
-  private constructor(
-    catalog: Catalog,
-    file: WatchedFile,
-    config: ExecutionMeterConfig,
-    log: Logger,
-  ) {
+  private constructor(catalog: Catalog, file: WatchedFile, config: CatalogSource, log: Logger) {
     this.catalog = catalog;
     this.#file = file;
     this.#config = config;
@@ -27,7 +37,7 @@ export class CatalogFile {
   }
 
   /** @throws ConfigError with file, line and the expected value */
-  static async open(config: ExecutionMeterConfig, log: Logger): Promise<CatalogFile> {
+  static async open(config: CatalogSource, log: Logger): Promise<CatalogFile> {
     const file = new WatchedFile(config.catalog.file);
     const { catalog, warnings } = readCatalog(
       await file.read(),

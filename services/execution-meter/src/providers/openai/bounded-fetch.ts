@@ -6,7 +6,7 @@ export const RESPONSE_LIMITS = {
 } as const;
 
 /** A response exceeds {@link RESPONSE_LIMITS}. */
-export class ResponseTooLargeError extends Error {
+class ResponseTooLargeError extends Error {
   override readonly name = 'ResponseTooLargeError';
 }
 

@@ -3,7 +3,7 @@ import type { ReprioritizeResponse } from '@writ/contracts/writ/spawn/v1/spawn_b
 import { type AgentKey, canonicalDigest, derivedId, PreconditionError } from '@writ/kernel';
 import type { Person } from '@writ/rpc';
 import { type SupervisorContext, transact } from '../../context.ts';
-import { actingTenant } from '../../domain/usage/usage-rights.ts';
+import { affectedTenant } from '../../domain/usage/usage-rights.ts';
 import type { Reprioritized } from '../../peers/spawn-budget.ts';
 import { loadAgent, saveAgent } from '../../store/agent/agents.ts';
 import { noteSlotChange } from '../../store/agent/pauses.ts';
@@ -25,7 +25,7 @@ export async function reprioritize(
   person: Person,
   { requestId, tenant: named, runId, agentInstance, priority }: ReprioritizeRequest,
 ): Promise<ReprioritizeResponse> {
-  const run = { tenant: actingTenant(person, named), runId };
+  const run = { tenant: affectedTenant(person, named), runId };
   const { subject, tenant } = person;
   const { root_instance } = await loadRun(context.store.db, run);
   const key = { ...run, instance: agentInstance || root_instance };
@@ -48,7 +48,7 @@ export async function reprioritize(
 
 /**
  * The tokens of the agent get its new priority, and a paused agent is refused at once (SB-4). The answer to a repeat
- * lists the changes of that time, which later ones may have undone; events of spawn-budget have told of them.
+ * lists the changes of that time, which later ones may have undone; events of spawn-budget report them.
  */
 async function recordChange(
   context: SupervisorContext,

@@ -9,9 +9,10 @@ import {
 } from '@writ/config';
 import { isWritError } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
-import { type AgentDefinition, manifestOf } from '../../domain/manifest/agent-definition.ts';
+import type { AgentDefinition } from '../../domain/manifest/agent-definition.ts';
 import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import type { Extensions } from '../../domain/manifest/applicable-settings.ts';
+import { manifestOf } from '../../domain/manifest/manifest-of.ts';
 import { AGENTS_SCHEMA } from './agents-schema.ts';
 
 /** The agents of a file, with warnings for its author. */

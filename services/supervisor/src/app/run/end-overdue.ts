@@ -1,10 +1,10 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
-import { type Slot, SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
+import type { Slot } from '@writ/contracts/writ/spawn/v1/pool_pb';
 import { NotFoundError, type RunKey } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import { activeMsAt } from '../../domain/clock/active-clock.ts';
 import { budgetFromJson } from '../../domain/manifest/manifest-json.ts';
-import type { SpawnBudgetPeer } from '../../peers/spawn-budget.ts';
+import { hasLease, type SpawnBudgetPeer } from '../../peers/spawn-budget.ts';
 import {
   type AgentRow,
   activeAgents,
@@ -105,7 +105,7 @@ async function noteSlots(
     const wait = { signals, at: timestampDate(waitTime), sequence };
     await noteWait(trx, { ...run, instance: of.instance }, wait);
   }
-  const idle = slots.filter(({ state }) => state !== SlotState.ACTIVE);
+  const idle = slots.filter((slot) => !hasLease(slot));
   const isIdle = new Set(idle.map((slot) => slot.agent?.instance));
   const agents = (await agentsOf(trx, run)).filter(({ ended_at }) => ended_at === null);
   const canAct = agents.filter(({ instance }) => !isIdle.has(instance));

@@ -1,5 +1,4 @@
 import type { LevelBalance } from '@writ/contracts/writ/meter/v1/tab_pb';
-import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
 import type { SetCapsRequest } from '@writ/contracts/writ/usage/v1/usage_service_pb';
 import { canonicalDigest, derivedId } from '@writ/kernel';
 import type { Person } from '@writ/rpc';
@@ -8,15 +7,9 @@ import { budgetToJson } from '../../domain/manifest/manifest-json.ts';
 import { cappedTenant } from '../../domain/usage/usage-rights.ts';
 import { appendAudit } from '../../store/audit.ts';
 import { rememberRequest } from '../../store/requests.ts';
-import { budgetFrom } from '../../wire/budget.ts';
+import { budgetFrom, levelName } from '../../wire/budget.ts';
 
 const METHOD = 'writ.usage.v1.UsageService/SetCaps';
-
-const LEVEL_NAMES: Readonly<Partial<Record<BudgetLevel, string>>> = {
-  [BudgetLevel.SESSION]: 'session',
-  [BudgetLevel.TENANT_DAY]: 'tenant_day',
-  [BudgetLevel.TENANT_MONTH]: 'tenant_month',
-};
 
 /**
  * Sets the caps of a session or tenant: records the order and who gave it in the audit record, then lets the meter
@@ -28,13 +21,13 @@ export async function setCaps(
   person: Person,
   { requestId, tenant: named, level, sessionId, caps: given }: SetCapsRequest,
 ): Promise<LevelBalance | undefined> {
-  const tenant = cappedTenant(person, named, level === BudgetLevel.SESSION);
+  const tenant = cappedTenant(person, named, levelName(level) === 'session');
   const caps = given && budgetToJson(budgetFrom(given, 'caps'));
   const { subject } = person;
   const facts = {
     ordered_by: subject,
     ordered_for: person.tenant,
-    level: LEVEL_NAMES[level],
+    level: levelName(level),
     session_id: sessionId,
     caps: caps ?? 'removed',
   };

@@ -1,6 +1,6 @@
 import { HistoryRetention } from '@writ/kernel';
 import { describe, expect, it } from 'vitest';
-import { manifestOf } from '../manifest/agent-definition.ts';
+import { manifestOf } from '../manifest/manifest-of.ts';
 import { childInstanceOf, instanceOf } from '../manifest/narrow.ts';
 import { planRun, type RunRequest } from './plan-run.ts';
 

@@ -21,7 +21,7 @@ export function readableTenant({ tenant: own, roles }: Actor, tenant: string): s
  * acts in another one (SYS-6).
  * @throws PermissionDeniedError OPERATOR_REQUIRED
  */
-export function actingTenant({ tenant: own, roles }: Actor, tenant: string): string {
+export function affectedTenant({ tenant: own, roles }: Actor, tenant: string): string {
   if (tenant === '' || tenant === own || roles.includes('operator')) return tenant || own;
   throw operatorRequired('Changing another tenant requires the role operator.');
 }
@@ -32,7 +32,7 @@ export function actingTenant({ tenant: own, roles }: Actor, tenant: string): str
  * @throws PermissionDeniedError OPERATOR_REQUIRED
  */
 export function cappedTenant(actor: Actor, tenant: string, isSession: boolean): string {
-  if (isSession || actor.roles.includes('operator')) return actingTenant(actor, tenant);
+  if (isSession || actor.roles.includes('operator')) return affectedTenant(actor, tenant);
   throw operatorRequired('Setting the caps of a tenant requires the role operator.');
 }
 

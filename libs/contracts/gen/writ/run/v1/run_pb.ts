@@ -695,7 +695,7 @@ export type LogEntry = Message<"writ.run.v1.LogEntry"> & {
   contentJson: string;
 
   /**
-   * Whether the content is left out because it exceeds 1 MiB.
+   * Whether the content is omitted because it exceeds 1 MiB.
    *
    * @generated from field: bool content_omitted = 6;
    */
