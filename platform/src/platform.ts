@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { createAgentWorker, readAgentWorkerConfig } from '@writ/agent-worker';
 import { createInProcessBus, TIMELINE_CONSUMER } from '@writ/bus';
 import { createExecutionMeter, readExecutionMeterConfig } from '@writ/execution-meter';
-import { devApiKey, type ServiceName, TRUST_FILE, writeTrustFile } from '@writ/identity';
+import { DEVELOPER, devApiKey, type ServiceName, TRUST_FILE, writeTrustFile } from '@writ/identity';
 import { UnavailableError } from '@writ/kernel';
 import { Loopback } from '@writ/rpc';
 import { lockDataFolder, readPeerSettings, type Service, type ServiceParts } from '@writ/service';
@@ -125,7 +125,11 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
   return {
     supervisor: await add('supervisor', (parts) =>
       createSupervisor(
-        { ...readSupervisorConfig(env), unsavedApiKeys: config.unsavedApiKeys },
+        {
+          ...readSupervisorConfig(env),
+          unsavedApiKeys: config.unsavedApiKeys,
+          developer: DEVELOPER.subject,
+        },
         parts,
       ),
     ),

@@ -8,7 +8,8 @@ export const API_KEYS_FILE = 'api-keys.json';
 /** Name of the file with the text of the development key in a data folder. */
 export const DEV_API_KEY_FILE = 'dev-api-key';
 
-const DEVELOPER: Person = {
+/** The person of the development key. */
+export const DEVELOPER: Person = {
   subject: 'developer',
   tenant: 'default',
   roles: ['caller', 'approver', 'admin', 'operator'],

@@ -11,7 +11,7 @@ export { newApiKey, openApiKeys } from './api-keys.ts';
 export type { CallerRow, OpenRow, PeopleRow, RpcName, ServicesRow } from './caller-table.ts';
 export { assertRows, callerRow, callerTable, rpcKey } from './caller-table.ts';
 export { mintCheckpoint, readCheckpoint } from './checkpoint.ts';
-export { API_KEYS_FILE, DEV_API_KEY_FILE, devApiKey } from './dev-api-key.ts';
+export { API_KEYS_FILE, DEV_API_KEY_FILE, DEVELOPER, devApiKey } from './dev-api-key.ts';
 export { admitEpoch } from './epochs.ts';
 export { eventMac, isEventMac } from './event-mac.ts';
 export type { InternalGateOptions } from './internal-gate.ts';

@@ -144,9 +144,9 @@ export interface Policy {
   readonly evidence: EvidenceRule;
   /**
    * Tools whose calls require an approver other than the user who started the run; `*` is every
-   * action.
+   * action. Undefined when the policy says nothing.
    */
-  readonly fourEyes: readonly string[];
+  readonly fourEyes: readonly string[] | undefined;
   /** Valid but suspicious content, such as a tool that no gateway provides. */
   readonly warnings: readonly PolicyProblem[];
 }

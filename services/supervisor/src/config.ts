@@ -32,6 +32,8 @@ export interface SupervisorConfig {
   readonly approvalTtlMs: number | undefined;
   /** Whether the person who started a run may approve none of its actions, whatever the policy says. */
   readonly fourEyes: boolean;
+  /** The person of the development key, exempt from the four-eyes rule where the policy says nothing. */
+  readonly developer?: string | undefined;
   /** Time until a signing key is rotated; undefined = never. */
   readonly keyRotationMs: number | undefined;
   /** Interval of the sweeps: deadlines, expired approvals, purges, changed policy and agents. */

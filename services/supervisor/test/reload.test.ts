@@ -90,7 +90,7 @@ describe('four-eyes rules', () => {
   afterEach(() => harness.close());
 
   const ofPolicy = (rule: string) => ({
-    policy: { file: 'policy.yaml', text: POLICY.replace('human:\n', `human:\n  ${rule}\n`) },
+    policy: { file: 'policy.yaml', text: POLICY.replace('  four_eyes: false\n', `  ${rule}\n`) },
   });
 
   it.each([
@@ -124,6 +124,45 @@ describe('four-eyes rules', () => {
       ApprovalState.REJECTED,
     );
   });
+
+  it('apply by default: a policy that says nothing requires another person (SV-5)', async () => {
+    const text = POLICY.replace('  four_eyes: false\n', '');
+    expect(text).not.toContain('four_eyes');
+    const policy = { file: 'policy.yaml', text };
+    harness = await RefundHarness.start({ config: { policy } });
+    const agent = await harness.agent('refund-worker', 'anna');
+    const { approvalId } = await agent.propose('op-1', refund(1200));
+    const approve = (person: 'anna' | 'dora') =>
+      harness
+        .approvals(person)
+        .decideApproval({ approvalId, requestId: `${person}-1`, answer: EDIT });
+    const message =
+      'anna started this run; the four-eyes rule requires another person to approve its calls of issue_refund, unless the policy sets human.four_eyes to false.';
+    const read = await harness.approvals('anna').getApproval({ approvalId });
+    expect(read.approval?.readerRights).toMatchObject({
+      mayApprove: false,
+      mayEdit: false,
+      refusal: message,
+    });
+    await expect(approve('anna')).rejects.toMatchObject({ reason: 'FOUR_EYES_REQUIRED', message });
+    expect((await approve('dora')).approval?.state).toBe(ApprovalState.APPROVED);
+  });
+
+  it.each([
+    ['says nothing', '', true],
+    ['requires it', '  four_eyes: true\n', false],
+  ])(
+    'let the person of the development key approve, unless the policy %s otherwise (SV-5)',
+    async (_, line, isAllowed) => {
+      const text = POLICY.replace('  four_eyes: false\n', line);
+      const policy = { file: 'policy.yaml', text };
+      harness = await RefundHarness.start({ config: { policy, developer: 'anna' } });
+      const agent = await harness.agent('refund-worker', 'anna');
+      const { approvalId } = await agent.propose('op-1', refund(1200));
+      const read = await harness.approvals('anna').getApproval({ approvalId });
+      expect(read.approval?.readerRights?.mayEdit).toBe(isAllowed);
+    },
+  );
 
   it('of other tools let every approver approve (SV-5)', async () => {
     harness = await RefundHarness.start({ config: ofPolicy('four_eyes: [send_*]') });

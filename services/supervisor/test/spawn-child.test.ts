@@ -147,7 +147,7 @@ describe('SpawnChild', () => {
     const escalated = await lead.spawn('op-1', 'scout', 'Do risky things.');
     expect(escalated.decision).toMatchObject({ verdict: Verdict.ESCALATE, settled: false });
     expect(escalated.child).toBeUndefined();
-    const approvals = family.supervisor.as('anna', ApprovalService);
+    const approvals = family.supervisor.as('dora', ApprovalService);
     const approvalId = escalated.decision?.approvalId ?? '';
     const { approval } = await approvals.decideApproval({
       requestId: 'd-1',

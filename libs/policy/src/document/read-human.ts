@@ -86,14 +86,14 @@ export function readArguments(
 
 /**
  * Reads `human.four_eyes`: true, or a list of tool names and patterns. The user who started a run
- * is not permitted to approve these actions (SV-5).
+ * is not permitted to approve these actions; `false` permits it (SV-5).
  */
 export function readFourEyes(
   source: YamlSource,
   spot: Spot | undefined,
   schemas: ToolSchemas,
-): readonly string[] {
-  if (spot === undefined) return [];
+): readonly string[] | undefined {
+  if (spot === undefined) return undefined;
   if (isSeq(spot.node)) {
     return (source.list(spot) ?? []).flatMap((tool) => readTool(source, tool, schemas) ?? []);
   }

@@ -18,11 +18,12 @@ export interface HumanDecision {
 }
 
 /**
- * Whether an action requires an approver other than the user who started the run (SV-5).
+ * Whether an action requires an approver other than the user who started the run (SV-5): also when the
+ * policy says nothing about it.
  * @param tool empty for an action that is not a tool call
  */
 export function requiresFourEyes({ fourEyes }: Policy, tool: string): boolean {
-  return fourEyes.some((pattern) => matchesGlob(pattern, tool));
+  return fourEyes?.some((pattern) => matchesGlob(pattern, tool)) ?? true;
 }
 
 /** Whether approvers see the results of a tool (SV-5). */

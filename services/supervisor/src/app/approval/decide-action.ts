@@ -85,7 +85,7 @@ async function decide(
   }
   if (isYes) {
     const decider = { subject: approver, runStartedBy: row.run_created_by, tool: row.tool };
-    assertFourEyes(context.policy, decider, context.config.fourEyes);
+    assertFourEyes(context.policy, decider, context.config);
   }
   let yes: Extract<YesOutcome, { kind: 'go' }> | undefined;
   const facts = await loadFacts(trx, key, context.policy);

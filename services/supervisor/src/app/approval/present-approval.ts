@@ -30,7 +30,7 @@ export async function presentApproval(
   return approvalMessage(row, {
     caps,
     editable: editableFor(policy, read, reader, tool),
-    rights: row.state === 'pending' ? rightsOf(policy, read, reader, config.fourEyes) : undefined,
+    rights: row.state === 'pending' ? rightsOf(policy, read, reader, config) : undefined,
     evidence: options.withEvidence ? await readEvidence(context, row) : undefined,
   });
 }

@@ -38,7 +38,7 @@ export async function resolveCall(
   }
   const { run_created_by: runStartedBy, tool } = approval;
   const decider = { subject: person.subject, runStartedBy, tool };
-  assertFourEyes(context.policy, decider, context.config.fourEyes);
+  assertFourEyes(context.policy, decider, context.config);
   if (isPending) await assertNotHalted(context.store.db, callKeyOf(approval));
   const token = await context.peers.toolGateway.resolveOutcome({
     // The same id when the same person repeats a request whose answer was lost.

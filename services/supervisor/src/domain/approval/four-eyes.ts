@@ -9,21 +9,32 @@ export interface Decider {
   readonly tool: string;
 }
 
+/** The settings of the four-eyes rule. */
+export interface FourEyesSettings {
+  /** Whether it applies to every action, regardless of the policy. */
+  readonly fourEyes: boolean;
+  /** The person of the development key, who is alone; exempt where the policy says nothing. */
+  readonly developer?: string | undefined;
+}
+
 /**
- * Denies an approval by the person who started the run, if the policy or the settings require four eyes (SV-5). This
- * includes the outcome of a call: it releases what the call counted towards caps.
- * @param always whether the settings require four eyes for every action
+ * Denies an approval by the person who started the run, unless the policy permits it (SV-5). This includes the outcome
+ * of a call: it releases what the call counted towards caps.
  * @throws PermissionDeniedError FOUR_EYES_REQUIRED
  */
 export function assertFourEyes(
   policy: Policy,
   { subject, runStartedBy, tool }: Decider,
-  always: boolean,
+  { fourEyes, developer }: FourEyesSettings,
 ): void {
-  if (subject !== runStartedBy || !(always || requiresFourEyes(policy, tool))) return;
+  if (subject !== runStartedBy) return;
+  const isExempt = subject === developer && policy.fourEyes === undefined;
+  if (!fourEyes && (isExempt || !requiresFourEyes(policy, tool))) return;
+  const isDefault = !fourEyes && policy.fourEyes === undefined;
+  const hint = isDefault ? ', unless the policy sets human.four_eyes to false' : '';
   throw new PermissionDeniedError(
     'FOUR_EYES_REQUIRED',
-    `${subject} started this run; the four-eyes rule requires another person to approve ${tool === '' ? 'its actions' : `its calls of ${tool}`}.`,
+    `${subject} started this run; the four-eyes rule requires another person to approve ${tool === '' ? 'its actions' : `its calls of ${tool}`}${hint}.`,
     { run_created_by: runStartedBy, tool },
   );
 }

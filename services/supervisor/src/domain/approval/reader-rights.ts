@@ -7,7 +7,7 @@ import {
   type Policy,
 } from '@writ/policy';
 import type { ReviewedTool } from '../review/reviewed-tool.ts';
-import { assertFourEyes } from './four-eyes.ts';
+import { assertFourEyes, type FourEyesSettings } from './four-eyes.ts';
 
 /** The pending approval that a person reads. */
 export interface ReadApproval {
@@ -59,11 +59,11 @@ export function rightsOf(
   policy: Policy,
   approval: ReadApproval,
   reader: Approver,
-  fourEyes: boolean,
+  settings: FourEyesSettings,
 ): ReaderRights {
   const { kind, tool, ruleId, args, runStartedBy } = approval;
   try {
-    assertFourEyes(policy, { subject: reader.name, runStartedBy, tool }, fourEyes);
+    assertFourEyes(policy, { subject: reader.name, runStartedBy, tool }, settings);
   } catch (error) {
     if (!isWritError(error)) throw error;
     return { mayApprove: false, mayEdit: false, refusal: error.message };

@@ -4,6 +4,8 @@ import { actionName, type RecordedAction } from './recorded-action.ts';
 /** Sentences of stop reasons without a part after the colon. */
 const SENTENCES: Readonly<Record<string, string>> = {
   success: '',
+  nothing_done:
+    'The answer was approved, but an action with an effect was refused and none took place.',
   paused: 'The agent lost its slot to one of a higher priority and returned a partial result.',
   cancelled: 'The run was cancelled.',
   max_seconds: 'The active time of the run reached max_seconds.',
