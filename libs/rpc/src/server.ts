@@ -82,7 +82,7 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
       reach(up);
     },
     close: (graceMs) => {
-      // Clients of this process are told that it drains, instead of finding its port closed.
+      // Clients of this process receive DRAINING instead of a closed port.
       reach(true);
       return close(graceMs);
     },

@@ -1,5 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import type { CarriedEventSchema } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import type { CarriedEventSchema } from '@writ/contracts/writ/timeline/v1/carried_event_pb';
 import type { CarriedEvent } from '../domain/agent/carried-event.ts';
 
 /** Converts the events of an agent to messages. */

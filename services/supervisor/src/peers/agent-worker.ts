@@ -1,7 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import type { CarriedEvent } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { AgentCredentialsSchema } from '@writ/contracts/writ/supervision/v1/credentials_pb';
+import type { CarriedEvent } from '@writ/contracts/writ/timeline/v1/carried_event_pb';
 import {
   AgentWorkerService,
   type ApprovalSignalSchema,

@@ -1,5 +1,5 @@
-import { create, toBinary } from '@bufbuild/protobuf';
-import type { HookEvent } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { type HookEvent, HookEventSchema } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { DecisionSchema } from '@writ/contracts/writ/review/v1/decision_pb';
 import { type RunEvent, RunEventSchema, RunResultSchema } from '@writ/contracts/writ/run/v1/run_pb';
 import type { AgentRef } from '@writ/kernel';
@@ -22,6 +22,14 @@ export function encodeDecision(
 export function encodeResult(result: RunResult, root: AgentRef): Uint8Array {
   const value = create(RunResultSchema, resultMessage(result));
   return encodeEntry({ case: 'result', value }, root);
+}
+
+/**
+ * Decodes a hook event.
+ * @throws Error for bytes that are none
+ */
+export function decodeHook(bytes: Uint8Array): HookEvent {
+  return fromBinary(HookEventSchema, bytes);
 }
 
 /** Encodes the timeline entry of a hook event. */

@@ -1,4 +1,4 @@
-import type { CarriedEvent } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import type { CarriedEvent } from '@writ/contracts/writ/timeline/v1/carried_event_pb';
 import { NotFoundError } from '@writ/kernel';
 import type { OrderRow } from '../../store/change/placed-orders.ts';
 import type { RunRow } from '../../store/run/runs.ts';

@@ -1,4 +1,4 @@
-import type { CarriedEvent } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import type { CarriedEvent } from '@writ/contracts/writ/timeline/v1/carried_event_pb';
 import { readReceipt, type Verifier } from '@writ/identity';
 import { type AgentKey, PermissionDeniedError, sha256Hex } from '@writ/kernel';
 import type { SupervisorContext, Tx } from '../../context.ts';

@@ -1,6 +1,5 @@
-import { fromBinary } from '@bufbuild/protobuf';
-import type { CarriedEvent } from '@writ/contracts/writ/hook/v1/hook_event_pb';
-import { type HookEvent, HookEventSchema } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import type { HookEvent } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import type { CarriedEvent } from '@writ/contracts/writ/timeline/v1/carried_event_pb';
 import { isEventMac } from '@writ/identity';
 import { type AgentKey, isId, type RunKey } from '@writ/kernel';
 import type { SupervisorContext, Tx } from '../../context.ts';
@@ -9,7 +8,7 @@ import { appendTimeline } from '../../store/run/timeline.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { inCausalOrder } from '../../wire/causal-order.ts';
 import { emits, timelineId } from '../../wire/hook-event.ts';
-import { encodeHook } from '../../wire/timeline.ts';
+import { decodeHook, encodeHook } from '../../wire/timeline.ts';
 import type { HeldEvents } from './held-events.ts';
 
 /** Appends an event to the timeline of its run, unless it is there. */
@@ -64,7 +63,7 @@ export async function recordLastEvents(
   const run = await loadRun(trx, key);
   const found = [
     ...carried.flatMap((each) => readCarried(context, run, each) ?? []),
-    ...metered.map((event) => fromBinary(HookEventSchema, event)),
+    ...metered.map((event) => decodeHook(event)),
     ...context.heldEvents.of(key),
   ];
   const { instance } = key;
@@ -111,7 +110,7 @@ function isGenuine(
 
 function decoded(bytes: Uint8Array): HookEvent | undefined {
   try {
-    return fromBinary(HookEventSchema, bytes);
+    return decodeHook(bytes);
   } catch {
     return undefined;
   }

@@ -5,19 +5,19 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import type { CarriedEvent } from "../../hook/v1/hook_event_pb.ts";
-import { file_writ_hook_v1_hook_event } from "../../hook/v1/hook_event_pb.ts";
 import type { Action, Observation } from "./action_pb.ts";
 import { file_writ_review_v1_action } from "./action_pb.ts";
 import type { Decision } from "./decision_pb.ts";
 import { file_writ_review_v1_decision } from "./decision_pb.ts";
+import type { CarriedEvent } from "../../timeline/v1/carried_event_pb.ts";
+import { file_writ_timeline_v1_carried_event } from "../../timeline/v1/carried_event_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file writ/review/v1/review_service.proto.
  */
 export const file_writ_review_v1_review_service: GenFile = /*@__PURE__*/
-  fileDesc("CiN3cml0L3Jldmlldy92MS9yZXZpZXdfc2VydmljZS5wcm90bxIOd3JpdC5yZXZpZXcudjEijwMKE1Jldmlld0FjdGlvblJlcXVlc3QSKgoHY2FsbF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIzCg1tb2RlbF9jYWxsX2lkGAIgASgJQhy6SBnYAQFyFDISXlthLXowLTlfLV17MSw2NH0kEh0KCHJhd190ZXh0GAMgASgJQgm6SAZyBCiAgEBIABIoCgZhY3Rpb24YBCABKAsyFi53cml0LnJldmlldy52MS5BY3Rpb25IABIQCghjb21wb3NlZBgFIAEoCBIPCgdwYXJ0aWFsGAYgASgIEiMKCHJlY2VpcHRzGAcgAygJQhG6SA6SAQsQgAIiBnIEKICAARI8CgxvYnNlcnZhdGlvbnMYCCADKAsyGy53cml0LnJldmlldy52MS5PYnNlcnZhdGlvbkIJukgGkgEDEIACEjUKBmV2ZW50cxgJIAMoCzIaLndyaXQuaG9vay52MS5DYXJyaWVkRXZlbnRCCbpIBpIBAxCAAkIRCghwcm9wb3NhbBIFukgCCAEiQgoUUmV2aWV3QWN0aW9uUmVzcG9uc2USKgoIZGVjaXNpb24YASABKAsyGC53cml0LnJldmlldy52MS5EZWNpc2lvbiJAChJHZXREZWNpc2lvblJlcXVlc3QSKgoHY2FsbF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JCJBChNHZXREZWNpc2lvblJlc3BvbnNlEioKCGRlY2lzaW9uGAEgASgLMhgud3JpdC5yZXZpZXcudjEuRGVjaXNpb24ywgEKDVJldmlld1NlcnZpY2USWQoMUmV2aWV3QWN0aW9uEiMud3JpdC5yZXZpZXcudjEuUmV2aWV3QWN0aW9uUmVxdWVzdBokLndyaXQucmV2aWV3LnYxLlJldmlld0FjdGlvblJlc3BvbnNlElYKC0dldERlY2lzaW9uEiIud3JpdC5yZXZpZXcudjEuR2V0RGVjaXNpb25SZXF1ZXN0GiMud3JpdC5yZXZpZXcudjEuR2V0RGVjaXNpb25SZXNwb25zZWIGcHJvdG8z", [file_buf_validate_validate, file_writ_hook_v1_hook_event, file_writ_review_v1_action, file_writ_review_v1_decision]);
+  fileDesc("CiN3cml0L3Jldmlldy92MS9yZXZpZXdfc2VydmljZS5wcm90bxIOd3JpdC5yZXZpZXcudjEikwMKE1Jldmlld0FjdGlvblJlcXVlc3QSKgoHY2FsbF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIzCg1tb2RlbF9jYWxsX2lkGAIgASgJQhy6SBnYAQFyFDISXlthLXowLTlfLV17MSw2NH0kEh0KCHJhd190ZXh0GAMgASgJQgm6SAZyBCiAgEBIABIoCgZhY3Rpb24YBCABKAsyFi53cml0LnJldmlldy52MS5BY3Rpb25IABIQCghjb21wb3NlZBgFIAEoCBIPCgdwYXJ0aWFsGAYgASgIEiMKCHJlY2VpcHRzGAcgAygJQhG6SA6SAQsQgAIiBnIEKICAARI8CgxvYnNlcnZhdGlvbnMYCCADKAsyGy53cml0LnJldmlldy52MS5PYnNlcnZhdGlvbkIJukgGkgEDEIACEjkKBmV2ZW50cxgJIAMoCzIeLndyaXQudGltZWxpbmUudjEuQ2FycmllZEV2ZW50Qgm6SAaSAQMQgAJCEQoIcHJvcG9zYWwSBbpIAggBIkIKFFJldmlld0FjdGlvblJlc3BvbnNlEioKCGRlY2lzaW9uGAEgASgLMhgud3JpdC5yZXZpZXcudjEuRGVjaXNpb24iQAoSR2V0RGVjaXNpb25SZXF1ZXN0EioKB2NhbGxfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQiQQoTR2V0RGVjaXNpb25SZXNwb25zZRIqCghkZWNpc2lvbhgBIAEoCzIYLndyaXQucmV2aWV3LnYxLkRlY2lzaW9uMsIBCg1SZXZpZXdTZXJ2aWNlElkKDFJldmlld0FjdGlvbhIjLndyaXQucmV2aWV3LnYxLlJldmlld0FjdGlvblJlcXVlc3QaJC53cml0LnJldmlldy52MS5SZXZpZXdBY3Rpb25SZXNwb25zZRJWCgtHZXREZWNpc2lvbhIiLndyaXQucmV2aWV3LnYxLkdldERlY2lzaW9uUmVxdWVzdBojLndyaXQucmV2aWV3LnYxLkdldERlY2lzaW9uUmVzcG9uc2ViBnByb3RvMw", [file_buf_validate_validate, file_writ_review_v1_action, file_writ_review_v1_decision, file_writ_timeline_v1_carried_event]);
 
 /**
  * ReviewActionRequest proposes one action.
@@ -93,7 +93,7 @@ export type ReviewActionRequest = Message<"writ.review.v1.ReviewActionRequest"> 
   /**
    * Events of the agent since the last review, oldest first: those of the worker, and those of its model calls.
    *
-   * @generated from field: repeated writ.hook.v1.CarriedEvent events = 9;
+   * @generated from field: repeated writ.timeline.v1.CarriedEvent events = 9;
    */
   events: CarriedEvent[];
 };

@@ -5,7 +5,7 @@ import {
   type OptionsSchema,
   STRATEGY_OPTIONS,
 } from '@writ/kernel';
-import { AGENT_KINDS } from '../../domain/manifest/agent-manifest.ts';
+import { AGENT_KINDS } from './agent-manifest.ts';
 
 const ID = {
   type: 'string',
@@ -251,7 +251,7 @@ const AGENT = object(
             { default: 'that of the agent' },
           ),
           ask_timeout: about(
-            'Time to wait for the answer; stands still while the agent is parked.',
+            'Time to wait for the answer; no time passes while the agent is parked.',
             DURATION,
             { default: '120s' },
           ),
