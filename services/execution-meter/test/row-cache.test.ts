@@ -6,7 +6,7 @@ import type { StoreLocation } from '@writ/store';
 import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import fc from 'fast-check';
 import { expect, it, onTestFinished } from 'vitest';
-import { forgetLevels, openLevels, readLevels } from '../src/store/balances.ts';
+import { forgetLevels, openLevels, readLevels, setLevelCaps } from '../src/store/balances.ts';
 import { book } from '../src/store/book.ts';
 import { countFailure, failuresOf, forgetFailures, openFailures } from '../src/store/failures.ts';
 import {
@@ -21,7 +21,7 @@ const DAY = '2026-01-01';
 const NO_CAPS = { day: {}, month: {} };
 const INSTANCES = ['root', 'child'] as const;
 
-type Kind = 'open' | 'raise epoch' | 'reserve' | 'settle' | 'fail' | 'close' | 'none';
+type Kind = 'open' | 'set caps' | 'raise epoch' | 'reserve' | 'settle' | 'fail' | 'close' | 'none';
 
 interface Step {
   readonly kind: Kind;
@@ -37,6 +37,7 @@ const step: fc.Arbitrary<Step> = fc.record({
     'open',
     'open',
     'raise epoch',
+    'set caps',
     'reserve',
     'settle',
     'fail',
@@ -83,6 +84,15 @@ async function take(
 ) {
   const given = tabOf(step.instance, runId);
   const key = { ...given, day: DAY };
+  if (kind === 'set caps') {
+    const caps = amount > 4n ? { tokens: amount * 100n } : undefined;
+    const { tenant, sessionId } = given;
+    const scope = hasCaps
+      ? ({ level: 'tenant_day', sessionId: '' } as const)
+      : ({ level: 'session', sessionId } as const);
+    await setLevelCaps(trx, { tenant, ...scope, caps, setBy: 'anna' });
+    return;
+  }
   const tab = await findTab(trx, given);
   if (tab === undefined) {
     if (kind !== 'open') return;
