@@ -6,7 +6,8 @@ import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervisio
 import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { ManualClock, PreconditionError } from '@writ/kernel';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { AGENTS_YAML, Family } from './family.ts';
 import { SupervisorUnderTest } from './supervisor-under-test.ts';
 
 const START = { requestId: 'req-1', agent: 'worker', goal: 'Do it.' };
@@ -239,4 +240,23 @@ describe('the claims of a worker', () => {
       metadata: { stop_reason: 'cancelled' },
     });
   });
+});
+
+it('the end of a run gives the worker the approved answer that the root publishes, and no other (AG-5, RT-3)', async () => {
+  const text = AGENTS_YAML.replace(
+    'kind: orchestrator',
+    'kind: orchestrator\n    output_topic: found',
+  );
+  const family = await Family.start({ config: { agents: { text, file: 'agents.yaml' } } });
+  onTestFinished(() => family.close());
+  const published = await family.lead();
+  await published.final('op-1', 'Found it.');
+  await family.ended(published.runId);
+  const withdrawn = await family.lead();
+  await family.cancelled(withdrawn.runId);
+  const orders = family.supervisor.fakes.requests(AgentWorkerService.method.cancel);
+  expect(orders.map(({ runId, stopReason, answer }) => ({ runId, stopReason, answer }))).toEqual([
+    { runId: published.runId, stopReason: 'success', answer: 'Found it.' },
+    { runId: withdrawn.runId, stopReason: 'cancelled', answer: '' },
+  ]);
 });

@@ -12,7 +12,7 @@ export function cancel(
   dependencies: Dependencies,
 ): Handler<typeof AgentWorkerService.method.cancel> {
   return async (request, call) => {
-    const { tenant, runId, requestId, agentInstance, stopReason } = request;
+    const { tenant, runId, requestId, agentInstance, stopReason, answer } = request;
     assertServesTenant(call.caller, tenant);
     if (!isStopReason(stopReason)) {
       const message = 'stop_reason is not a known stop reason.';
@@ -26,6 +26,7 @@ export function cancel(
       stop_reason: stopReason,
       retention: retentionFrom(request.retention) ?? HistoryRetention.PERMANENT,
       cancelled_at: dependencies.clock.now(),
+      ...(answer !== '' && { answer }),
     });
     return { ended, events: eventMessages(events) };
   };

@@ -1,8 +1,7 @@
 import { canonicalDigest, type JsonObject, PermissionDeniedError } from '@writ/kernel';
-import { sendSignal } from '../app/agents/send-signal.ts';
-import { FEED_ITEM } from '../domain/agent/message.ts';
+import { publishItem } from '../app/agents/publish-item.ts';
 import type { Operation } from '../domain/journal/entry.ts';
-import { followersOf, insertFollow } from '../store/follows.ts';
+import { insertFollow } from '../store/follows.ts';
 import type { RunScope } from './scope.ts';
 
 /**
@@ -18,19 +17,10 @@ export async function emit(scope: RunScope, topic: string, item: JsonObject): Pr
   const operation: Operation = { branch, position, part: 0, kind: 'emit', argsDigest };
   if (journal.recall(operation) !== undefined) return;
   session.check();
-  const { tenant, runId, instance } = session.lease;
-  const from = { run_id: runId, agent: instance };
-  const signal = {
-    id: `emit-${runId}-${instance}-${callId}`,
-    name: FEED_ITEM,
-    payload: JSON.stringify({ topic, from, item }),
-  };
   journal.record({ ...operation, value: null }, false);
   await commits.commit({
     also: async (trx, at) => {
-      for (const follower of await followersOf(trx, tenant, topic)) {
-        await sendSignal(trx, follower, signal, at);
-      }
+      await publishItem(trx, session.lease, { topic, item, id: callId }, at);
     },
   });
   onRunnable();

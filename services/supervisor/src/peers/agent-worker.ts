@@ -49,6 +49,15 @@ export interface AgentSignal extends AgentKey {
   readonly approval?: ApprovalSignal;
 }
 
+/** An order to end every agent of a run. */
+export interface RunCancellation extends RunKey {
+  readonly requestId: string;
+  readonly stopReason: string;
+  readonly retention: string;
+  /** Approved answer to publish to the root's output topic; empty for none. */
+  readonly answer: string;
+}
+
 /** Client of agent-worker. Calls are idempotent, and durable when they return. */
 export interface AgentWorkerPeer {
   /** Delivers an agent with its first message. */
@@ -56,12 +65,7 @@ export interface AgentWorkerPeer {
   /** Signals an agent; returns false for a repeated signal. */
   signal(signal: AgentSignal): Promise<boolean>;
   /** Cancels every agent of a run; returns their events that no request has carried. */
-  cancelRun(
-    requestId: string,
-    run: RunKey,
-    stopReason: string,
-    retention: string,
-  ): Promise<readonly CarriedEvent[]>;
+  cancelRun(order: RunCancellation): Promise<readonly CarriedEvent[]>;
   /** Cancels one agent, and returns its events; its journal is kept until the end of the run. */
   cancelAgent(
     requestId: string,
@@ -118,13 +122,14 @@ export function createAgentWorkerPeer(options: RpcClientOptions): AgentWorkerPee
       );
       return accepted;
     },
-    async cancelRun(requestId, { tenant, runId }, stopReason, retention) {
+    async cancelRun({ requestId, tenant, runId, stopReason, retention, answer }) {
       const { events } = await client.cancel({
         requestId,
         tenant,
         runId,
         stopReason,
         retention: retentionMessage(retention),
+        answer,
       });
       return events;
     },

@@ -1,5 +1,7 @@
+import type { JsonObject } from '@writ/kernel';
 import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import type { AgentContext } from '../../runtime/agent.ts';
+import { partialText } from '../partial-text.ts';
 
 /** Calls the model once with the manifest's instructions; a failure stops the agent. */
 export async function summarize(ctx: AgentContext, text: string): Promise<string> {
@@ -21,11 +23,58 @@ export async function summarize(ctx: AgentContext, text: string): Promise<string
   return ctx.stop({ stopReason, phase: 'worker', callId, detail });
 }
 
+/** What a feed does with its items. */
+export interface Feed {
+  /** Signal of the items. */
+  readonly signal: string;
+  /** An item to process before any signal; omitted for none. */
+  readonly first?: JsonObject;
+  /** Processes one item; returns the resulting text. */
+  readonly process: (item: JsonObject) => Promise<string>;
+}
+
+/** Number of items between two checkpoints, which bounds a replay. */
+const CHECKPOINT_EVERY = 8;
+/** Number of texts that an endless feed keeps, for its partial answer. */
+const MAX_RECENT = 32;
+
+/** State of a feed between two items, without its texts. */
+interface FeedState {
+  readonly items: number;
+}
+
+/**
+ * Processes items, one per step, until the maximum is reached; returns their texts. A replay starts at
+ * the latest checkpoint, so that an item costs the same however many came before it (RT-1).
+ */
+export async function collectItems(ctx: AgentContext, feed: Feed): Promise<readonly string[]> {
+  const most = maxItems(ctx.manifest);
+  const keeps = most === Number.POSITIVE_INFINITY ? MAX_RECENT : most;
+  const restored = await ctx.restore();
+  const texts = (restored?.items ?? []) as string[];
+  const unsaved: string[] = [];
+  ctx.draft(() => partialText(texts));
+  let { items } = (restored?.state ?? { items: 0 }) as FeedState;
+  while (items < most) {
+    const first = items === 0 ? feed.first : undefined;
+    const work = async () => await feed.process(first ?? (await ctx.sleepUntilSignal(feed.signal)));
+    const text = await ctx.step(items + 1, work, first === undefined ? feed.signal : '');
+    items += 1;
+    texts.push(text);
+    unsaved.push(text);
+    texts.splice(0, texts.length - keeps);
+    if (items % CHECKPOINT_EVERY !== 0) continue;
+    const needsFrom = Math.max(0, items - keeps);
+    ctx.checkpoint({ state: { items }, added: unsaved.splice(0), needsFrom });
+  }
+  return texts;
+}
+
 /**
  * Returns the maximum number of items that an agent processes before its final answer; default:
  * unlimited.
  */
-export function maxItems({ options }: AgentManifest): number {
+function maxItems({ options }: AgentManifest): number {
   const { max_items: most } = options;
   return typeof most === 'number' && Number.isInteger(most) && most >= 0
     ? most

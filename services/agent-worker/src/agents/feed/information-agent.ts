@@ -3,8 +3,7 @@ import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import { SOURCE_ITEM } from '../../domain/agent/message.ts';
 import type { Agent, AgentContext } from '../../runtime/agent.ts';
 import { firstMessage, textOf } from '../first-message.ts';
-import { partialText } from '../partial-text.ts';
-import { maxItems, summarize } from './feed-items.ts';
+import { collectItems, summarize } from './feed-items.ts';
 
 /**
  * Creates an agent that summarises each item of a source and publishes the summary to its topic
@@ -15,20 +14,11 @@ export function createInformationAgent(manifest: AgentManifest, instance: string
     id: instance,
     kind: manifest.kind,
     async run(ctx, inbox) {
-      const most = maxItems(manifest);
-      const message = firstMessage(ctx, inbox);
-      const summaries: string[] = [];
-      ctx.draft(() => partialText(summaries));
-      if (most > 0) {
-        await ctx.step(1, async () => void summaries.push(await tell(ctx, textOf(message))));
-      }
-      while (summaries.length < most) {
-        const next = async () => {
-          const item = await ctx.sleepUntilSignal(SOURCE_ITEM);
-          summaries.push(await tell(ctx, wordsOf(item)));
-        };
-        await ctx.step(summaries.length + 1, next, SOURCE_ITEM);
-      }
+      const summaries = await collectItems(ctx, {
+        signal: SOURCE_ITEM,
+        first: { text: textOf(firstMessage(ctx, inbox)) },
+        process: (item) => tell(ctx, wordsOf(item)),
+      });
       const outcome = await ctx.reply(summaries.join('\n') || 'There were no items to summarise.');
       if (outcome.kind === 'refused' || outcome.kind === 'failed') ctx.stop(outcome.stop);
     },

@@ -3,8 +3,7 @@ import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import { FEED_ITEM } from '../../domain/agent/message.ts';
 import type { Agent, AgentContext } from '../../runtime/agent.ts';
 import { firstMessage, textOf } from '../first-message.ts';
-import { partialText } from '../partial-text.ts';
-import { maxItems, summarize } from './feed-items.ts';
+import { collectItems, summarize } from './feed-items.ts';
 
 /**
  * Creates an agent that subscribes to topics and curates each item for the reader described in its
@@ -17,16 +16,10 @@ export function createPersonalFeedAgent(manifest: AgentManifest, instance: strin
     async run(ctx, inbox) {
       const reader = textOf(firstMessage(ctx, inbox));
       for (const topic of manifest.followTopics) await ctx.follow(topic);
-      const most = maxItems(manifest);
-      const curated: string[] = [];
-      ctx.draft(() => partialText(curated));
-      while (curated.length < most) {
-        const next = async () => {
-          const item = await ctx.sleepUntilSignal(FEED_ITEM);
-          curated.push(await curate(ctx, reader, item));
-        };
-        await ctx.step(curated.length + 1, next, FEED_ITEM);
-      }
+      const curated = await collectItems(ctx, {
+        signal: FEED_ITEM,
+        process: (item) => curate(ctx, reader, item),
+      });
       const outcome = await ctx.reply(curated.join('\n') || 'There were no items to curate.');
       if (outcome.kind === 'refused' || outcome.kind === 'failed') ctx.stop(outcome.stop);
     },

@@ -21,6 +21,12 @@ import type { WorkerTransaction } from '../../store/worker-store.ts';
 import type { Dependencies } from './dependencies.ts';
 import { onAgentEnded } from './on-agent-ended.ts';
 
+/** An order to end agents. */
+export interface CancelOrder extends Omit<CancelRow, 'ended'> {
+  /** The approved answer with which the root of the run ended; omitted without one. */
+  readonly answer?: string | undefined;
+}
+
 /**
  * Ends agents in any state: running, suspended, parked or not yet delivered (SUP-8). In-flight work
  * is aborted; journal and payloads are deleted according to the retention (SUP-4). Returns the number
@@ -28,10 +34,10 @@ import { onAgentEnded } from './on-agent-ended.ts';
  */
 export async function cancelAgents(
   { store, events, flushEventsSoon, agents }: Dependencies,
-  order: Omit<CancelRow, 'ended'>,
+  { answer, ...order }: CancelOrder,
 ): Promise<{ readonly ended: number; readonly events: readonly CarriedEvent[] }> {
   const { ended, unreported, keys, hasWoken } = await store.transaction((trx) =>
-    endAgents(trx, order, events),
+    endAgents(trx, order, answer, events),
   );
   flushEventsSoon();
   for (const key of keys) agents.cancel(key);
@@ -42,6 +48,7 @@ export async function cancelAgents(
 async function endAgents(
   trx: WorkerTransaction,
   order: Omit<CancelRow, 'ended'>,
+  answer: string | undefined,
   events: WorkerEvents,
 ): Promise<{
   readonly ended: number;
@@ -85,9 +92,11 @@ async function endAgents(
       step_ended: agent.step_started,
       unreported_events: JSON.stringify(carried),
     });
-    // When the whole run ends, no agent is left to be notified.
-    if (isWholeRun) await deleteFollows(trx, keyOf(agent));
-    else hasWoken ||= await onAgentEnded(trx, agent, { stopReason: order.stop_reason }, at);
+    const end = { stopReason: order.stop_reason, answer };
+    // When the whole run ends, no agent of it is left to be notified; the worker that ran the root may
+    // have died before it published the answer.
+    if (isWholeRun && agent.reply_to !== null) await deleteFollows(trx, keyOf(agent));
+    else hasWoken = (await onAgentEnded(trx, agent, end, at)) || hasWoken;
     for (const event of last) await events.append(trx, event, at);
     ended += 1;
   }

@@ -1,9 +1,11 @@
+import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import { type Reply, replyFor, replySignal } from '../../domain/agent/message.ts';
 import type { AgentRow } from '../../store/agents.ts';
 import { deleteFollows } from '../../store/follows.ts';
 import { keyOf } from '../../store/keys.ts';
 import { pauseTimersWhileParked } from '../../store/timers.ts';
 import type { WorkerTransaction } from '../../store/worker-store.ts';
+import { publishItem } from './publish-item.ts';
 import { sendSignal } from './send-signal.ts';
 
 /** How an agent ended. */
@@ -13,10 +15,20 @@ export interface AgentEnd {
   readonly answer?: string | undefined;
 }
 
+/** Kinds whose answer is published; feeds and custom agents publish items of their own. */
+const PUBLISHING_KINDS: ReadonlySet<string> = new Set([
+  'react',
+  'json-action',
+  'orchestrator',
+  'flow',
+  'user-proxy',
+]);
+
 /**
- * Notifies the agent that waits for an ended agent's reply, and deletes the ended agent's topic
- * subscriptions. Must run in the transaction that ends the agent (RT-3, AG-3). Returns whether
- * another agent was woken.
+ * Delivers the result of an ended agent: replies to the agent that waits for it, otherwise publishes
+ * the approved answer to the agent's output_topic, if it has one. Deletes its topic subscriptions. Must
+ * run in the transaction that ends the agent (RT-3, AG-3, AG-5). Returns whether another agent was
+ * woken.
  */
 export async function onAgentEnded(
   trx: WorkerTransaction,
@@ -26,13 +38,30 @@ export async function onAgentEnded(
 ): Promise<boolean> {
   const key = keyOf(agent);
   await deleteFollows(trx, key);
-  if (agent.reply_to === null) return false;
-  await pauseTimersWhileParked(trx, key, 'PARKED', 'COMPLETED', at);
   const reply: Reply = replyFor(stopReason, answer);
+  if (agent.reply_to === null) return await publishAnswer(trx, agent, reply, at);
+  await pauseTimersWhileParked(trx, key, 'PARKED', 'COMPLETED', at);
   const signal = {
     id: `reply-${agent.instance}`,
     name: replySignal(agent.instance),
     payload: JSON.stringify(reply),
   };
   return await sendSignal(trx, { ...key, instance: agent.reply_to }, signal, at);
+}
+
+async function publishAnswer(
+  trx: WorkerTransaction,
+  agent: AgentRow,
+  reply: Reply,
+  at: Date,
+): Promise<boolean> {
+  if (reply.kind !== 'replied' || !PUBLISHING_KINDS.has(agent.kind)) return false;
+  const { outputTopic: topic } = JSON.parse(agent.manifest) as AgentManifest;
+  if (topic === '') return false;
+  return await publishItem(
+    trx,
+    keyOf(agent),
+    { topic, item: { text: reply.text }, id: 'final' },
+    at,
+  );
 }

@@ -7,6 +7,7 @@ import {
   UnavailableError,
 } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
+import { manifestFromJson } from '../../domain/manifest/manifest-json.ts';
 import type { EndRunPayload } from '../../domain/order/order-payloads.ts';
 import { buildResult } from '../../domain/result/build-result.ts';
 import type { ClosedTab } from '../../domain/result/closed-tab.ts';
@@ -53,12 +54,17 @@ export function endRunOrder(context: SupervisorContext): OrderHandler {
       },
 
       async cancel({ order, run, memo }) {
-        const { ending_stop_reason: reason } = await loadAgent(store.db, rootKeyOf(run));
-        const id = derivedId('req', order.order_id, 'cancel');
-        const key = rootKeyOf(run);
+        const root = await loadAgent(store.db, rootKeyOf(run));
+        const requestId = derivedId('req', order.order_id, 'cancel');
         // A run that failed to start is unknown to the worker.
         const events = await ignoreNotFound(
-          peers.agentWorker.cancelRun(id, key, reason ?? 'cancelled', run.retention),
+          peers.agentWorker.cancelRun({
+            requestId,
+            ...rootKeyOf(run),
+            stopReason: root.ending_stop_reason ?? 'cancelled',
+            retention: run.retention,
+            answer: answerToPublish(root),
+          }),
         );
         memo.events.push(...(events ?? []));
         return { unchanged: true };
@@ -137,6 +143,11 @@ async function purgeShorterLived(
       retention,
     });
   }
+}
+
+/** The answer that the worker publishes to the output topic of the root (AG-5); empty when there is none. */
+function answerToPublish({ manifest, ending_answer: answer }: AgentRow): string {
+  return answer !== null && manifestFromJson(manifest).outputTopic !== '' ? answer : '';
 }
 
 async function finish(

@@ -78,7 +78,7 @@ const SETTINGS: readonly (readonly [path: string, value: unknown, kinds: string]
   ['middleware.chat', [{ name: 'logging' }], MODEL],
   ['middleware.function', [{ name: 'logging' }], TOOLS],
   ['initial_tool_choice', 'look', CHATS],
-  ['output_topic', 'articles', 'information personal-feed custom'],
+  ['output_topic', 'articles', ALL],
   ['follow_topics', ['articles'], 'personal-feed custom'],
   ['unreviewed_deltas', true, MODEL],
   ['options', { steps: ['child'] }, 'flow custom'],

@@ -55,7 +55,6 @@ export const APPLICABLE_KINDS: Readonly<Record<string, readonly AgentKind[]>> = 
   'middleware.chat': WITH_MODEL,
   'middleware.function': WITH_TOOLS,
   initial_tool_choice: CHATS,
-  output_topic: [...FEEDS, 'custom'],
   follow_topics: ['personal-feed', 'custom'],
   unreviewed_deltas: WITH_MODEL,
   options: [...FEEDS, 'flow', 'custom'],

@@ -1,0 +1,35 @@
+import type { AgentKey, JsonObject } from '@writ/kernel';
+import { FEED_ITEM } from '../../domain/agent/message.ts';
+import { followersOf } from '../../store/follows.ts';
+import type { WorkerTransaction } from '../../store/worker-store.ts';
+import { sendSignal } from './send-signal.ts';
+
+/** An item of a topic. */
+export interface TopicItem {
+  readonly topic: string;
+  readonly item: JsonObject;
+  /** Unique within the publishing agent: a repeated item is not delivered again. */
+  readonly id: string;
+}
+
+/**
+ * Sends an item to all subscribers of a topic of the publisher's tenant, and wakes those that wait for
+ * it, in the given transaction (AG-5, RT-3). Returns whether there was a subscriber.
+ */
+export async function publishItem(
+  trx: WorkerTransaction,
+  { tenant, runId, instance }: AgentKey,
+  { topic, item, id }: TopicItem,
+  at: Date,
+): Promise<boolean> {
+  const signal = {
+    id: `emit-${runId}-${instance}-${id}`,
+    name: FEED_ITEM,
+    payload: JSON.stringify({ topic, from: { run_id: runId, agent: instance }, item }),
+  };
+  let isDelivered = false;
+  for (const follower of await followersOf(trx, tenant, topic)) {
+    isDelivered = (await sendSignal(trx, follower, signal, at)) || isDelivered;
+  }
+  return isDelivered;
+}
