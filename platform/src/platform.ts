@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { createAgentWorker, readAgentWorkerConfig } from '@writ/agent-worker';
 import { createInProcessBus, TIMELINE_CONSUMER } from '@writ/bus';
+import { rejectMisspelt } from '@writ/config';
 import { createExecutionMeter, readExecutionMeterConfig } from '@writ/execution-meter';
 import { DEVELOPER, devApiKey, type ServiceName, TRUST_FILE, writeTrustFile } from '@writ/identity';
 import { UnavailableError } from '@writ/kernel';
@@ -54,6 +55,8 @@ export async function startPlatform(config: PlatformConfig): Promise<Platform> {
     stops.push(() => Promise.resolve(lock.release()));
     const apiKey = await devApiKey(config.dataDir);
     const services = await createServices(config, stops);
+    // Every service has read its settings.
+    rejectMisspelt(config.env);
     const addresses = {
       supervisor: services.supervisor.address,
       'spawn-budget': services['spawn-budget'].address,

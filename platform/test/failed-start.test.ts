@@ -60,6 +60,20 @@ describe('a failed start', () => {
   });
 
   it.each([
+    ['WRIT_POLICYFILE', 'WRIT_POLICY_FILE'],
+    ['WRIT_TOOL_FILES', 'WRIT_TOOLS_FILE'],
+    ['WRIT_APROVAL_TTL', 'WRIT_APPROVAL_TTL'],
+  ])('rejects the misspelt variable %s instead of ignoring it (SYS-3)', async (name, meant) => {
+    expect(await failedStart({ [name]: 'x' })).toContain(
+      `${name} is not a setting; did you mean ${meant}?`,
+    );
+  });
+
+  it('permits variables that files refer to (SYS-3)', async () => {
+    await expect(failedStart({ WRIT_MY_PROVIDER_KEY: 'x' })).rejects.toThrow('started');
+  });
+
+  it.each([
     [
       'WRIT_AGENTS_FILE',
       'agents:\n  - name: a\n    kind: wizard\n',

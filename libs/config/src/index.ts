@@ -2,7 +2,7 @@ export { ConfigError } from './config-error.ts';
 export type { Reading, Variable, VariableOptions } from './env/define-variable.ts';
 export { parseDuration } from './env/duration.ts';
 export type { Environment, EnvSpec, EnvValues } from './env/env.ts';
-export { declaredVariables, readEnv } from './env/env.ts';
+export { declaredVariables, readEnv, rejectMisspelt } from './env/env.ts';
 export { variable } from './env/variable.ts';
 export { type DocumentText, WatchedFile } from './watched-file.ts';
 export { about, type KeyNotes } from './yaml/about.ts';

@@ -1,4 +1,4 @@
-import { type Environment, readEnv, variable } from '@writ/config';
+import { type Environment, readEnv, rejectMisspelt, variable } from '@writ/config';
 import type { ServiceName } from '@writ/identity';
 import { defaultPort, variableName } from './names.ts';
 import { type PeerSettings, readPeerSettings } from './peer-settings.ts';
@@ -25,7 +25,7 @@ export interface ProcessSettings extends PeerSettings {
 /**
  * Reads the addresses of the other services and the settings of TLS, NATS and telemetry.
  *
- * @throws ConfigError naming every variable that is malformed
+ * @throws ConfigError naming every variable that is malformed, or nearly a setting
  */
 export function readProcessSettings(env: Environment = process.env): ProcessSettings {
   const nats = readNatsAccess(env);
@@ -36,12 +36,15 @@ export function readProcessSettings(env: Environment = process.env): ProcessSett
     'tool-gateway': address('tool-gateway'),
     'agent-worker': address('agent-worker'),
   });
-  return {
+  const settings = {
     ...readPeerSettings(env),
-    addressOf: (service) => addresses[service],
+    addressOf: (service: ServiceName) => addresses[service],
     ...(nats && { nats }),
     telemetry: readTelemetrySettings(env, 'info'),
   };
+  // The service has read its own settings before those of its process.
+  rejectMisspelt(env);
+  return settings;
 }
 
 /**
