@@ -69,11 +69,11 @@ export default {
     {
       name: 'app-only-from-above',
       comment:
-        "app/ is imported by rpc/, service.ts and the worker's runtime/; context.ts and events.ts may use its types.",
+        "app/ is imported by rpc/, service.ts, the index of the package and the worker's runtime/; context.ts and events.ts may use its types.",
       severity: 'error',
       from: {
         path: src(''),
-        pathNot: [TEST, src('(app|rpc|runtime)/|(service|context|events)\\.ts$')],
+        pathNot: [TEST, src('(app|rpc|runtime)/|(service|context|events|index)\\.ts$')],
       },
       to: { path: src('app/') },
     },

@@ -11,9 +11,9 @@ import { isWritError } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import type { AgentDefinition } from '../../domain/manifest/agent-definition.ts';
 import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
-import { AGENTS_SCHEMA } from '../../domain/manifest/agents-schema.ts';
 import type { Extensions } from '../../domain/manifest/applicable-settings.ts';
 import { manifestOf } from '../../domain/manifest/manifest-of.ts';
+import { AGENTS_SCHEMA } from './agents-schema.ts';
 
 /** The agents of a file, with warnings for its author. */
 export interface LoadedAgents {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { loadAgents } from '../../app/definitions/agents-file.ts';
+import { AGENTS_SCHEMA } from '../../app/definitions/agents-schema.ts';
 import { AGENT_KINDS, type AgentKind } from './agent-manifest.ts';
-import { AGENTS_SCHEMA } from './agents-schema.ts';
 
 type Data = Readonly<Record<string, unknown>>;
 

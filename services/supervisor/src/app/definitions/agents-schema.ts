@@ -5,7 +5,7 @@ import {
   type OptionsSchema,
   STRATEGY_OPTIONS,
 } from '@writ/kernel';
-import { AGENT_KINDS } from './agent-manifest.ts';
+import { AGENT_KINDS } from '../../domain/manifest/agent-manifest.ts';
 
 const ID = {
   type: 'string',
