@@ -11,14 +11,15 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
 const SERVICES = ['agent-worker', 'execution-meter', 'spawn-budget', 'supervisor', 'tool-gateway'];
 /** Metrics that a successful run does not record. */
-const RARE = new Set([
+const UNSEEN = new Set([METRICS.impossibleUsage, METRICS.slotChanges]);
+/** Counters of what has not happened, which exist with 0. */
+const RARE = [
   METRICS.budgetRefusals,
   METRICS.nearBudget,
   METRICS.debts,
   METRICS.halts,
   METRICS.guardrails,
-  METRICS.slotChanges,
-]);
+];
 
 /** Metrics that are read from stores and the process at each export. */
 const GAUGES = Object.values(METRICS).flatMap(({ kind, name }) => (kind === 'gauge' ? [name] : []));
@@ -80,6 +81,10 @@ describe('a platform with a collector', () => {
       vi.waitFor(() => {
         const seen = new Set(receiver.points().map(({ metric }) => metric));
         expect(GAUGES.filter((name) => !seen.has(name))).toEqual([]);
+        const open = receiver
+          .points()
+          .filter(({ metric }) => metric === METRICS.approvalsOpen.name);
+        expect(open.map(({ value }) => value)).toContain(1);
       }),
     );
     await test.platform.stop();
@@ -93,7 +98,7 @@ describe('a platform with a collector', () => {
   it('records every metric of the table that a run affects (SYS-1)', () => {
     const seen = new Set(receiver.points().map(({ metric }) => metric));
     const expected = Object.values(METRICS)
-      .filter((row) => !RARE.has(row as never))
+      .filter((row) => !UNSEEN.has(row as never))
       .map(({ name }) => name);
     expect(expected.filter((name) => !seen.has(name))).toEqual([]);
     const rows = new Map<string, { labels: readonly string[] }>(
@@ -104,6 +109,19 @@ describe('a platform with a collector', () => {
         expect.arrayContaining(Object.keys(attributes)),
       );
     }
+  });
+
+  it('exports rare counters and open approvals with 0, so that the first one is an increase (SYS-1)', () => {
+    const points = receiver.points();
+    for (const { name, labels } of RARE) {
+      const own = points.filter(({ metric }) => metric === name);
+      expect(new Set(own.map(({ value }) => value)), name).toEqual(new Set([0]));
+      for (const { attributes } of own)
+        expect(Object.keys(attributes).sort(), name).toEqual([...labels].sort());
+    }
+    const open = points.filter(({ metric }) => metric === METRICS.approvalsOpen.name);
+    expect(open.map(({ value }) => value)).toEqual(expect.arrayContaining([0, 1]));
+    expect(open.at(-1)).toMatchObject({ value: 0, attributes: { 'writ.tenant': 'default' } });
   });
 
   it('labels each metric with its service, although all share a process (SYS-1)', () => {

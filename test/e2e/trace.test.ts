@@ -2,8 +2,8 @@ import { newId } from '@writ/kernel';
 import { loadExample } from '@writ/platform';
 import { followRun, readHuman } from '@writ/platform/console';
 import { createTelemetry, InMemorySpans, withSpan } from '@writ/telemetry';
-import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { startTestPlatform } from '@writ/testing/platform';
+import { expect, it, onTestFinished } from 'vitest';
 
 const SERVICES = [
   'agent-worker',
@@ -14,14 +14,14 @@ const SERVICES = [
   'writ-client',
 ];
 
-let test: TestPlatform;
+/** Internal work: commits, events and key requests, which have no spans by default. */
+const INTERNAL =
+  /^(commit|publish |process |writ\.identity\.|writ\.tool\.v1\.ToolGatewayService\/ListTools)/;
 
-beforeAll(async () => {
-  test = await startTestPlatform();
-});
-afterAll(() => test.close());
-
-it('records a run with its human approval in one trace without orphans (SYS-1, SUP-5)', async () => {
+/** Runs the refund desk with a human approval; returns the run, its spans and those of the platform. */
+async function tracedRun(env: Readonly<Record<string, string>> = {}) {
+  const test = await startTestPlatform({ env });
+  onTestFinished(() => test.close());
   const own = new InMemorySpans();
   const telemetry = createTelemetry({
     service: 'writ-client',
@@ -50,6 +50,10 @@ it('records a run with its human approval in one trace without orphans (SYS-1, S
   await telemetry.shutdown();
 
   const spans = [...test.spans.spans(run.traceId), ...own.spans(run.traceId)];
+  return { run, spans, all: test.spans.spans() };
+}
+
+function checkComplete({ run, spans, all }: Awaited<ReturnType<typeof tracedRun>>): void {
   const ids = new Set(spans.map((span) => span.spanId));
   const roots = spans.filter((span) => span.parentSpanId === undefined);
   const orphans = spans.filter(
@@ -59,21 +63,76 @@ it('records a run with its human approval in one trace without orphans (SYS-1, S
   expect(orphans.map((span) => `${span.service}: ${span.name}`)).toEqual([]);
   expect([...new Set(spans.map((span) => span.service))].sort()).toEqual(SERVICES);
 
-  const runSpans = test.spans
-    .spans()
-    .filter((span) => span.attributes['writ.run_id'] === run.runId);
+  const runSpans = all.filter((span) => span.attributes['writ.run_id'] === run.runId);
   expect(runSpans.filter((span) => span.traceId !== run.traceId).map((span) => span.name)).toEqual(
     [],
   );
-  expect(spans.map((span) => span.name)).toEqual(
-    expect.arrayContaining([
-      'invoke_agent refund-worker',
-      expect.stringMatching(/^chat /),
-      'execute_tool issue_refund',
-      'review',
-      'commit',
-      'publish RUN_END',
-      'process RUN_END',
-    ]),
+}
+
+it('records a run with its human approval in one trace without orphans, and no internal work (SYS-1, SUP-5)', async () => {
+  const traced = await tracedRun();
+  checkComplete(traced);
+  const { run, spans } = traced;
+  const names = spans.map(({ name }) => name);
+  expect(names.filter((name) => INTERNAL.test(name))).toEqual([]);
+  // Four steps; 187 with internal work.
+  expect(names.length, names.sort().join(', ')).toBeLessThan(60);
+  expect(names).toEqual(
+    expect.arrayContaining(['invoke_agent refund-worker', 'execute_tool issue_refund', 'review']),
   );
+  const waits = spans.filter(({ name }) => name === 'wait_for_approval');
+  expect(waits).toMatchObject([
+    {
+      service: 'supervisor',
+      attributes: {
+        'writ.run_id': run.runId,
+        'writ.approver': 'developer',
+        'writ.approval_state': 'approved',
+        'writ.tool': 'issue_refund',
+      },
+    },
+  ]);
+  const chats = spans.filter(({ name }) => name.startsWith('chat '));
+  const cost = chats.reduce(
+    (sum, { attributes }) => sum + Number(attributes['writ.cost_nano_usd']),
+    0,
+  );
+  expect(BigInt(cost)).toBe(run.result?.usage?.costNanoUsd);
+  for (const { attributes } of chats) {
+    expect(attributes).toMatchObject({
+      'gen_ai.response.finish_reasons': ['stop'],
+      'gen_ai.response.id': expect.stringMatching(/^chatcmpl/),
+      'server.address': '127.0.0.1',
+      'server.port': expect.any(Number),
+    });
+  }
+});
+
+it('records internal work in the same trace when it is enabled (SYS-1)', async () => {
+  const traced = await tracedRun({ WRIT_TRACE_INTERNALS: 'true' });
+  checkComplete(traced);
+  expect(traced.spans.map(({ name }) => name)).toEqual(
+    expect.arrayContaining(['commit', 'publish RUN_END', 'process RUN_END']),
+  );
+});
+
+it('marks the agent of a run that did not succeed as failed with its stop reason (SYS-1)', async () => {
+  const test = await startTestPlatform();
+  onTestFinished(() => test.close());
+  const { agent, goal } = loadExample('refund-desk');
+  const { run } = await test.client.runs.startRun({
+    requestId: newId('req'),
+    agent,
+    goal,
+    model: 'sim-auto-1000',
+    runBudget: { maxTokens: 0n },
+  });
+  const runId = run?.runId ?? '';
+  await Array.fromAsync(test.client.runs.watchRun({ runId }));
+  await test.platform.stop();
+  const [invoked] = test.spans.spans().filter(({ name }) => name.startsWith('invoke_agent'));
+  expect(invoked).toMatchObject({
+    status: { code: 'error' },
+    attributes: { 'error.type': 'budget_exhausted:tokens' },
+  });
 });

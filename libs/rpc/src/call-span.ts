@@ -1,3 +1,4 @@
+import type { DescMethod } from '@bufbuild/protobuf';
 import { type ErrorKind, newTraceparent, type WritError } from '@writ/kernel';
 import {
   type Context,
@@ -31,15 +32,31 @@ const SERVER_FAULTS: ReadonlySet<ErrorKind> = new Set([
   'data_loss',
 ]);
 
+/** Look-ups that are no work of a run. */
+const LOOKUPS: ReadonlySet<string> = new Set([
+  'writ.identity.v1.KeyService/GetKeys',
+  'writ.tool.v1.ToolGatewayService/ListTools',
+]);
+
+/** Whether a call has a span only with internal spans. */
+export function isInternal({ parent, name }: DescMethod): boolean {
+  return LOOKUPS.has(`${parent.typeName}/${name}`);
+}
+
 /** The server span of one call, a child of the client span (SYS-1). Open services have none. */
 export class CallSpan {
   readonly #span: Span | undefined;
   /** Active while the call is handled. */
   readonly context: Context;
 
-  constructor({ tracer, traces }: Telemetry, served: ServedMethod, incoming: IncomingCall) {
+  constructor(
+    { tracer, traces, internalSpans }: Telemetry,
+    served: ServedMethod,
+    incoming: IncomingCall,
+  ) {
     const parent = contextFromTraceparent(incoming.header(METADATA.traceparent), ROOT_CONTEXT);
-    if (served.open) {
+    const { method } = served.implementation;
+    if (served.open || (traces && !internalSpans && isInternal(method))) {
       this.context = parent;
       return;
     }
@@ -48,7 +65,6 @@ export class CallSpan {
       this.context = trace.setSpan(parent, tracer.startSpan(served.name, undefined, parent));
       return;
     }
-    const { method } = served.implementation;
     const attributes = {
       [ATTR_RPC_SYSTEM]: incoming.rpcSystem,
       [ATTR_RPC_SERVICE]: method.parent.typeName,

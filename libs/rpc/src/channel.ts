@@ -70,6 +70,16 @@ export class Channel {
     return this.#address;
   }
 
+  /** Whether a call would be made without a connection, to a server of this process. */
+  isLocal(path: string): boolean {
+    try {
+      return this.#local(path) !== undefined;
+    } catch {
+      // The call itself fails with the error of the address.
+      return false;
+    }
+  }
+
   /** Makes a unary call. Rejects with the error of grpc-js. */
   unary(path: string, request: Buffer, metadata: Metadata, options: StartOptions): Promise<Buffer> {
     const { signal, ...callOptions } = options;

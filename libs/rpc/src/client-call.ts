@@ -28,6 +28,7 @@ import {
 import { callMetadata } from './call-metadata.ts';
 import { recordCall } from './call-metrics.ts';
 import type { CallOptions } from './call-options.ts';
+import { isInternal } from './call-span.ts';
 import type { Channel } from './channel.ts';
 import { fromGrpcError } from './errors.ts';
 import { MAX_TIMER_MS } from './limits.ts';
@@ -70,7 +71,12 @@ export class ClientCall {
     const { timeoutMs } = options;
     this.deadlineAt =
       timeoutMs === undefined ? Infinity : Date.now() + Math.min(timeoutMs, MAX_TIMER_MS);
-    const { tracer, traces } = peer.telemetry;
+    const { tracer, traces, internalSpans } = peer.telemetry;
+    // In one process the span of the server has the same information.
+    if (traces && !internalSpans && (isInternal(method) || peer.channel.isLocal(this.path))) {
+      this.context = parent;
+      return;
+    }
     if (!traces) {
       // A non-recording span gives the call a trace id.
       this.context = trace.setSpan(parent, tracer.startSpan(this.#name, undefined, parent));

@@ -87,6 +87,7 @@ export async function start(
     logLevel: 'debug',
     logStream: { write: (line: string) => void written.push(line) },
     spanProcessors: [spans],
+    internalSpans: true,
   });
   const create = transport === 'edge' ? createEdge : createRpcServer;
   const loopback = transport === 'loopback' ? new Loopback() : undefined;

@@ -16,7 +16,12 @@ let store: Store<OutboxDatabase>;
 
 beforeEach(async () => {
   spans = new InMemorySpans();
-  telemetry = createTelemetry({ service: 'meter', logLevel: 'silent', spanProcessors: [spans] });
+  telemetry = createTelemetry({
+    service: 'meter',
+    logLevel: 'silent',
+    spanProcessors: [spans],
+    internalSpans: true,
+  });
   store = await openStore<OutboxDatabase>({
     location: { dialect: 'sqlite', file: ':memory:' },
     migrations: initialMigration([outboxTable]),

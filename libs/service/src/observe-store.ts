@@ -13,13 +13,17 @@ import {
 const MAX_LINKS = 32;
 
 /**
- * Reports every commit (SYS-1): the number of transactions, the duration, and a span below the first request with
- * links to the others. Undefined if neither traces nor metrics are exported.
+ * Reports every commit (SYS-1): the number of transactions, the duration, and, with internal
+ * spans, a span below the first request with links to the others. Undefined if neither is exported.
  */
-export function observeCommits({ traces, tracer, metrics }: Telemetry): CommitObserver | undefined {
-  if (!traces && !metrics.enabled) return undefined;
+export function observeCommits({
+  internalSpans,
+  tracer,
+  metrics,
+}: Telemetry): CommitObserver | undefined {
+  if (!internalSpans && !metrics.enabled) return undefined;
   return {
-    caller: () => (traces ? trace.getSpanContext(context.active()) : undefined),
+    caller: () => (internalSpans ? trace.getSpanContext(context.active()) : undefined),
     committed: ({ callers, startedAt }) => {
       metrics.record('commits', callers.length);
       metrics.record('commitSeconds', (Date.now() - startedAt) / 1_000);

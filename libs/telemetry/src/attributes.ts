@@ -47,6 +47,10 @@ export const ATTR_WRIT_POLICY_VERSION = 'writ.policy_version';
 export const ATTR_WRIT_EXECUTED_FROM = 'writ.executed_from';
 /** Id of an approval (SV-5). */
 export const ATTR_WRIT_APPROVAL_ID = 'writ.approval_id';
+/** State of a decided approval: `approved`, `rejected` or `expired`. */
+export const ATTR_WRIT_APPROVAL_STATE = 'writ.approval_state';
+/** Subject of the person who decided an approval. */
+export const ATTR_WRIT_APPROVER = 'writ.approver';
 /** The writ's id (jti), never the writ itself. */
 export const ATTR_WRIT_WRIT_ID = 'writ.writ_id';
 /** Id of a receipt (TG-8). */

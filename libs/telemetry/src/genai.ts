@@ -79,5 +79,9 @@ export const ATTR_GEN_AI_TOOL_TYPE = 'gen_ai.tool.type';
 export const ATTR_GEN_AI_INPUT_MESSAGES = 'gen_ai.input.messages';
 /** The response messages as JSON; only when content is captured. */
 export const ATTR_GEN_AI_OUTPUT_MESSAGES = 'gen_ai.output.messages';
+/** Host of the provider. */
+export const ATTR_SERVER_ADDRESS = 'server.address';
+/** Port of the provider. */
+export const ATTR_SERVER_PORT = 'server.port';
 /** The reason code or error class of a failed operation, never a message. */
 export const ATTR_ERROR_TYPE = 'error.type';

@@ -38,6 +38,12 @@ export interface TelemetryOptions {
   readonly otlp?: OtlpTargets;
   /** Sampling ratio of traces that start here, from 0 to 1. Default 1. */
   readonly sampleRatio?: number;
+  /**
+   * Whether internal work has spans: commits, publishing and processing of events, look-ups of keys and tools,
+   * and the client's side of calls within the process. Default false, so that a
+   * trace shows what the agents of a run do.
+   */
+  readonly internalSpans?: boolean;
   /** Additional span processors, such as {@link InMemorySpans}. */
   readonly spanProcessors?: readonly SpanProcessor[];
   /** Additional metric readers. */
@@ -50,6 +56,8 @@ export interface Telemetry {
   readonly tracer: Tracer;
   /** Whether spans are recorded. When false, callers need not build attributes. */
   readonly traces: boolean;
+  /** Whether internal work has spans, too. */
+  readonly internalSpans: boolean;
   readonly metrics: Metrics;
   /** Exports buffered data. Never rejects: an unavailable collector is logged. */
   flush(): Promise<void>;
@@ -98,7 +106,9 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
   const traces = traceProvider(options, resource, ownLog);
   const metering = meterProvider(options, resource, ownLog);
   const metrics =
-    metering === undefined ? NO_METRICS : createMetrics(metering.getMeter('writ', version));
+    metering === undefined
+      ? NO_METRICS
+      : createMetrics(metering.getMeter('writ', version), service);
   const stopObserving = observeEventLoop(metrics);
   const providers = [traces, metering, logs].filter((provider) => provider !== undefined);
   let stopping: Promise<void> | undefined;
@@ -106,6 +116,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
     log,
     tracer: traces?.getTracer('writ', version) ?? new PassThroughTracer(),
     traces: traces !== undefined,
+    internalSpans: traces !== undefined && options.internalSpans === true,
     metrics,
     flush: () => within(providers, (provider) => provider.forceFlush()),
     shutdown: () => {

@@ -12,12 +12,21 @@ import { countAtCommit } from '@writ/service';
 import { afterCommit, appendOutbox } from '@writ/store';
 import {
   ATTR_WRIT_ACTION_KIND,
+  ATTR_WRIT_AGENT,
+  ATTR_WRIT_APPROVAL_ID,
+  ATTR_WRIT_APPROVAL_STATE,
+  ATTR_WRIT_APPROVER,
+  ATTR_WRIT_CALL_ID,
   ATTR_WRIT_DECISION,
   ATTR_WRIT_DECISION_ID,
   ATTR_WRIT_DECISION_REASON,
   ATTR_WRIT_EXECUTED_FROM,
   ATTR_WRIT_POLICY_VERSION,
   ATTR_WRIT_RULE,
+  ATTR_WRIT_RUN_ID,
+  ATTR_WRIT_TENANT,
+  ATTR_WRIT_TOOL,
+  contextFromTraceparent,
   type Telemetry,
   trace,
   traceparentOf,
@@ -102,11 +111,16 @@ export interface SupervisorEvents {
     approval: { readonly approvalId: string; readonly reason: string; readonly toolName?: string },
     at: Date,
   ): Promise<void>;
-  /** An approval was answered or expired; `status` is its state. */
+  /** An approval was answered or expired; `status` is its state. Its wait becomes a span of the run. */
   approvalDecided(
     trx: SupervisorTransaction,
     scope: EventScope,
-    approval: { readonly approvalId: string; readonly status: string; readonly toolName?: string },
+    approval: {
+      readonly approvalId: string;
+      readonly status: string;
+      readonly toolName?: string;
+      readonly waitedFor: { readonly since: Date; readonly approver: string | null };
+    },
     at: Date,
   ): Promise<void>;
   /** A halt is enforced in a run. */
@@ -242,7 +256,8 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
       count(trx, 'approvalsOpened', { 'writ.tenant': scope.run.tenant });
       return emit(trx, scope, 'APPROVAL_REQUESTED', { approvalId, status: reason, toolName }, at);
     },
-    approvalDecided: (trx, scope, { approvalId, status, toolName = '' }, at) => {
+    approvalDecided: (trx, scope, { approvalId, status, toolName = '', waitedFor }, at) => {
+      traceWait(telemetry, trx, { scope, approvalId, status, toolName, ...waitedFor, at });
       count(trx, 'approvalsDecided', { 'writ.tenant': scope.run.tenant, 'writ.state': status });
       return emit(trx, scope, 'APPROVAL_DECIDED', { approvalId, status, toolName }, at);
     },
@@ -319,6 +334,37 @@ function toolEmitter(isPublished: boolean): { readonly emitter: string } {
 /** The gateway's clock may have been set back. */
 function msBetween(from: Date, to: Date): number {
   return Math.max(0, to.getTime() - from.getTime());
+}
+
+/** Records the wait for a person as a span of the run: who decided what, as ids (SYS-1). */
+function traceWait(
+  { traces, tracer }: Telemetry,
+  trx: SupervisorTransaction,
+  wait: {
+    readonly scope: EventScope;
+    readonly approvalId: string;
+    readonly status: string;
+    readonly toolName: string;
+    readonly since: Date;
+    readonly approver: string | null;
+    readonly at: Date;
+  },
+): void {
+  if (!traces) return;
+  const { run, agent, callId = '' } = wait.scope;
+  const attributes = {
+    [ATTR_WRIT_TENANT]: run.tenant,
+    [ATTR_WRIT_RUN_ID]: run.run_id,
+    [ATTR_WRIT_AGENT]: agent.instance,
+    [ATTR_WRIT_CALL_ID]: callId,
+    [ATTR_WRIT_APPROVAL_ID]: wait.approvalId,
+    [ATTR_WRIT_APPROVAL_STATE]: wait.status,
+    ...(wait.toolName !== '' && { [ATTR_WRIT_TOOL]: wait.toolName }),
+    ...(wait.approver !== null && { [ATTR_WRIT_APPROVER]: wait.approver }),
+  };
+  const parent = contextFromTraceparent(run.traceparent);
+  const options = { startTime: wait.since, attributes };
+  afterCommit(trx, () => tracer.startSpan('wait_for_approval', options, parent).end(wait.at));
 }
 
 /** Sets the attributes of a decision on the span of its review (SYS-1). */

@@ -10,7 +10,12 @@ let service: (name: string) => ReturnType<typeof createTelemetry>;
 beforeEach(() => {
   spans = new InMemorySpans();
   service = (name) =>
-    createTelemetry({ service: name, logLevel: 'silent', spanProcessors: [spans] });
+    createTelemetry({
+      service: name,
+      logLevel: 'silent',
+      spanProcessors: [spans],
+      internalSpans: true,
+    });
 });
 
 const message = (traceparent?: string): BusMessage => ({

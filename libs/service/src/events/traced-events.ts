@@ -5,6 +5,7 @@ import {
   ATTR_ERROR_TYPE,
   ATTR_WRIT_EVENT,
   ATTR_WRIT_EVENT_ID,
+  context,
   contextFromTraceparent,
   ROOT_CONTEXT,
   SpanKind,
@@ -22,19 +23,21 @@ type Handler = (message: BusMessage) => Promise<void>;
 type HandlerOfAll = (messages: readonly BusMessage[]) => Promise<void>;
 
 /**
- * Publishes an event in a span below that of its fact; the message carries the new span (SYS-1, HK-2).
+ * Publishes an event below the span of its fact: with internal spans in a span of its own, which the message carries,
+ * otherwise the message carries that of the fact (SYS-1, HK-2).
  */
-export function tracedPublish({ tracer, traces, metrics }: Telemetry, publish: Handler): Handler {
+export function tracedPublish(telemetry: Telemetry, publish: Handler): Handler {
+  const { traces, internalSpans, metrics } = telemetry;
   if (!traces && !metrics.enabled) return publish;
   return async (message) => {
     const event = eventOf(message);
     const send = async (): Promise<void> => {
       const traceparent = traceparentOf();
-      const carried = traces && traceparent !== undefined ? { traceparent } : {};
+      const carried = internalSpans && traceparent !== undefined ? { traceparent } : {};
       await publish({ ...message, headers: { ...message.headers, ...carried } });
     };
     await counted(metrics, 'published', { [ATTR_WRIT_EVENT]: event }, () =>
-      inSpan({ tracer, traces }, message, {
+      inSpan(telemetry, message, {
         name: `publish ${event}`,
         operation: 'send',
         work: send,
@@ -49,7 +52,7 @@ export function tracedPublishAll(telemetry: Telemetry, publishAll: HandlerOfAll)
   return traceEach((publish) => tracedPublish(telemetry, publish), publishAll);
 }
 
-/** Handles events in spans below those of their publishers (SYS-1, HK-2). */
+/** Handles events below the spans that they carry; with internal spans in spans of their own (SYS-1, HK-2). */
 export function tracedHandlers(
   telemetry: Telemetry,
   durable: string,
@@ -60,16 +63,13 @@ export function tracedHandlers(
   return { handler: traced(handler), handleAll: traceEach(traced, handleAll) };
 }
 
-function tracedHandler(
-  { tracer, traces, metrics }: Telemetry,
-  durable: string,
-  handler: Handler,
-): Handler {
+function tracedHandler(telemetry: Telemetry, durable: string, handler: Handler): Handler {
+  const { metrics } = telemetry;
   return async (message) => {
     const event = eventOf(message);
     const labels = { [ATTR_WRIT_EVENT]: event, [ATTR_CONSUMER]: durable };
     await counted(metrics, 'delivered', labels, () =>
-      inSpan({ tracer, traces }, message, {
+      inSpan(telemetry, message, {
         name: `process ${event}`,
         operation: 'process',
         durable,
@@ -108,13 +108,14 @@ interface TracedWork {
 }
 
 async function inSpan(
-  { tracer, traces }: Pick<Telemetry, 'tracer' | 'traces'>,
+  { tracer, traces, internalSpans }: Telemetry,
   { eventId, headers }: BusMessage,
   { name, operation, durable, work }: TracedWork,
 ): Promise<void> {
   const parent = contextFromTraceparent(headers.traceparent);
   // An event without a trace starts none.
   if (!traces || parent === ROOT_CONTEXT) return await work();
+  if (!internalSpans) return await context.with(parent, work);
   const kind = operation === 'send' ? SpanKind.PRODUCER : SpanKind.CONSUMER;
   const attributes = {
     [ATTR_MESSAGING_OPERATION_TYPE]: operation,

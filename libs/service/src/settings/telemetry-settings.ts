@@ -12,7 +12,7 @@ import {
 /** The settings of logs, traces and metrics. */
 export type TelemetrySettings = Pick<
   TelemetryOptions,
-  'logLevel' | 'otlp' | 'resource' | 'sampleRatio'
+  'logLevel' | 'otlp' | 'resource' | 'sampleRatio' | 'internalSpans'
 >;
 
 type Signal = 'traces' | 'metrics' | 'logs';
@@ -26,41 +26,46 @@ const SIGNALS: readonly Signal[] = ['traces', 'metrics', 'logs'];
  * @throws ConfigError naming every variable that is malformed
  */
 export function readTelemetrySettings(env: Environment, defaultLevel: LogLevel): TelemetrySettings {
-  const { logLevel, disabled, resource, sampleRatio, metricInterval, ...general } = readEnv(env, {
-    logLevel: variable.enum('WRIT_LOG_LEVEL', LOG_LEVELS, {
-      default: defaultLevel,
-      about: 'the log level',
-    }),
-    disabled: variable.boolean('OTEL_SDK_DISABLED', {
-      default: false,
-      about: 'whether all exports are disabled',
-    }),
-    resource: variable.string('OTEL_RESOURCE_ATTRIBUTES', {
-      optional: true,
-      about: 'additional resource attributes, as key=value,key=value',
-    }),
-    // The only supported sampler: the ratio applies to traces that start here.
-    sampler: variable.enum('OTEL_TRACES_SAMPLER', ['parentbased_traceidratio'], {
-      optional: true,
-      about: 'the sampler of traces',
-    }),
-    sampleRatio: variable.number('OTEL_TRACES_SAMPLER_ARG', {
-      default: 1,
-      min: 0,
-      max: 1,
-      about: 'the share of traces that is sampled',
-    }),
-    metricInterval: variable.integer('OTEL_METRIC_EXPORT_INTERVAL', {
-      default: 60_000,
-      min: 100,
-      about: 'the interval between two exports of metrics in milliseconds',
-    }),
-    endpoint: endpoint('OTEL_EXPORTER_OTLP_ENDPOINT', 'traces, metrics and logs'),
-    protocol: variable.enum('OTEL_EXPORTER_OTLP_PROTOCOL', OTLP_PROTOCOLS, {
-      default: 'grpc',
-      about: 'the OTLP protocol',
-    }),
-  });
+  const { logLevel, disabled, resource, sampleRatio, internalSpans, metricInterval, ...general } =
+    readEnv(env, {
+      logLevel: variable.enum('WRIT_LOG_LEVEL', LOG_LEVELS, {
+        default: defaultLevel,
+        about: 'the log level',
+      }),
+      disabled: variable.boolean('OTEL_SDK_DISABLED', {
+        default: false,
+        about: 'whether all exports are disabled',
+      }),
+      resource: variable.string('OTEL_RESOURCE_ATTRIBUTES', {
+        optional: true,
+        about: 'additional resource attributes, as key=value,key=value',
+      }),
+      // The only supported sampler: the ratio applies to traces that start here.
+      sampler: variable.enum('OTEL_TRACES_SAMPLER', ['parentbased_traceidratio'], {
+        optional: true,
+        about: 'the sampler of traces',
+      }),
+      sampleRatio: variable.number('OTEL_TRACES_SAMPLER_ARG', {
+        default: 1,
+        min: 0,
+        max: 1,
+        about: 'the share of traces that is sampled',
+      }),
+      internalSpans: variable.boolean('WRIT_TRACE_INTERNALS', {
+        default: false,
+        about: 'whether traces contain commits, events on the bus and key requests',
+      }),
+      metricInterval: variable.integer('OTEL_METRIC_EXPORT_INTERVAL', {
+        default: 60_000,
+        min: 100,
+        about: 'the interval between two exports of metrics in milliseconds',
+      }),
+      endpoint: endpoint('OTEL_EXPORTER_OTLP_ENDPOINT', 'traces, metrics and logs'),
+      protocol: variable.enum('OTEL_EXPORTER_OTLP_PROTOCOL', OTLP_PROTOCOLS, {
+        default: 'grpc',
+        about: 'the OTLP protocol',
+      }),
+    });
   const targets = SIGNALS.flatMap((signal) => {
     const target = disabled ? undefined : targetOf(signal, env, general);
     return target === undefined ? [] : [[signal, target] as const];
@@ -69,6 +74,7 @@ export function readTelemetrySettings(env: Environment, defaultLevel: LogLevel):
   return {
     logLevel,
     sampleRatio,
+    ...(internalSpans && { internalSpans }),
     ...(resource !== undefined && { resource }),
     ...(targets.length > 0 && { otlp: { ...otlp, metricIntervalMs: metricInterval } }),
   };

@@ -7,7 +7,7 @@ import type {
   ObservableGauge,
 } from '@opentelemetry/api';
 import { LabelCaps, type Labels } from './label-caps.ts';
-import { METRICS, type MetricKey, type MetricsOfKind } from './table.ts';
+import { METRICS, type MetricKey, type MetricRow, type MetricsOfKind } from './table.ts';
 
 /** One value of a gauge. */
 export interface Observation {
@@ -30,6 +30,24 @@ export interface Metrics {
   ): void;
 }
 
+const TENANT = 'writ.tenant';
+/** Tenants beyond this number share a series anyway. */
+const MAX_TENANTS = 100;
+
+/** The series that a service has at 0: those of a tenant, or those without one. */
+function zeroSeries(service: string, tenant?: string): [MetricKey, Labels][] {
+  return (Object.keys(METRICS) as MetricKey[]).flatMap((key) => {
+    const row: MetricRow = METRICS[key];
+    const isOfTenant = row.labels.includes(TENANT);
+    if (row.zero === undefined || row.from !== service || isOfTenant !== (tenant !== undefined))
+      return [];
+    let series: Labels[] = [tenant === undefined ? {} : { [TENANT]: tenant }];
+    for (const [label, values] of Object.entries(row.zero))
+      series = series.flatMap((labels) => values.map((value) => ({ ...labels, [label]: value })));
+    return series.map((labels): [MetricKey, Labels] => [key, labels]);
+  });
+}
+
 /** Metrics that are not exported. */
 export const NO_METRICS: Metrics = {
   enabled: false,
@@ -38,8 +56,11 @@ export const NO_METRICS: Metrics = {
   observe: () => undefined,
 };
 
-/** Creates metrics on `meter`; every instrument is created on first use. */
-export function createMetrics(meter: Meter, caps = new LabelCaps()): Metrics {
+/**
+ * Creates the metrics of a service on `meter`; every instrument is created on first use, rare counters with 0 (see
+ * `zero` in the table).
+ */
+export function createMetrics(meter: Meter, service: string, caps = new LabelCaps()): Metrics {
   const instruments = new Map<MetricKey, Counter | Histogram | Gauge | ObservableGauge>();
   const once = <I extends Counter | Histogram | ObservableGauge>(
     key: MetricKey,
@@ -52,11 +73,22 @@ export function createMetrics(meter: Meter, caps = new LabelCaps()): Metrics {
     instruments.set(key, instrument);
     return instrument;
   };
+  const add = (key: MetricKey, labels: Labels, value: number): void => {
+    const counter = once(key, (name, options) => meter.createCounter(name, options));
+    counter.add(value, caps.bound(labels) satisfies Attributes);
+  };
+  const tenants = new Set<string>();
+  const see = (tenant: string | undefined): void => {
+    if (tenant === undefined || tenants.has(tenant) || tenants.size >= MAX_TENANTS) return;
+    tenants.add(tenant);
+    for (const [key, labels] of zeroSeries(service, tenant)) add(key, labels, 0);
+  };
+  for (const [key, labels] of zeroSeries(service)) add(key, labels, 0);
   return {
     enabled: true,
     count: (key, labels = {}, value = 1) => {
-      const counter = once(key, (name, options) => meter.createCounter(name, options));
-      counter.add(value, caps.bound(labels) satisfies Attributes);
+      see(labels[TENANT]);
+      add(key, labels, value);
     },
     record: (key, value, labels = {}) => {
       const { buckets } = METRICS[key];

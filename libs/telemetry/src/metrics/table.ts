@@ -11,7 +11,7 @@ const TOKENS = [1, 16, 64, 256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576
 const SIZES = [1, 2, 4, 8, 16, 32, 64];
 
 /** The definition of a metric. Names with `writ.` are Writ's own, the others those of the conventions. */
-interface MetricRow {
+export interface MetricRow {
   readonly name: string;
   readonly kind: 'counter' | 'histogram' | 'gauge';
   /** UCUM. */
@@ -20,6 +20,11 @@ interface MetricRow {
   /** The service that exports it; `every` for all. */
   readonly from: string;
   readonly about: string;
+  /**
+   * For a rare counter, the values of its labels except the tenant: its series exist with 0 from the start, or from the
+   * first time that a metric of the service names the tenant, so that the first event is an increase.
+   */
+  readonly zero?: Readonly<Record<string, readonly string[]>>;
   /** Upper bounds of the histogram buckets. */
   readonly buckets?: readonly number[];
 }
@@ -174,6 +179,7 @@ export const METRICS = {
     labels: ['writ.tenant'],
     from: 'supervisor',
     about: 'Approvals requested',
+    zero: {},
   },
   approvalsDecided: {
     name: 'writ.approvals.decided',
@@ -182,6 +188,7 @@ export const METRICS = {
     labels: ['writ.tenant', 'writ.state'],
     from: 'supervisor',
     about: 'Approvals decided or expired',
+    zero: { 'writ.state': ['approved', 'rejected', 'expired'] },
   },
   approvalsOpen: {
     name: 'writ.approvals.open',
@@ -198,6 +205,7 @@ export const METRICS = {
     labels: [],
     from: 'supervisor',
     about: 'Active halts, counted once per affected run',
+    zero: {},
   },
   slots: {
     name: 'writ.slots',
@@ -238,6 +246,10 @@ export const METRICS = {
     labels: ['writ.tenant', 'writ.level', 'writ.dimension'],
     from: 'execution-meter',
     about: 'Requests rejected by a cap, by level and dimension',
+    zero: {
+      'writ.level': ['agent', 'run', 'session', 'tenant_day', 'tenant_month'],
+      'writ.dimension': ['tokens', 'cost', 'turns'],
+    },
   },
   nearBudget: {
     name: 'writ.meter.near_budget',
@@ -246,6 +258,7 @@ export const METRICS = {
     labels: ['writ.tenant'],
     from: 'execution-meter',
     about: 'Responses with a warning that a budget is nearly exhausted',
+    zero: {},
   },
   debts: {
     name: 'writ.meter.debts',
@@ -254,6 +267,7 @@ export const METRICS = {
     labels: ['writ.tenant', 'writ.dimension'],
     from: 'execution-meter',
     about: 'Attempts settled above the remaining amount of a cap',
+    zero: { 'writ.dimension': ['tokens', 'cost', 'turns'] },
   },
   impossibleUsage: {
     name: 'writ.meter.impossible_usage',
@@ -338,6 +352,7 @@ export const METRICS = {
     labels: ['writ.guardrail'],
     from: 'agent-worker',
     about: 'Guardrails that tripped',
+    zero: { 'writ.guardrail': ['stuck', 'max_tokens', 'near_budget'] },
   },
 } as const satisfies Readonly<Record<string, MetricRow>>;
 

@@ -1,5 +1,6 @@
-import type { HistoryProvider } from '@writ/kernel';
+import { type HistoryProvider, isStopReason, outcomeOf, type TerminalState } from '@writ/kernel';
 import {
+  ATTR_ERROR_TYPE,
   ATTR_GEN_AI_AGENT_ID,
   ATTR_GEN_AI_AGENT_NAME,
   ATTR_GEN_AI_CONVERSATION_ID,
@@ -12,6 +13,7 @@ import {
   GenAiOperation,
   invokeAgentSpan,
   type Link,
+  SpanStatusCode,
   type Telemetry,
   trace,
   traceparentOf,
@@ -97,6 +99,10 @@ export async function runAgent(parts: RunParts, session: Session): Promise<Lease
         parts.slots.release(session, outcome === 'suspended' || outcome === 'preempted');
       }
       span.setAttribute(ATTR_WRIT_STOP_REASON, outcome);
+      if (isFailure(outcome)) {
+        span.setAttribute(ATTR_ERROR_TYPE, outcome);
+        span.setStatus({ code: SpanStatusCode.ERROR, message: outcome });
+      }
       parts.events.leaseEnded(outcome);
       return outcome;
     },
@@ -179,6 +185,19 @@ async function openScope(parts: RunParts, session: Session): Promise<RunScope> {
     onRunnable,
     modelTimeoutMs: settings.modelTimeoutMs,
   };
+}
+
+/** The terminal states that a trace shows as errors; a cancelled or halted agent ended as ordered. */
+const FAILED: ReadonlySet<TerminalState> = new Set([
+  'ERROR',
+  'BLOCKED',
+  'BUDGET_EXCEEDED',
+  'MAX_STEPS',
+  'TIMED_OUT',
+]);
+
+function isFailure(outcome: LeaseOutcome): boolean {
+  return isStopReason(outcome) && FAILED.has(outcomeOf(outcome).state);
 }
 
 function linksTo(traceparent: string | null): Link[] {

@@ -1,5 +1,5 @@
 import type { ModelEntry } from '../domain/catalog/catalog.ts';
-import type { ChatAnswer, ChatRequest } from '../domain/chat/chat.ts';
+import type { ChatAnswer, ChatRequest, ProviderTerms } from '../domain/chat/chat.ts';
 import type { AttemptFailure } from '../domain/chat/failure.ts';
 import type { TokenUsage } from '../domain/ledger/spending.ts';
 
@@ -27,6 +27,7 @@ export type AttemptOutcome =
   | {
       readonly type: 'answered';
       readonly answer: ChatAnswer;
+      readonly terms: ProviderTerms;
       /** Usage reported by the provider; undefined when missing or invalid. */
       readonly usage: TokenUsage | undefined;
       /** One sentence per anomaly. */

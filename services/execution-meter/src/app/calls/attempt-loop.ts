@@ -105,7 +105,8 @@ export class AttemptLoop {
     chunks.append({ type: 'attempt', attempt: open.attempt, providerModel: model.providerModel });
     const onText = (text: string): void => chunks.append({ type: 'text', text });
     const promptTokens = planner.promptTokensAtMost;
-    const attempt = { request, model, apiKey, open, promptTokens, signal, onText };
+    const spentOn = (outcome: AttemptOutcome) => spendingOf(outcome, planner, open);
+    const attempt = { request, model, apiKey, open, promptTokens, signal, onText, spentOn };
     const outcome = await sendAttempt(context, provider, attempt);
     const isEmpty = outcome.type === 'answered' && isEmptyAnswer(outcome.answer);
     if (!isEmpty || !request.requireContent) return outcome;

@@ -14,16 +14,21 @@ import {
   ATTR_GEN_AI_REQUEST_STREAM,
   ATTR_GEN_AI_REQUEST_TEMPERATURE,
   ATTR_GEN_AI_RESPONSE_FINISH_REASONS,
+  ATTR_GEN_AI_RESPONSE_ID,
   ATTR_GEN_AI_RESPONSE_MODEL,
   ATTR_GEN_AI_TOKEN_TYPE,
   ATTR_GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS,
   ATTR_GEN_AI_USAGE_INPUT_TOKENS,
   ATTR_GEN_AI_USAGE_OUTPUT_TOKENS,
+  ATTR_SERVER_ADDRESS,
+  ATTR_SERVER_PORT,
   ATTR_WRIT_ATTEMPT,
   ATTR_WRIT_CALL_ID,
+  ATTR_WRIT_COST_NANO_USD,
   ATTR_WRIT_RUN_ID,
   ATTR_WRIT_STEP,
   ATTR_WRIT_TENANT,
+  ATTR_WRIT_USAGE_ESTIMATED,
   chatSpan,
   GenAiOperation,
   type Metrics,
@@ -38,6 +43,7 @@ import type { ModelEntry } from '../../domain/catalog/catalog.ts';
 import { capturedInput, capturedOutput } from '../../domain/chat/captured.ts';
 import { type ChatRequest, isEmptyAnswer } from '../../domain/chat/chat.ts';
 import { contradictionIn, type UsageBounds } from '../../domain/chat/reported-usage.ts';
+import type { Spending } from '../../domain/ledger/spending.ts';
 import type { AttemptOutcome, Provider } from '../../providers/provider.ts';
 import { attemptTimeoutMs } from './call-planner.ts';
 import type { OpenAttempt } from './call-record.ts';
@@ -53,13 +59,15 @@ export interface SentAttempt {
   readonly promptTokens: bigint;
   readonly signal: AbortSignal;
   readonly onText: (text: string) => void;
+  /** What an outcome costs, for the span. */
+  readonly spentOn: (outcome: AttemptOutcome) => Promise<Spending>;
 }
 
 /** Sends an attempt to its provider in a span of the trace of the run (SYS-1). */
 export function sendAttempt(
   context: MeterContext,
   provider: Provider,
-  { request, model, apiKey, open, promptTokens, signal, onText }: SentAttempt,
+  { request, model, apiKey, open, promptTokens, signal, onText, spentOn }: SentAttempt,
 ): Promise<AttemptOutcome> {
   const { chat } = request;
   return withSpan(
@@ -71,6 +79,7 @@ export function sendAttempt(
         [ATTR_GEN_AI_OPERATION_NAME]: GenAiOperation.chat,
         [ATTR_GEN_AI_PROVIDER_NAME]: 'openai',
         [ATTR_GEN_AI_REQUEST_MODEL]: model.providerModel,
+        ...serverAttributes(model),
         [ATTR_GEN_AI_REQUEST_MAX_TOKENS]: Number(open.hold.usage.output),
         [ATTR_GEN_AI_REQUEST_STREAM]: model.streaming,
         [ATTR_GEN_AI_OUTPUT_TYPE]: chat.json ? 'json' : 'text',
@@ -104,6 +113,11 @@ export function sendAttempt(
       const bounds = { promptTokens, outputTokens: open.hold.usage.output };
       const outcome = withPossibleUsage(context, received, bounds, request);
       recordOutcome(span, outcome);
+      if (span.isRecording()) {
+        const { cost, estimated } = await spentOn(outcome);
+        span.setAttribute(ATTR_WRIT_COST_NANO_USD, Number(cost));
+        span.setAttribute(ATTR_WRIT_USAGE_ESTIMATED, estimated);
+      }
       // Traces outlive a history that is deleted with its run.
       if (context.config.captureContent && open.tab.retention === 'permanent' && span.isRecording())
         recordContent(span, chat, outcome);
@@ -129,6 +143,13 @@ function withPossibleUsage(
   telemetry.metrics.count('impossibleUsage', { [ATTR_GEN_AI_REQUEST_MODEL]: model });
   if (outcome.type === 'failed') return { ...outcome, usage: undefined };
   return { ...outcome, usage: undefined, warnings: [...outcome.warnings, contradiction] };
+}
+
+/** Where the provider is. */
+function serverAttributes({ baseUrl }: ModelEntry): Readonly<Record<string, string | number>> {
+  const { hostname, port, protocol } = new URL(baseUrl);
+  const number = port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);
+  return { [ATTR_SERVER_ADDRESS]: hostname, [ATTR_SERVER_PORT]: number };
 }
 
 function recordMetrics(
@@ -162,7 +183,10 @@ function recordContent(span: Span, { messages }: ChatRequest, outcome: AttemptOu
 function recordOutcome(span: Span, outcome: AttemptOutcome): void {
   if (outcome.type === 'answered') {
     span.setAttribute(ATTR_GEN_AI_RESPONSE_MODEL, outcome.answer.providerModel);
-    span.setAttribute(ATTR_GEN_AI_RESPONSE_FINISH_REASONS, [outcome.answer.endReason]);
+    const { responseId, finishReason } = outcome.terms;
+    if (responseId !== undefined) span.setAttribute(ATTR_GEN_AI_RESPONSE_ID, responseId);
+    if (finishReason !== undefined)
+      span.setAttribute(ATTR_GEN_AI_RESPONSE_FINISH_REASONS, [finishReason]);
   } else {
     const what = outcome.type === 'failed' ? String(outcome.failure.what) : 'cancelled';
     span.setAttribute(ATTR_ERROR_TYPE, what);

@@ -63,6 +63,14 @@ export interface ChatAnswer {
   readonly providerModel: string;
 }
 
+/** How the provider itself described an answer, for traces. */
+export interface ProviderTerms {
+  /** Its id of the response. */
+  readonly responseId?: string;
+  /** Its finish reason, such as `stop`. */
+  readonly finishReason?: string;
+}
+
 /** Whether an answer contains neither text nor tool calls. */
 export function isEmptyAnswer({ text, toolUses }: ChatAnswer): boolean {
   return text.trim() === '' && toolUses.length === 0;

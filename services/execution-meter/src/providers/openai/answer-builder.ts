@@ -1,4 +1,4 @@
-import type { ChatAnswer, EndReason, ToolUse } from '../../domain/chat/chat.ts';
+import type { ChatAnswer, EndReason, ProviderTerms, ToolUse } from '../../domain/chat/chat.ts';
 import type { TokenUsage } from '../../domain/ledger/spending.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -22,6 +22,7 @@ export class AnswerBuilder {
   #text = '';
   #toolUses: PartialToolUse[] = [];
   #finishReason: string | undefined;
+  #responseId: string | undefined;
   #model: string;
   #choices = 0;
   #usage: TokenUsage | undefined;
@@ -44,6 +45,15 @@ export class AnswerBuilder {
   /** Usage reported by the provider. */
   get usage(): TokenUsage | undefined {
     return this.#usage;
+  }
+
+  /** How the provider described the answer; what is not like an id is omitted, since it may be content. */
+  get terms(): ProviderTerms {
+    const [responseId, finishReason] = [termOf(this.#responseId), termOf(this.#finishReason)];
+    return {
+      ...(responseId !== undefined && { responseId }),
+      ...(finishReason !== undefined && { finishReason }),
+    };
   }
 
   /** Whether a choice was received. */
@@ -122,7 +132,8 @@ export class AnswerBuilder {
 
   /** Records usage and model of an envelope and returns its first choice. */
   #choiceOf(envelope: Fields): Fields | undefined {
-    const { usage, model } = envelope;
+    const { usage, model, id } = envelope;
+    if (typeof id === 'string' && id !== '') this.#responseId = id;
     if (usage !== undefined && usage !== null) {
       const read = readUsage(usage);
       if (read === undefined) this.#hasInvalidUsage = true;
@@ -154,6 +165,13 @@ export class AnswerBuilder {
     use.argumentsJson += args;
     return name + args;
   }
+}
+
+/** An id or a finish reason of a provider. */
+const TERM = /^[\w.:-]{1,128}$/;
+
+function termOf(value: string | undefined): string | undefined {
+  return value !== undefined && TERM.test(value) ? value : undefined;
 }
 
 function listOf(value: unknown): readonly unknown[] {

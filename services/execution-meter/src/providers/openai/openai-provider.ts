@@ -75,7 +75,8 @@ function conclude(builder: AnswerBuilder): AttemptOutcome {
     // Content of a stream that closed early is an answer (EM-9).
     const hasContent = builder.partial.some((text) => text !== '');
     if (builder.isFinished || hasContent) {
-      return { type: 'answered', ...builder.build(), usage: builder.usage };
+      const { terms, usage } = builder;
+      return { type: 'answered', ...builder.build(), terms, usage };
     }
   }
   const failure = builder.hasAnswer ? CONNECTION_LOST : BAD_RESPONSE;

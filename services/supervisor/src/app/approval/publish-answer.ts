@@ -18,10 +18,11 @@ export async function publishAnswer(
   approval: ApprovalRow,
 ): Promise<void> {
   const { approval_id: approvalId, call_id: callId, step, state, tool, kind } = approval;
+  const waitedFor = { since: approval.created_at, approver: approval.decided_by };
   await events.approvalDecided(
     trx,
     { run, agent: ref, step, callId },
-    { approvalId, status: state, toolName: tool },
+    { approvalId, status: state, toolName: tool, waitedFor },
     at,
   );
   await appendAudit(

@@ -270,9 +270,11 @@ export function observeApprovals({ metrics }: Telemetry, { db }: SupervisorStore
       .groupBy('tenant')
       .select((query) => ['tenant', query.fn.countAll().as('count')])
       .execute();
-    return rows.map(({ tenant, count }) => ({
-      value: Number(count),
-      labels: { 'writ.tenant': tenant },
-    }));
+    // Every tenant that ever started a run has a chain, and so a series at 0.
+    const tenants = await db.selectFrom('audit_chains').select('tenant').execute();
+    const open = new Map(tenants.map(({ tenant }) => [tenant, 0]));
+    for (const { tenant, count } of rows) open.set(tenant, Number(count));
+    if (open.size === 0) return [{ value: 0 }];
+    return [...open].map(([tenant, value]) => ({ value, labels: { 'writ.tenant': tenant } }));
   });
 }
