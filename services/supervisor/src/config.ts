@@ -134,7 +134,8 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
     }),
     fourEyes: variable.boolean('WRIT_FOUR_EYES', {
       default: SUPERVISOR_DEFAULTS.fourEyes,
-      about: 'whether the person who started a run may approve none of its actions',
+      about:
+        'whether the person who started a run may approve none of its actions, regardless of the policy',
     }),
     purgeAfterMs: variable.duration('WRIT_PURGE_AFTER', {
       default: SUPERVISOR_DEFAULTS.purgeAfterMs,

@@ -35,6 +35,7 @@ const MERGE = {
       'The rules of the research team, each limited to its agents, followed by those of the refund desk.',
     ...objects(refunds, team, 'limits'),
     ...objects(refunds, team, 'facts'),
+    human: refunds.human,
     rules: [...(team.rules as Data[]).map(limitToTeam), ...(refunds.rules as Data[])],
   }),
 };

@@ -210,12 +210,12 @@ export const HUMAN = object({
   ),
   evidence: about('What approvers see of the run.', EVIDENCE, 'goal, history and all facts'),
   four_eyes: about(
-    'Actions that the person who started the run must not approve: true, or tools.',
+    'Actions that the person who started the run must not approve: true (all), false (none), or tools.',
     {
       anyOf: [{ type: 'boolean' }, { type: 'array', items: PATTERN }],
       'x-expected': '`true`, `false` or a list of tools',
     },
-    'false',
+    'true',
   ),
 });
 
@@ -237,7 +237,7 @@ export const POLICY_SCHEMA = object(
     outcomes: about(
       'Which results of a tool count as success.',
       { type: 'array', items: OUTCOME },
-      'none: every executed call',
+      'no `error`, and a `status` other than error, failed or failure',
     ),
     rules: about(
       'Rules in order; the first match decides, and an action without a match is blocked.',

@@ -114,6 +114,50 @@ describe('judge', () => {
     });
   });
 
+  it('never approves an amount that the tool would have to round, revised or not (SV-5, TG-3)', () => {
+    const precise = {
+      ...tool,
+      contract: compileContract({
+        type: 'object',
+        properties: { amount_usd: { type: 'number', decimals: 2 } },
+      }),
+    };
+    const share = loadPolicy(
+      `policy: share
+rules:
+  - id: share
+    match: { tool: issue_refund }
+    when: args.amount_usd > 100.0
+    decide: revise
+    set: { amount_usd: { cel: args.amount_usd / 3.0 } }
+    reason: share
+  - { id: all, decide: approve, reason: fine }
+`,
+      { file: 'share.yaml' },
+    );
+    let approved = 0;
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 500_000 }), (mills) => {
+        const action = {
+          kind: 'tool',
+          name: tool.name,
+          args: { amount_usd: mills / 1000 },
+        } as const;
+        const { next } = judge(share, action, precise, situation(initialFacts(share)));
+        if (next.kind !== 'go' || next.action.kind !== 'tool') return;
+        approved += 1;
+        const amount = Number(next.action.args.amount_usd);
+        expect(Math.round(amount * 100) / 100).toBe(amount);
+      }),
+      { numRuns: 500 },
+    );
+    expect(approved).toBeGreaterThan(0);
+    const third = { kind: 'tool', name: tool.name, args: { amount_usd: 200 } } as const;
+    expect(judge(share, third, precise, situation(initialFacts(share))).next).toMatchObject({
+      stopReason: 'supervisor_block:invalid_revision:share',
+    });
+  });
+
   it('blocks after too many revisions (SV-10)', () => {
     const endless = loadPolicy(
       'policy: endless\nrules: [{ id: more, decide: revise, reason: more, match: { tool: issue_refund }, set: { amount_usd: { cel: "args.amount_usd + 1.0" } } }]',

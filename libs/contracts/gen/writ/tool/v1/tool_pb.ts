@@ -37,7 +37,8 @@ export type ToolDefinition = Message<"writ.tool.v1.ToolDefinition"> & {
 
   /**
    * JSON Schema (2020-12) of the arguments. A property marked `"fillable": true`
-   * may be missing when proposed; policy can fill it.
+   * may be missing when proposed; policy can fill it. `"decimals": 2` is the precision of a number:
+   * a gateway rejects a call with more decimal places.
    *
    * @generated from field: string input_schema_json = 3;
    */
