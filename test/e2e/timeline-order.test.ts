@@ -84,6 +84,7 @@ class LateBus {
 
 /** One letter for each entry of an agent's timeline. */
 const LETTERS: Readonly<Partial<Record<HookEventType, string>>> = {
+  [HookEventType.RUN_START]: 'R',
   [HookEventType.STEP_START]: 'S',
   [HookEventType.LLM_START]: 'L',
   [HookEventType.LLM_END]: 'M',
@@ -93,10 +94,11 @@ const LETTERS: Readonly<Partial<Record<HookEventType, string>>> = {
   [HookEventType.HANDOFF]: 'H',
   [HookEventType.APPROVAL_REQUESTED]: 'A',
   [HookEventType.APPROVAL_DECIDED]: 'D',
+  [HookEventType.RUN_END]: 'Z',
 };
 
-/** Steps in which model calls precede decisions, and decisions their approval and execution. */
-const CAUSAL = /^(S(LM)*(V(V|ADV|TU|H)*)?E)*$/;
+/** The run of an agent: steps in which model calls precede decisions, and decisions their approval and execution. */
+const CAUSAL = /^R(S(LM)*(V(V|ADV|TU|H)*)?E)*Z$/;
 
 /** The entries of each agent, as letters. */
 function byAgent(events: readonly RunEvent[]): Map<string, string> {

@@ -12,6 +12,7 @@ export const HOOK_EMITTERS = {
     'APPROVAL_REQUESTED',
     'APPROVAL_DECIDED',
     'HALTED',
+    'HALT_LIFTED',
   ],
   'spawn-budget': ['AGENT_PAUSED', 'AGENT_RESUMED', 'AGENT_SUSPENDED', 'AGENT_WOKEN'],
   'execution-meter': ['LLM_START', 'LLM_END', 'BUDGET_EXHAUSTED'],

@@ -18,7 +18,7 @@ export interface SpawnEvents {
   /** Records the event of a change, if it is one: a pause, a resumption, a wait or its end. */
   slotChanged(
     trx: SpawnTransaction,
-    pool: Pick<StoredPool, 'traceparent'>,
+    pool: Pick<StoredPool, 'traceparent' | 'sessionId'>,
     change: PoolSlotChange,
   ): Promise<void>;
   /** Whether a change is recorded as an event. */
@@ -50,6 +50,7 @@ export function createSpawnEvents(telemetry: Telemetry): SpawnEvents {
           ),
           tenant,
           runId,
+          sessionId: pool.sessionId,
           agent,
           traceparent,
           status: statusOf(change),

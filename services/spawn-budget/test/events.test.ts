@@ -39,6 +39,7 @@ describe('events of spawn-budget', () => {
       },
       { type: AGENT_RESUMED, agent: { instance: 'low' }, otherAgent: { instance: 'high' } },
     ]);
+    expect(ours().map(({ sessionId }) => sessionId)).toEqual(['session-1', 'session-1']);
     expect(new Set(ours().map(({ eventId }) => eventId)).size).toBe(2);
   });
 

@@ -49,6 +49,7 @@ export class TestRun {
     const { priority = Priority.NORMAL, deadline, requestId = 'open' } = options;
     const { slot } = await this.#world.supervisor.openPool({
       ...this.id,
+      sessionId: 'session-1',
       requestId,
       root: this.root,
       priority: contractPriority(priority),

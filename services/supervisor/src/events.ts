@@ -47,6 +47,7 @@ type EventName =
   | 'APPROVAL_REQUESTED'
   | 'APPROVAL_DECIDED'
   | 'HALTED'
+  | 'HALT_LIFTED'
   | 'TOOL_START'
   | 'TOOL_END';
 
@@ -97,6 +98,15 @@ export interface SupervisorEvents {
     end: { readonly stopReason: string; readonly usage: RunUsage },
     at: Date,
   ): Promise<void>;
+  /** A child was set up; its run starts. */
+  childStarted(trx: SupervisorTransaction, scope: EventScope, at: Date): Promise<void>;
+  /** A child ended. */
+  childEnded(
+    trx: SupervisorTransaction,
+    scope: EventScope,
+    end: { readonly stopReason: string; readonly usage: RunUsage },
+    at: Date,
+  ): Promise<void>;
   /** A delegation was approved and its child has a slot. */
   handedOff(
     trx: SupervisorTransaction,
@@ -125,6 +135,13 @@ export interface SupervisorEvents {
   ): Promise<void>;
   /** A halt is enforced in a run. */
   halted(trx: SupervisorTransaction, scope: EventScope, haltId: string, at: Date): Promise<void>;
+  /** A halt is lifted in a run. */
+  haltLifted(
+    trx: SupervisorTransaction,
+    scope: EventScope,
+    haltId: string,
+    at: Date,
+  ): Promise<void>;
   /**
    * A call started, according to its receipt (HK-1). Published for a gateway that does not publish tool events; for
    * another, only appended to the timeline, which may have the event of the gateway already.
@@ -146,9 +163,10 @@ export interface SupervisorEvents {
   decided(trx: SupervisorTransaction, row: DecisionRow, actionKind: string): void;
   /** A writ was signed. */
   writMinted(trx: SupervisorTransaction, executedFrom: string): void;
-  /** A halt of a tenant, or of everything, is in force; the event belongs to no run. */
-  scopeHalted(
+  /** A halt of a tenant, or of everything, is in force or was lifted; the event belongs to no run. */
+  scopeHalt(
     trx: SupervisorTransaction,
+    name: 'HALTED' | 'HALT_LIFTED',
     halt: { readonly haltId: string; readonly tenant: string | undefined },
     at: Date,
   ): Promise<void>;
@@ -229,27 +247,13 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
       count(trx, 'runsStarted', { 'writ.tenant': scope.run.tenant });
       return emit(trx, scope, 'RUN_START', { status: 'ok' }, at);
     },
-    runEnded: (trx, scope, { stopReason, usage }, at) => {
-      const tenant = scope.run.tenant;
-      count(trx, 'runs', { 'writ.tenant': tenant, 'writ.stop_reason': stopReason });
-      return emit(
-        trx,
-        scope,
-        'RUN_END',
-        {
-          status: stopReason,
-          usage: {
-            inputTokens: BigInt(usage.inputTokens),
-            cachedInputTokens: BigInt(usage.cachedInputTokens),
-            outputTokens: BigInt(usage.outputTokens),
-            reasoningTokens: BigInt(usage.reasoningTokens),
-          },
-          costNanoUsd: BigInt(usage.costNanoUsd),
-          estimated: usage.estimatedTurns > 0,
-        },
-        at,
-      );
+    runEnded: (trx, scope, end, at) => {
+      const { stopReason } = end;
+      count(trx, 'runs', { 'writ.tenant': scope.run.tenant, 'writ.stop_reason': stopReason });
+      return emit(trx, scope, 'RUN_END', endFields(end), at);
     },
+    childStarted: (trx, scope, at) => emit(trx, scope, 'RUN_START', { status: 'ok' }, at),
+    childEnded: (trx, scope, end, at) => emit(trx, scope, 'RUN_END', endFields(end), at),
     handedOff: (trx, scope, otherAgent, at) =>
       emit(trx, scope, 'HANDOFF', { status: 'ok', otherAgent }, at),
     approvalRequested: (trx, scope, { approvalId, reason, toolName = '' }, at) => {
@@ -263,8 +267,10 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
     },
     halted: (trx, scope, haltId, at) => {
       count(trx, 'halts');
-      return emit(trx, scope, 'HALTED', { haltId, status: 'halted' }, at);
+      return emit(trx, scope, 'HALTED', { haltId, status: statusOf('HALTED') }, at);
     },
+    haltLifted: (trx, scope, haltId, at) =>
+      emit(trx, scope, 'HALT_LIFTED', { haltId, status: statusOf('HALT_LIFTED') }, at),
     decided: (trx, row, actionKind) => {
       markReview(telemetry, row, actionKind);
       count(trx, 'reviews', {
@@ -307,23 +313,47 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
         at,
       );
     },
-    async scopeHalted(trx, { haltId, tenant }, at) {
-      const eventId = derivedId('evt', haltId, 'HALTED');
+    async scopeHalt(trx, name, { haltId, tenant }, at) {
+      const eventId = derivedId('evt', haltId, name);
       const event = create(HookEventSchema, {
         eventId,
-        type: HookEventType.HALTED,
+        type: HookEventType[name],
         emitter: 'supervisor',
         eventTime: timestampFromDate(at),
         tenant: tenant ?? '',
         traceparent: traceparentOf() ?? '',
-        status: 'halted',
+        status: statusOf(name),
         haltId,
       });
       const payload = toBinary(HookEventSchema, event);
-      await tell(trx, { eventId, subject: hookSubject({ tenant, event: 'HALTED' }), payload }, at);
+      await tell(trx, { eventId, subject: hookSubject({ tenant, event: name }), payload }, at);
       const fields = { tenant, halt_id: haltId, event_id: eventId };
-      afterCommit(trx, () => telemetry.log.info(fields, 'HALTED'));
+      afterCommit(trx, () => telemetry.log.info(fields, name));
     },
+  };
+}
+
+function statusOf(name: 'HALTED' | 'HALT_LIFTED'): string {
+  return name === 'HALTED' ? 'halted' : 'lifted';
+}
+
+function endFields({
+  stopReason,
+  usage,
+}: {
+  readonly stopReason: string;
+  readonly usage: RunUsage;
+}): EventFields {
+  return {
+    status: stopReason,
+    usage: {
+      inputTokens: BigInt(usage.inputTokens),
+      cachedInputTokens: BigInt(usage.cachedInputTokens),
+      outputTokens: BigInt(usage.outputTokens),
+      reasoningTokens: BigInt(usage.reasoningTokens),
+    },
+    costNanoUsd: BigInt(usage.costNanoUsd),
+    estimated: usage.estimatedTurns > 0,
   };
 }
 

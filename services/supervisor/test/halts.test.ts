@@ -1,7 +1,8 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { ControlService, HaltState } from '@writ/contracts/writ/control/v1/control_service_pb';
-import { InFlightCallSchema } from '@writ/contracts/writ/control/v1/freeze_pb';
+import { InFlightCallSchema, type ScopeSchema } from '@writ/contracts/writ/control/v1/freeze_pb';
+import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
@@ -33,7 +34,7 @@ describe('a halt in the supervisor', () => {
     harness.supervisor.as(person, ControlService);
   const ofRun = () =>
     ({ kind: { case: 'run', value: { tenant: 'acme', runId: agent.scope.runId } } }) as const;
-  async function halt(scope: ReturnType<typeof ofRun> | ReturnType<typeof ofAgent> = ofRun()) {
+  async function halt(scope: MessageInitShape<typeof ScopeSchema> = ofRun()) {
     requests += 1;
     const response = await control().halt({ requestId: `halt-${requests}`, scope, reason: REASON });
     return response.halt;
@@ -81,6 +82,34 @@ describe('a halt in the supervisor', () => {
     expect((await decide(second.approvalId, 'd-3', EDIT)).approval?.state).toBe(
       ApprovalState.APPROVED,
     );
+  });
+
+  it('is an event of its runs and of its scope when it begins and when it is lifted (HK-1, SV-9)', async () => {
+    const published: string[] = [];
+    await harness.supervisor.bus.subscribe({
+      subject: 'writ.hooks.v1.acme.-.>',
+      durable: 'test',
+      handler: async ({ subject }) => void published.push(subject.split('.').at(-1) ?? ''),
+    });
+    const inRun = await halt();
+    await resume(inRun?.haltId);
+    const ofTenant = await halt({ kind: { case: 'tenant', value: 'acme' } });
+    await resume(ofTenant?.haltId);
+    await expect.poll(() => published).toEqual(['HALTED', 'HALT_LIFTED']);
+    const { runId, agentInstance: instance } = agent.scope;
+    await harness.supervisor.runs().cancelRun({ requestId: 'c-1', runId });
+    const events = await Array.fromAsync(harness.supervisor.runs().watchRun({ runId }));
+    const of = (type: HookEventType, haltId = '') => ({ type, haltId, agent: { instance } });
+    expect(
+      events.flatMap(({ event }) =>
+        event?.entry.case === 'hook' && event.entry.value.haltId !== '' ? [event.entry.value] : [],
+      ),
+    ).toMatchObject([
+      { ...of(HookEventType.HALTED, inRun?.haltId), status: 'halted' },
+      { ...of(HookEventType.HALT_LIFTED, inRun?.haltId), status: 'lifted' },
+      of(HookEventType.HALTED, ofTenant?.haltId),
+      of(HookEventType.HALT_LIFTED, ofTenant?.haltId),
+    ]);
   });
 
   it('stops the active clock from its order until it is lifted (EM-1, SV-9)', async () => {

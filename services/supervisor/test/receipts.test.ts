@@ -195,5 +195,7 @@ describe('receipts', () => {
     const after = await harness.ended(agent);
     expect(after.result?.trace[1]).toMatchObject({ ok: true, stopReason: '' });
     expect(after.result?.history).toHaveLength(2);
+    const events = await Array.fromAsync(harness.supervisor.runs().watchRun({ runId }));
+    expect(events.at(-1)?.event?.entry).toEqual({ case: 'result', value: after.result });
   });
 });

@@ -11,7 +11,7 @@ export function closePool({
 }: SpawnBudgetContext): Handlers<typeof SpawnBudgetService>['closePool'] {
   return async ({ tenant, runId, requestId }, { caller, traceparent }) => {
     assertServesTenant(caller, tenant);
-    const key = { tenant, runId, requestId, digest: '', traceparent };
+    const key = { tenant, runId, requestId, digest: '', traceparent, sessionId: '' };
     return { pool: poolMessage(key, await close(ledger, key)) };
   };
 }

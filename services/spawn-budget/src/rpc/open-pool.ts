@@ -16,7 +16,7 @@ export function openPool(
   context: SpawnBudgetContext,
 ): Handlers<typeof SpawnBudgetService>['openPool'] {
   return async (request, { caller, traceparent }) => {
-    const { tenant, runId, requestId, deadline } = request;
+    const { tenant, runId, sessionId, requestId, deadline } = request;
     assertServesTenant(caller, tenant);
     const event = {
       root: agentRefOf(request.root, 'root'),
@@ -25,7 +25,7 @@ export function openPool(
       ...(deadline && { deadline: timestampMs(deadline) }),
     };
     const digest = requestDigest(OpenPoolRequestSchema, request);
-    const key = { tenant, runId, requestId, digest, traceparent };
+    const key = { tenant, runId, requestId, digest, traceparent, sessionId };
     return { slot: await signedSlot(context, await open(context.ledger, key, event)) };
   };
 }

@@ -8,6 +8,8 @@ export const pools = table('pools', {
     run_id: column.text(),
     /** Changes with every write to the pool or to one of its agents. */
     stamp: column.text(),
+    /** Session of the run, for events; empty when it is unknown. */
+    session_id: column.text(),
     /** Instance; empty when the run was closed before its pool was opened. */
     root: column.text(),
     max_agents: column.integer(),

@@ -12,6 +12,8 @@ export interface StoredPool extends RunKey {
   readonly requestId: string;
   readonly requestDigest: string;
   readonly traceparent: string;
+  /** Session of the run, for events. */
+  readonly sessionId: string;
   readonly openedAt: Date;
   readonly closedAt: Date | null;
 }
@@ -43,6 +45,7 @@ export function toPool(row: PoolRow, memberRows: readonly MemberRow[]): StoredPo
     requestId: row.request_id,
     requestDigest: row.request_digest,
     traceparent: row.traceparent,
+    sessionId: row.session_id,
     openedAt: row.opened_at,
     closedAt: row.closed_at,
   };
@@ -68,6 +71,7 @@ export function fromPool({ pool, ...stored }: StoredPool): PoolRow {
     request_id: stored.requestId,
     request_digest: stored.requestDigest,
     traceparent: stored.traceparent,
+    session_id: stored.sessionId,
     opened_at: stored.openedAt,
     closed_at: stored.closedAt,
   };

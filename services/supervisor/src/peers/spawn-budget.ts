@@ -76,6 +76,7 @@ export function createSpawnBudgetPeer(options: RpcClientOptions): SpawnBudgetPee
         requestId,
         tenant: run.tenant,
         runId: run.run_id,
+        sessionId: run.session_id,
         root: rootRefOf(run),
         priority: priorityMessage(run.priority),
         budget: spawnBudgetMessage(JSON.parse(run.spawn_budget)),

@@ -17,6 +17,8 @@ export interface PoolRequest extends RunKey {
   /** Digest of the whole request; empty for a close. */
   readonly digest: string;
   readonly traceparent: string;
+  /** Session of the run; empty for a close. */
+  readonly sessionId: string;
 }
 
 /**
@@ -69,8 +71,8 @@ const CLOSED_POOL: Pool = {
   totalRefusals: 0,
 };
 
-function storedRequest({ tenant, runId, requestId, digest, traceparent }: PoolRequest) {
-  return { tenant, runId, requestId, requestDigest: digest, traceparent };
+function storedRequest({ digest: requestDigest, ...stored }: PoolRequest) {
+  return { ...stored, requestDigest };
 }
 
 function assertSameRequest(known: StoredPool, { requestId, digest }: PoolRequest): void {

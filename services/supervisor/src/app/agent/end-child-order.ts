@@ -1,9 +1,12 @@
 import { type AgentKey, derivedId } from '@writ/kernel';
-import type { SupervisorContext } from '../../context.ts';
+import type { SupervisorContext, Tx } from '../../context.ts';
 import type { ChildOrderPayload } from '../../domain/order/order-payloads.ts';
-import { type AgentRow, findAgent, saveAgent } from '../../store/agent/agents.ts';
+import type { ClosedTab } from '../../domain/result/closed-tab.ts';
+import { type AgentRow, findAgent, loadAgent, saveAgent } from '../../store/agent/agents.ts';
 import { noteSlotChange } from '../../store/agent/pauses.ts';
 import { failSpawn, saveSpawn } from '../../store/agent/spawns.ts';
+import type { RunRow } from '../../store/run/runs.ts';
+import { agentRefOf } from '../../wire/supervision.ts';
 import type { DrivenOrder, OrderHandler, StepDone } from '../order/order-handler.ts';
 import { ignoreNotFound } from '../order/order-handler.ts';
 import { recordLastEvents } from '../timeline/carried-events.ts';
@@ -51,14 +54,14 @@ export function endChildOrder(context: SupervisorContext): OrderHandler {
         return { unchanged: true };
       }),
 
-      close_tab: whileRunLives(async ({ order, memo }, key) => {
+      close_tab: whileRunLives(async ({ order, run, memo }, key) => {
         const id = derivedId('req', order.order_id, 'close_tab');
         const last = await ignoreNotFound(peers.executionMeter.closeTab(id, key));
         return {
           async commit(trx, at) {
             const events = { carried: memo.events, metered: last?.events ?? [] };
             await recordLastEvents({ trx, at, context }, key, events);
-            if (last !== undefined) await saveAgent(trx, key, { tab: JSON.stringify(last.tab) });
+            if (last !== undefined) await closeAgent({ trx, at, context }, run, key, last.tab);
           },
         };
       }),
@@ -81,4 +84,18 @@ export function endChildOrder(context: SupervisorContext): OrderHandler {
       }),
     },
   };
+}
+
+/** Stores the closed tab of an agent; with it, the run of a child ends (HK-1). */
+export async function closeAgent(
+  { trx, at, context: { events } }: Tx,
+  run: RunRow,
+  key: AgentKey,
+  tab: ClosedTab,
+): Promise<void> {
+  const agent = await loadAgent(trx, key);
+  await saveAgent(trx, key, { tab: JSON.stringify(tab) });
+  if (agent.tab !== null || agent.parent_instance === null) return;
+  const end = { stopReason: agent.ending_stop_reason ?? 'cancelled', usage: tab.usage };
+  await events.childEnded(trx, { run, agent: agentRefOf(agent) }, end, at);
 }

@@ -94,6 +94,7 @@ export function spawnChildOrder(context: SupervisorContext): OrderHandler {
             const scope = { run, agent: agentRefOf(spawning.parent), step };
             const { call_id: callId } = spawning.spawn;
             await events.handedOff(trx, { ...scope, callId }, agentRefOf(child), at);
+            await events.childStarted(trx, { run, agent: agentRefOf(child) }, at);
             await auditStart(trx, spawning, at);
           },
         };

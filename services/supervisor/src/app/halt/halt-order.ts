@@ -74,7 +74,7 @@ export function haltOrder(context: SupervisorContext): HaltOrderHandler {
           if (now?.state !== 'pending') return;
           await saveHalt(trx, haltId, { state: 'in_force' });
           const { tenant, runId } = scopeOf(row);
-          if (runId === undefined) await events.scopeHalted(trx, { haltId, tenant }, at);
+          if (runId === undefined) await events.scopeHalt(trx, 'HALTED', { haltId, tenant }, at);
           if (tenant === undefined) await auditEverywhere(trx, row, at);
         },
       })),

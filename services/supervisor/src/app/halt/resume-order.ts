@@ -4,6 +4,8 @@ import type { HaltPayload } from '../../domain/order/order-payloads.ts';
 import { findHalt, type HaltRow, haltOf, loadHalt, saveHalt } from '../../store/halt/halts.ts';
 import { haltedAgents, unparkHalted } from '../../store/halt/park.ts';
 import { runsInScope } from '../../store/halt/runs-in-scope.ts';
+import { loadRun } from '../../store/run/runs.ts';
+import { agentRefOf } from '../../wire/supervision.ts';
 import type { DrivenHalt, HaltOrderHandler, StepDone } from '../order/order-handler.ts';
 import { signalAgents } from './signal-agents.ts';
 
@@ -13,7 +15,7 @@ import { signalAgents } from './signal-agents.ts';
  * notified.
  */
 export function resumeOrder(context: SupervisorContext): HaltOrderHandler {
-  const { peers, store, clock } = context;
+  const { peers, store, events, clock } = context;
 
   const withHalt =
     (step: (halt: HaltRow) => Promise<StepDone>) =>
@@ -54,11 +56,26 @@ export function resumeOrder(context: SupervisorContext): HaltOrderHandler {
           await store.transaction(
             async (trx) => {
               await unparkHalted(trx, key, halt, at);
+              const run = await loadRun(trx, key);
+              // One entry, as for the halt: for the root, or for the halted agent.
+              for (const agent of await haltedAgents(trx, key, halt)) {
+                const isMeant = halt.scope.instance !== undefined || agent.parent_instance === null;
+                if (!isMeant) continue;
+                await events.haltLifted(trx, { run, agent: agentRefOf(agent) }, haltId, at);
+              }
             },
             { background: true },
           );
         }
-        return { commit: (trx) => saveHalt(trx, haltId, { state: 'lifted' }) };
+        return {
+          async commit(trx) {
+            await saveHalt(trx, haltId, { state: 'lifted' });
+            const { tenant, runId } = halt.scope;
+            if (runId === undefined) {
+              await events.scopeHalt(trx, 'HALT_LIFTED', { haltId, tenant }, at);
+            }
+          },
+        };
       }),
 
       tell: withHalt(async (row) => {

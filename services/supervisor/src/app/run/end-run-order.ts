@@ -11,7 +11,7 @@ import { manifestFromJson } from '../../domain/manifest/manifest-json.ts';
 import type { EndRunPayload } from '../../domain/order/order-payloads.ts';
 import { buildResult } from '../../domain/result/build-result.ts';
 import type { ClosedTab } from '../../domain/result/closed-tab.ts';
-import { type AgentRow, agentsOf, keyOf, loadAgent, saveAgent } from '../../store/agent/agents.ts';
+import { type AgentRow, agentsOf, keyOf, loadAgent } from '../../store/agent/agents.ts';
 import { recordEnding } from '../../store/agent/endings.ts';
 import { withdrawApprovals } from '../../store/approval/approvals.ts';
 import { appendAudit } from '../../store/audit.ts';
@@ -20,11 +20,12 @@ import { appendTimeline } from '../../store/run/timeline.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { rootRefOf } from '../../wire/supervision.ts';
 import { encodeResult } from '../../wire/timeline.ts';
+import { closeAgent } from '../agent/end-child-order.ts';
 import type { DrivenOrder, OrderHandler } from '../order/order-handler.ts';
 import { ignoreNotFound } from '../order/order-handler.ts';
 import { settleWrits } from '../review/settle-writs.ts';
 import { recordLastEvents } from '../timeline/carried-events.ts';
-import { resultRecords } from './result-records.ts';
+import { resultEventId, resultRecords } from './result-records.ts';
 import { rootKeyOf } from './start-run-order.ts';
 
 /** How long calls in flight may delay an ending other than success, ms. */
@@ -101,7 +102,7 @@ export function endRunOrder(context: SupervisorContext): OrderHandler {
             const events = { carried: memo.events, metered };
             await recordLastEvents({ trx, at, context }, runKeyOf(run), events);
             for (const { agent, tab } of closed) {
-              await saveAgent(trx, keyOf(agent), { tab: JSON.stringify(tab) });
+              await closeAgent({ trx, at, context }, run, keyOf(agent), tab);
             }
           },
         };
@@ -181,7 +182,7 @@ async function finish(
     trx,
     {
       ...key,
-      eventId: derivedId('evt', run.run_id, 'result'),
+      eventId: resultEventId(run.run_id),
       entry: encodeResult(result, agent),
     },
     at,

@@ -1,3 +1,4 @@
+import { derivedId } from '@writ/kernel';
 import { buildResult } from '../../domain/result/build-result.ts';
 import type { ClosedTab } from '../../domain/result/closed-tab.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
@@ -15,7 +16,10 @@ import { approvalsOf, humanAnswerOf } from '../../store/approval/approvals.ts';
 import { type DecisionRow, decisionsOf } from '../../store/review/decisions.ts';
 import { type ReceiptRow, receiptsOf } from '../../store/review/receipts.ts';
 import { type RunRow, saveRun } from '../../store/run/runs.ts';
+import { findSequence, replaceEntry } from '../../store/run/timeline.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../../store/supervisor-store.ts';
+import { rootRefOf } from '../../wire/supervision.ts';
+import { encodeResult } from '../../wire/timeline.ts';
 
 /** Reads the records from which the result of a run is built (SV-7). */
 export async function resultRecords(db: SupervisorReader, root: AgentRow): Promise<ResultRecords> {
@@ -106,7 +110,7 @@ function latestReceipts(rows: readonly ReceiptRow[]): ReceiptRecord[] {
 }
 
 /**
- * Rebuilds the result of an ended run after a late receipt or observation (SV-7, TG-8). Does nothing while the run is
+ * Rebuilds the result of an ended run, also on its timeline, after a late receipt or observation (SV-7, TG-8). Does nothing while the run is
  * in progress, and nothing after its content was deleted (SUP-4).
  */
 export async function amendResult(trx: SupervisorTransaction, run: RunRow): Promise<void> {
@@ -115,4 +119,12 @@ export async function amendResult(trx: SupervisorTransaction, run: RunRow): Prom
   const root = await loadAgent(trx, key);
   const result = buildResult(await resultRecords(trx, root));
   await saveRun(trx, key, { result: JSON.stringify(result) });
+  const sequence = await findSequence(trx, { ...key, eventId: resultEventId(run.run_id) });
+  if (sequence === undefined) return;
+  await replaceEntry(trx, key, sequence, encodeResult(result, rootRefOf(run)));
+}
+
+/** The id of the timeline entry with the result of a run. */
+export function resultEventId(runId: string): string {
+  return derivedId('evt', runId, 'result');
 }

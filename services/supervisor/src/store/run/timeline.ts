@@ -207,7 +207,7 @@ const selectEntries = prepareQuery(
       .limit(place.limit),
 );
 
-/** Replaces an entry (SUP-4). */
+/** Replaces an entry: its content is deleted (SUP-4), or a result amended (TG-8). */
 export async function replaceEntry(
   trx: SupervisorTransaction,
   { tenant, runId }: RunKey,
