@@ -1,4 +1,7 @@
-import type { JsonObject } from './json-value.ts';
+import type { ModelAnswered, ModelCall, ModelReply } from './agent-model.ts';
+import type { JsonObject, JsonValue } from './json-value.ts';
+import type { ChatTurn, ToolOffer } from './model-call.ts';
+import type { PriorityName } from './priority.ts';
 import type { AgentRef } from './supervision.ts';
 
 /** The request to an agent. */
@@ -44,6 +47,55 @@ export type HandoffAnswer =
       readonly message: string;
     };
 
+/** Restrictions of a child by its parent; they only narrow what the manifest of the child allows (SUP-9). */
+export interface SpawnOptions {
+  /** A subset of its tools. Default: all of them. */
+  readonly tools?: readonly string[];
+  /** A subset of its models. Default: all of them. */
+  readonly models?: readonly string[];
+  /** A lower priority. Default: that of its manifest. */
+  readonly priority?: PriorityName;
+}
+
+/** The result of a spawn. */
+export type SpawnAnswer =
+  | { readonly ok: true; readonly child: AgentRef }
+  | {
+      readonly ok: false;
+      /** `no_slot`, or a stop reason. */
+      readonly error: string;
+      /** One sentence. */
+      readonly message: string;
+    };
+
+/** The result of a final answer that an agent proposed. */
+export type ReplyAnswer =
+  | { readonly ok: true }
+  | {
+      readonly ok: false;
+      /** A stop reason such as `supervisor_block:…`. */
+      readonly error: string;
+      /** One sentence. */
+      readonly message: string;
+    };
+
+/** The state of an agent between two steps. */
+export interface AgentCheckpoint {
+  /** The complete state except the items, as plain JSON. */
+  readonly state: JsonValue;
+  /** Items added since the previous checkpoint; stored once, separately from the state. */
+  readonly added?: readonly JsonValue[];
+  /** Number of the first item that the agent still needs, counted from 0 over all checkpoints. Default 0. */
+  readonly needsFrom?: number;
+}
+
+/** The latest checkpoint of an agent. */
+export interface RestoredAgent {
+  readonly state: JsonValue;
+  /** The items from `needsFrom` on. */
+  readonly items: readonly JsonValue[];
+}
+
 /**
  * The operations of an agent that is written in TypeScript (RT-1). Every result is journaled: after a crash
  * or suspension the function is replayed from its start with the same results. The code between operations
@@ -72,12 +124,51 @@ export interface AgentOperations {
     content?: JsonObject,
   ): void;
 
-  /** Calls the model of the manifest; a failure ends the agent with the stop reason of the meter. */
-  ask(question: ModelQuestion): Promise<string>;
+  /** Calls the model with one prompt; a failure ends the agent with the stop reason of the meter. */
+  prompt(question: ModelQuestion): Promise<string>;
+  /** Calls the model with a conversation and tools; a failure is a result, not an error (EM-6). */
+  llm(call: ModelCall): Promise<ModelReply>;
+  /** The tools of the manifest, as the gateway describes them, for {@link ModelCall.tools}. */
+  tools(): Promise<readonly ToolOffer[]>;
   /** Proposes a call of a tool of the manifest, which is reviewed and then executed (SV-1, TG-1). */
   tool(name: string, args: JsonObject): Promise<ToolAnswer>;
+  /**
+   * Proposes the tool calls of a model's answer, one after the other, and returns their results as the next turn. What
+   * was rejected or failed becomes an error result that says why, at most `max_refusals` times (AG-10).
+   */
+  useTools(answer: ModelAnswered): Promise<ChatTurn>;
+
   /** Delegates work to one of the `sub_agents` of the manifest and waits for its result (AG-3). */
   handOff(agent: string, task: string): Promise<HandoffAnswer>;
+  /** Delegates work like {@link handOff}, but does not wait; {@link ask} does. A child that nobody asks ends with its parent. */
+  spawn(agent: string, task: string, options?: SpawnOptions): Promise<SpawnAnswer>;
+  /**
+   * Suspends the agent until the child replies, and then ends the child, so that its slot is released.
+   * @param timeoutMs milliseconds. Default: `ask_timeout` of the manifest
+   */
+  ask(child: AgentRef, timeoutMs?: number): Promise<HandoffAnswer>;
+
+  /**
+   * Proposes the final answer. Approval ends the agent; `run` should return nothing then. A rejected answer counts for
+   * `max_refusals` (SV-1, AG-10).
+   */
+  reply(answer: string): Promise<ReplyAnswer>;
+
+  /** The turns that earlier runs of this agent left in the session, oldest first (AG-8). */
+  recall(): Promise<readonly ChatTurn[]>;
+  /**
+   * Sets the turns of this run that the session keeps, in place of those set before. They are stored when the agent ends
+   * with an approved answer and its retention is PERMANENT (SUP-4, AG-8).
+   */
+  remember(turns: readonly ChatTurn[]): void;
+
+  /**
+   * Returns the latest checkpoint; undefined when there is none. Call it once, at the beginning: the operations before it
+   * are replayed each time (RT-1).
+   */
+  restore(): Promise<RestoredAgent | undefined>;
+  /** Makes this the point from which later replays start. Call it between two steps, outside of branches (RT-1). */
+  checkpoint(checkpoint: AgentCheckpoint): void;
 
   /** Publishes an item on the `output_topic` of the manifest (AG-5). */
   emit(item: JsonObject): Promise<void>;
@@ -109,11 +200,18 @@ export interface AgentOperations {
 export interface AgentDefinition {
   /** Name of the manifest, whose kind is `custom`. */
   readonly name: string;
-  /** Runs the agent. Its return value is proposed as the final answer, which is reviewed (SV-1). */
-  run(operations: AgentOperations, task: AgentTask): Promise<string>;
+  /**
+   * Version of the code, of a-z, 0-9, _ and -. Default: the empty version. An agent keeps the version with which it
+   * started: to change code while agents run, export the new version before the old one, and remove the old one when no
+   * agent uses it (RT-1). A worker without the version of an agent leaves it to others.
+   */
+  readonly version?: string;
+  /** Runs the agent. Its return value, if any, is proposed as the final answer, which is reviewed (SV-1). */
+  // biome-ignore lint/suspicious/noConfusingVoidType: an agent that replied returns nothing.
+  run(operations: AgentOperations, task: AgentTask): Promise<string | void>;
 }
 
-/** The exports of a module of agents. */
+/** The exports of a module of agents; of several versions of an agent, the first is current. */
 export interface AgentModule {
   readonly agents: readonly AgentDefinition[];
 }
@@ -130,7 +228,7 @@ export interface AgentModule {
  *   async run(operations, { goal }) {
  *     const order = await operations.tool('get_order', { goal });
  *     if (!order.ok) return `The order was not found: ${order.message}`;
- *     return await operations.ask({ text: `Answer the customer: ${JSON.stringify(order.result)}` });
+ *     return await operations.prompt({ text: `Answer the customer: ${JSON.stringify(order.result)}` });
  *   },
  * });
  * export const agents = [refund];

@@ -35,15 +35,21 @@ export {
   MiddlewareTermination,
 } from './agent-extensions.ts';
 export type {
+  AgentCheckpoint,
   AgentDefinition,
   AgentModule,
   AgentOperations,
   AgentTask,
   HandoffAnswer,
   ModelQuestion,
+  ReplyAnswer,
+  RestoredAgent,
+  SpawnAnswer,
+  SpawnOptions,
   ToolAnswer,
 } from './agent-function.ts';
 export { defineAgent } from './agent-function.ts';
+export type { ModelAnswered, ModelCall, ModelReply } from './agent-model.ts';
 export type { MiddlewareLevel, OptionsSchema } from './agent-options.ts';
 export {
   MIDDLEWARE_OPTIONS,

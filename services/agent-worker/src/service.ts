@@ -3,7 +3,7 @@ import { InternalError } from '@writ/kernel';
 import { defineService, type ServiceHost, type ServiceParts } from '@writ/service';
 import { createView } from './agents/chat/view.ts';
 import { historyFinder } from './agents/history-provider.ts';
-import { factoryFinder } from './agents/index.ts';
+import { agentCode } from './agents/index.ts';
 import { loadAgentModules } from './agents/load-modules.ts';
 import { middlewareRegistry, withMiddleware } from './agents/middleware/index.ts';
 import { withGuardrails } from './agents/with-guardrails.ts';
@@ -57,11 +57,14 @@ export const createAgentWorker = defineService({
     });
     const events = createWorkerEvents(telemetry);
     const modules = await loadAgentModules(config.agentModules);
-    const findFactory = factoryFinder(modules, parts.agents);
+    const code = agentCode(modules, parts.agents);
     const historyOf = historyFinder(modules);
     const middleware = middlewareRegistry(modules.middleware);
-    const factoryOf = (kind: AgentKind, name: string) =>
-      withGuardrails(withMiddleware(findFactory(kind, name) ?? noFactory(kind, name), middleware));
+    const factoryOf = (kind: AgentKind, name: string, version: string) => {
+      const factory = code.factoryOf(kind, name, version);
+      if (factory !== undefined) return withGuardrails(withMiddleware(factory, middleware));
+      return code.versionOf(kind, name) === undefined ? noFactory(kind, name) : undefined;
+    };
     const onRunnable = () => loop.nudge();
     const settings = config;
     const slots = new SlotRenewer({
@@ -87,9 +90,10 @@ export const createAgentWorker = defineService({
     };
     const run = (session: Session) => runAgent(runParts, session);
     const loop: LeaseLoop = new LeaseLoop({ store, clock, log, settings, run });
-    const canRun = (kind: AgentKind, name: string) => findFactory(kind, name) !== undefined;
+    const codeVersionOf = code.versionOf;
     const checkSettings = (manifest: AgentManifest) => {
-      factoryOf(manifest.kind, manifest.name)(manifest, '');
+      const { kind, name } = manifest;
+      factoryOf(kind, name, codeVersionOf(kind, name) ?? '')?.(manifest, '');
       createView(manifest, modules.strategies);
       historyOf(manifest);
     };
@@ -100,7 +104,7 @@ export const createAgentWorker = defineService({
       events,
       flushEventsSoon,
       tenants,
-      canRun,
+      codeVersionOf,
       checkSettings,
       agents: loop,
     };

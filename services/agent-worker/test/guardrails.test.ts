@@ -16,7 +16,7 @@ async function start(answers: readonly FakeAnswer[], manifest: Partial<ManifestF
   world.supervisor.rule = approveAll;
   const asking = defineAgent({
     name: AGENT.name,
-    run: (agent, { goal }) => agent.ask({ text: goal }),
+    run: (agent, { goal }) => agent.prompt({ text: goal }),
   });
   await world.startWorker({}, { agents: { custom: createCustomAgent.bind(undefined, asking) } });
   await world.deliver({ manifest });

@@ -38,6 +38,7 @@ export function inactiveAgentRow(
     failures: 0,
     failed_length: 0,
     partial_final: null,
+    code_version: '',
     reply_to: null,
     created_at: AT,
     ended_at: null,

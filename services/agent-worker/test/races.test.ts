@@ -111,6 +111,7 @@ class Race {
         failures: 0,
         failed_length: 0,
         partial_final: null,
+        code_version: '',
         reply_to: null,
         created_at: this.at,
         ended_at: null,

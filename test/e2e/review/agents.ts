@@ -13,7 +13,7 @@ export const agents = [
   defineAgent({
     name: 'asks-twice',
     async run(agent, { goal }) {
-      return `${await agent.ask({ text: goal })} ${await agent.ask({ text: goal })}`;
+      return `${await agent.prompt({ text: goal })} ${await agent.prompt({ text: goal })}`;
     },
   }),
 ];

@@ -5,7 +5,7 @@ import { createInformationAgent } from './feed/information-agent.ts';
 import { createPersonalFeedAgent } from './feed/personal-feed-agent.ts';
 import { createFlowAgent } from './flow-agent.ts';
 import { createJsonActionAgent } from './json-action/json-action-agent.ts';
-import type { AgentModules } from './load-modules.ts';
+import { type AgentModules, versionOf } from './load-modules.ts';
 import { createOrchestratorAgent } from './orchestrator-agent.ts';
 import { createReactAgent } from './react-agent.ts';
 import { createUserProxyAgent } from './user-proxy-agent.ts';
@@ -24,20 +24,42 @@ const AGENT_FACTORIES: Readonly<Partial<Record<AgentKind, BuiltInFactory>>> = {
   flow: createFlowAgent,
 };
 
+/** The code of the agents that a worker can run. */
+export interface AgentCode {
+  /**
+   * Returns the current version of an agent's code, empty for code without versions; undefined when
+   * there is no such agent.
+   */
+  versionOf(kind: AgentKind, name: string): string | undefined;
+  /** Returns the factory of an agent's code in this version; undefined when there is none. */
+  factoryOf(kind: AgentKind, name: string, version: string): AgentFactory | undefined;
+}
+
 /**
- * Returns a lookup of agent factories: an override, a built-in loop, or, for `custom`, the
- * TypeScript agent of that name.
+ * Returns the code of agents: an override, a built-in loop, or, for `custom`, the TypeScript agent
+ * of that name, whose versions are listed with the current one first (RT-1).
  */
-export function factoryFinder(
+export function agentCode(
   modules: AgentModules,
   inPlace: Readonly<Partial<Record<AgentKind, AgentFactory>>> = {},
-): (kind: AgentKind, name: string) => AgentFactory | undefined {
-  return (kind, name) => {
-    const override = inPlace[kind];
-    if (override !== undefined) return override;
+): AgentCode {
+  const unversioned = (kind: AgentKind): AgentFactory | undefined => {
     const factory = AGENT_FACTORIES[kind];
-    if (factory !== undefined) return (manifest, id) => factory(manifest, id, modules);
-    const definition = kind === 'custom' ? modules.agents.get(name) : undefined;
-    return definition && ((manifest, id) => createCustomAgent(definition, manifest, id));
+    return inPlace[kind] ?? (factory && ((manifest, id) => factory(manifest, id, modules)));
+  };
+  const definitionsOf = (kind: AgentKind, name: string) =>
+    kind === 'custom' ? (modules.agents.get(name) ?? []) : [];
+  return {
+    versionOf(kind, name) {
+      if (unversioned(kind) !== undefined) return '';
+      const [current] = definitionsOf(kind, name);
+      return current && versionOf(current);
+    },
+    factoryOf(kind, name, version) {
+      const factory = unversioned(kind);
+      if (factory !== undefined) return factory;
+      const definition = definitionsOf(kind, name).find((each) => versionOf(each) === version);
+      return definition && ((manifest, id) => createCustomAgent(definition, manifest, id));
+    },
   };
 }

@@ -15,7 +15,8 @@ const SETTING = 'WRIT_AGENT_MODULES';
 
 /** What the modules of a worker define, by name (AG-1, AG-8, AG-9). */
 export interface AgentModules {
-  readonly agents: ReadonlyMap<string, AgentDefinition>;
+  /** The versions of each agent, the current one first (RT-1). */
+  readonly agents: ReadonlyMap<string, readonly AgentDefinition[]>;
   readonly middleware: ReadonlyMap<string, MiddlewareDefinition>;
   readonly strategies: ReadonlyMap<string, StrategyDefinition>;
   readonly historyProviders: ReadonlyMap<string, HistoryProviderDefinition>;
@@ -34,7 +35,7 @@ const EXPORTS: Readonly<Record<keyof AgentModules, Export>> = {
   agents: {
     what: 'agent',
     made: 'defineAgent',
-    isDefinition: (value) => isFunction(value, 'run'),
+    isDefinition: (value) => isFunction(value, 'run') && hasVersion(value),
     taken: [],
   },
   middleware: {
@@ -112,6 +113,10 @@ function addAll(
     );
     return;
   }
+  if (name === 'agents') {
+    addAgents(known as Map<string, AgentDefinition[]>, module, list as AgentDefinition[], problems);
+    return;
+  }
   for (const definition of list) {
     const { name: id } = definition;
     if (taken.includes(id)) {
@@ -121,6 +126,36 @@ function addAll(
     }
     known.set(id, definition);
   }
+}
+
+/** Adds agents by name; all versions of one are in one module, whose order they have. */
+function addAgents(
+  known: Map<string, AgentDefinition[]>,
+  module: string,
+  list: readonly AgentDefinition[],
+  problems: string[],
+): void {
+  for (const [id, versions] of Map.groupBy(list, ({ name }) => name)) {
+    const [repeated] = versions.filter(
+      (one, index) => versions.findIndex((each) => versionOf(each) === versionOf(one)) < index,
+    );
+    if (known.has(id)) {
+      problems.push(`${module} defines the agent ${id}, which another module already defines.`);
+    } else if (repeated !== undefined) {
+      problems.push(`${module} defines version "${versionOf(repeated)}" of the agent ${id} twice.`);
+    }
+    known.set(id, versions);
+  }
+}
+
+/** The version of an agent's code; empty by default. */
+export function versionOf({ version = '' }: AgentDefinition): string {
+  return version;
+}
+
+function hasVersion(value: object): boolean {
+  const version: unknown = Reflect.get(value, 'version');
+  return version === undefined || (typeof version === 'string' && isId(version));
 }
 
 function isNamed(value: object): boolean {

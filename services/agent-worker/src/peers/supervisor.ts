@@ -1,6 +1,7 @@
 import { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb';
+import { Priority } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
-import { DataLossError, type Phase } from '@writ/kernel';
+import { DataLossError, type Phase, type PriorityName } from '@writ/kernel';
 import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import type { CarriedEvent } from '../domain/agent/carried-event.ts';
 import type { AgentCredentials } from '../domain/agent/credentials.ts';
@@ -34,6 +35,10 @@ interface SpawnCall extends Shown {
   readonly task: string;
   /** A subset of the tools in the child's manifest; default: all of them. */
   readonly tools?: readonly string[];
+  /** A subset of the models in the child's manifest; default: all of them. */
+  readonly models?: readonly string[];
+  /** A lower priority than that of the child's manifest. */
+  readonly priority?: PriorityName;
   /** Message id that the child's reply refers to. */
   readonly correlationId: string;
 }
@@ -73,6 +78,14 @@ export interface SupervisorPeer {
   close(): void;
 }
 
+const PRIORITIES: Readonly<Record<PriorityName, Priority>> = {
+  BACKGROUND: Priority.BACKGROUND,
+  LOW: Priority.LOW,
+  NORMAL: Priority.NORMAL,
+  HIGH: Priority.HIGH,
+  CRITICAL: Priority.CRITICAL,
+};
+
 /** Creates a gRPC client of the supervisor. */
 export function createSupervisorPeer(options: RpcClientOptions): SupervisorPeer {
   const reviews = createRpcClient(ReviewService, options);
@@ -102,12 +115,15 @@ export function createSupervisorPeer(options: RpcClientOptions): SupervisorPeer 
       const { decision } = await reviews.getDecision({ callId }, call);
       return decisionFrom(decision);
     },
-    async spawnChild({ callId, agent, task, tools = [], correlationId, ...shown }, call) {
+    async spawnChild({ callId, agent, task, correlationId, ...restrictions }, call) {
+      const { tools = [], models = [], priority, ...shown } = restrictions;
       const { decision, child, slotRefusal } = await supervision.spawnChild(
         {
           callId,
           delegation: { agent, task },
           tools: [...tools],
+          models: [...models],
+          ...(priority !== undefined && { priority: PRIORITIES[priority] }),
           correlationId,
           ...shownMessages(shown),
         },

@@ -1,4 +1,4 @@
-import type { AgentRef, JsonObject, ModelAnswer, RunMeta } from '@writ/kernel';
+import type { AgentRef, JsonObject, ModelAnswer, PriorityName, RunMeta } from '@writ/kernel';
 import type { AgentManifest } from '../domain/agent/manifest.ts';
 import type { Message, Reply } from '../domain/agent/message.ts';
 import type { Action, Decision } from '../domain/calls/decision.ts';
@@ -43,6 +43,10 @@ export type Proposal = (
 export interface SpawnOptions {
   /** A subset of the tools in the child's manifest; default: all of them. */
   readonly tools?: readonly string[];
+  /** A subset of the models in the child's manifest; default: all of them. */
+  readonly models?: readonly string[];
+  /** A lower priority than that of the child's manifest. */
+  readonly priority?: PriorityName;
 }
 
 /** The result of a delegation. */

@@ -44,7 +44,10 @@ import type { Session } from './session.ts';
 import { SessionHistory } from './session-history.ts';
 import type { SlotRenewer } from './slots/slot-renewer.ts';
 import { Steps } from './steps.ts';
-import { Unwinding } from './unwinding.ts';
+import { Parked, Unwinding } from './unwinding.ts';
+
+/** How much longer than a halted agent one parks whose version of the code is missing. */
+const VERSION_PARKS = 5;
 
 /** Dependencies of {@link runAgent}. */
 export interface RunParts {
@@ -54,8 +57,11 @@ export interface RunParts {
   readonly events: WorkerEvents;
   readonly telemetry: Telemetry;
   readonly publisher: ProgressPublisher;
-  /** Returns the factory for agents of a kind and name. */
-  readonly factoryOf: (kind: AgentKind, name: string) => AgentFactory;
+  /**
+   * Returns the factory for agents of a kind and name; undefined when this worker lacks the version
+   * of the code with which the agent started.
+   */
+  readonly factoryOf: (kind: AgentKind, name: string, version: string) => AgentFactory | undefined;
   /** Returns the history provider of a manifest; undefined for the worker's own store. */
   readonly historyOf: (manifest: AgentManifest) => HistoryProvider | undefined;
   readonly settings: CallSettings & EndingSettings & { readonly modelTimeoutMs: number };
@@ -118,7 +124,9 @@ async function runToAnEnd(parts: RunParts, session: Session): Promise<LeaseOutco
   try {
     scope.progress.publishState('RUNNING');
     const inbox = await loadInbox(parts.store.db, session.lease);
-    await parts.factoryOf(manifest.kind, manifest.name)(manifest, row.instance).run(context, inbox);
+    const factory = parts.factoryOf(manifest.kind, manifest.name, row.code_version);
+    if (factory === undefined) return await leaveToOthers(parts, scope, ids);
+    await factory(manifest, row.instance).run(context, inbox);
     return await endReturned(scope, context);
   } catch (error) {
     thrown = error;
@@ -132,6 +140,21 @@ async function runToAnEnd(parts: RunParts, session: Session): Promise<LeaseOutco
       thrown = error;
     }
   }
+}
+
+/** Parks an agent whose version of the code only other workers have, or none any more (RT-1). */
+async function leaveToOthers(
+  { telemetry, settings }: RunParts,
+  scope: RunScope,
+  ids: Readonly<Record<string, string>>,
+): Promise<LeaseOutcome> {
+  const { name, code_version: version } = scope.session.row;
+  telemetry.log.warn(
+    { ...ids, name, code_version: version },
+    'agent parked because this worker lacks the version of its code',
+  );
+  const missing = new Parked('This worker lacks the version of the code of the agent.');
+  return await endThrown(scope, missing, { ...settings, parkMs: VERSION_PARKS * settings.parkMs });
 }
 
 async function openScope(parts: RunParts, session: Session): Promise<RunScope> {

@@ -53,6 +53,7 @@ const COLUMNS = {
   failures: true,
   failed_length: true,
   partial_final: true,
+  code_version: true,
   reply_to: true,
   created_at: true,
   ended_at: true,

@@ -345,6 +345,16 @@ const logEntryIndex: Migration = {
   },
 };
 
+/** An agent finishes on the version of the code with which it started. */
+const codeVersions: Migration = {
+  async up(db) {
+    await db.schema
+      .alterTable('agents')
+      .addColumn('code_version', 'text', (column) => column.notNull().defaultTo(''))
+      .execute();
+  },
+};
+
 /** The migrations of the worker's store. */
 export const workerMigrations: Migrations = {
   '0001_outbox': outboxMigration,
@@ -367,4 +377,5 @@ export const workerMigrations: Migrations = {
         .execute();
     },
   },
+  '0014_code_versions': codeVersions,
 };

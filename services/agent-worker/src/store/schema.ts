@@ -42,6 +42,8 @@ export interface AgentsTable {
   failures: number;
   /** Length of the journal at the latest failure. */
   failed_length: number;
+  /** Version of the TypeScript code with which the agent started; empty for none. */
+  code_version: string;
   /** JSON of the partial final that was proposed when the agent lost its slot; null without one. */
   partial_final: string | null;
   /** Instance that waits for a reply; null when none does. */

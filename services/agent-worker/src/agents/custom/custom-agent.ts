@@ -1,16 +1,31 @@
 import {
   type AgentDefinition,
   type AgentOperations,
+  type ChatTurn,
   type HandoffAnswer,
   isJsonObject,
   type JsonObject,
   type JsonValue,
+  type ModelAnswered,
+  type ModelCall,
   type ModelQuestion,
+  type ModelReply,
+  type ReplyAnswer,
+  type RestoredAgent,
+  type SpawnAnswer,
   type ToolAnswer,
 } from '@writ/kernel';
 import type { AgentManifest } from '../../domain/agent/manifest.ts';
-import type { Agent, AgentContext } from '../../runtime/agent.ts';
+import type { LlmRequest } from '../../domain/calls/model-call.ts';
+import type {
+  Agent,
+  AgentContext,
+  HandoffOutcome,
+  ProposalOutcome,
+  SpawnOutcome,
+} from '../../runtime/agent.ts';
 import { Refusals } from '../chat/refusals.ts';
+import { nativeTools } from '../chat/toolbox.ts';
 import { firstMessage } from '../first-message.ts';
 
 /**
@@ -29,7 +44,9 @@ export function createCustomAgent(
       const { text, dataJson } = firstMessage(ctx, inbox);
       const refusals = new Refusals(ctx, 'tell_model');
       const task = { goal: text, data: objectIn(dataJson) };
-      const answer = await definition.run(operationsOf(ctx, refusals), task);
+      const fate = { hasReplied: false };
+      const answer = await definition.run(operationsOf(ctx, refusals, fate), task);
+      if (fate.hasReplied || answer === undefined) return;
       const outcome = await ctx.reply(answer);
       if (outcome.kind === 'refused' || outcome.kind === 'failed') ctx.stop(outcome.stop);
     },
@@ -41,8 +58,14 @@ function objectIn(text: string): JsonObject {
   return isJsonObject(value) ? value : {};
 }
 
+/** State that the branches of an agent share. */
+interface Fate {
+  /** Whether an approved answer has ended the agent. */
+  hasReplied: boolean;
+}
+
 /** Adapts a context to the operations of TypeScript agents. */
-function operationsOf(ctx: AgentContext, refusals: Refusals): AgentOperations {
+function operationsOf(ctx: AgentContext, refusals: Refusals, fate: Fate): AgentOperations {
   const { manifest, meta } = ctx;
   const { name, instance } = meta.agent ?? { name: manifest.name, instance: '' };
   return {
@@ -54,16 +77,35 @@ function operationsOf(ctx: AgentContext, refusals: Refusals): AgentOperations {
     now: () => ctx.now(),
     random: () => ctx.random(),
     log: (message, fields, content) => ctx.log(message, fields, content),
-    ask: (question) => ask(ctx, question),
+    prompt: (question) => prompt(ctx, question),
+    llm: (call) => callModel(ctx, call),
+    tools: () => ctx.tools(),
     tool: (tool, args) => callTool(ctx, refusals, tool, args),
-    handOff: (agent, task) => handOff(ctx, refusals, agent, task),
+    useTools: (reply) => useTools(ctx, refusals, reply),
+    handOff: async (agent, task) => handoffAnswer(agent, refusals, await ctx.handOff(agent, task)),
+    spawn: async (agent, task, options) =>
+      spawnAnswer(refusals, await ctx.spawn(agent, task, options)),
+    ask: async (child, timeoutMs) =>
+      handoffAnswer(child.name, refusals, await ctx.ask(child, timeoutMs)),
+    reply: async (text) => {
+      const outcome = replyAnswer(refusals, await ctx.reply(text));
+      fate.hasReplied ||= outcome.ok;
+      return outcome;
+    },
+    recall: () => ctx.recall(),
+    remember: (turns) => ctx.remember([...turns]),
+    restore: () => restore(ctx, refusals),
+    checkpoint: ({ state, ...items }) =>
+      ctx.checkpoint({ ...items, state: { refusals: refusals.count, state } }),
     emit: (item) => ctx.emit(manifest.outputTopic, item),
     follow: (topic) => ctx.follow(topic),
     sleepUntilSignal: (signal) => ctx.sleepUntilSignal(signal),
     sleep: (ms) => ctx.sleep(ms),
     all: (branches) =>
       ctx.all(
-        branches.map((branch) => (inner: AgentContext) => branch(operationsOf(inner, refusals))),
+        branches.map(
+          (branch) => (inner: AgentContext) => branch(operationsOf(inner, refusals, fate)),
+        ),
       ),
     step: (step, work, waitsFor) => ctx.step(step, work, waitsFor),
     draft: (text) => ctx.draft(() => text),
@@ -71,24 +113,65 @@ function operationsOf(ctx: AgentContext, refusals: Refusals): AgentOperations {
   };
 }
 
-async function ask(ctx: AgentContext, question: ModelQuestion): Promise<string> {
-  const { model, instructions: own } = ctx.manifest;
-  const { instructions = own, text, json = model.jsonMode } = question;
-  const answer = await ctx.llm({
-    model: model.model,
-    messages: [
-      ...(instructions === '' ? [] : [{ role: 'system', text: instructions } as const]),
-      { role: 'user', text },
-    ],
-    temperature: model.temperature ?? 0,
-    ...(model.maxOutputTokens !== undefined && { maxOutputTokens: model.maxOutputTokens }),
-    ...(model.timeoutMs !== undefined && { timeoutMs: model.timeoutMs }),
-    json,
-    requireContent: true,
-  });
+async function prompt(ctx: AgentContext, question: ModelQuestion): Promise<string> {
+  const { instructions = ctx.manifest.instructions, text, json } = question;
+  const system = instructions === '' ? [] : [{ role: 'system', text: instructions } as const];
+  const turns = [...system, { role: 'user', text } as const];
+  const request = requestOf(ctx, { turns, ...(json !== undefined && { json }) });
+  const answer = await ctx.llm({ ...request, messages: turns, requireContent: true });
   if (answer.kind === 'answer') return answer.text;
   const { stopReason, detail, callId } = answer;
   return ctx.stop({ stopReason, phase: 'worker', callId, detail });
+}
+
+async function callModel(ctx: AgentContext, call: ModelCall): Promise<ModelReply> {
+  const answer = await ctx.llm(requestOf(ctx, call));
+  if (answer.kind === 'failed') {
+    return { ok: false, error: answer.stopReason, message: answer.detail };
+  }
+  const { text, toolUses = [], endReason, nearBudget, callId } = answer;
+  const turn: ChatTurn = {
+    role: 'assistant',
+    text,
+    ...(toolUses.length > 0 && { toolUses }),
+  };
+  return { ok: true, text, toolUses, turn, endReason, nearBudget, callId };
+}
+
+function requestOf(ctx: AgentContext, call: ModelCall): LlmRequest {
+  const { model, instructions } = ctx.manifest;
+  const { turns, tools = [], toolChoice, temperature = model.temperature ?? 0 } = call;
+  const { maxOutputTokens = model.maxOutputTokens, json = model.jsonMode } = call;
+  const hasSystem = turns[0]?.role === 'system' || instructions === '';
+  return {
+    model: call.model ?? model.model,
+    messages: hasSystem ? turns : [{ role: 'system', text: instructions }, ...turns],
+    ...(tools.length > 0 && { tools }),
+    ...(toolChoice !== undefined && { toolChoice }),
+    temperature,
+    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+    ...(model.timeoutMs !== undefined && { timeoutMs: model.timeoutMs }),
+    json,
+    requireContent: false,
+  };
+}
+
+async function useTools(
+  ctx: AgentContext,
+  refusals: Refusals,
+  { toolUses, callId }: ModelAnswered,
+): Promise<ChatTurn> {
+  const outcomes = await nativeTools.use(ctx, toolUses, callId);
+  for (const { refusal } of outcomes) if (refusal !== undefined) refusals.take(refusal);
+  return { role: 'tool', results: outcomes.map(({ result }) => result) };
+}
+
+async function restore(ctx: AgentContext, refusals: Refusals): Promise<RestoredAgent | undefined> {
+  const restored = await ctx.restore();
+  if (restored === undefined) return undefined;
+  const saved = restored.state as { readonly refusals: number; readonly state: JsonValue };
+  refusals.restore(saved.refusals);
+  return { state: saved.state, items: restored.items as JsonValue[] };
 }
 
 async function callTool(
@@ -112,23 +195,34 @@ async function callTool(
   }
 }
 
-async function handOff(
-  ctx: AgentContext,
-  refusals: Refusals,
-  agent: string,
-  task: string,
-): Promise<HandoffAnswer> {
-  const outcome = await ctx.handOff(agent, task);
+function replyAnswer(refusals: Refusals, outcome: ProposalOutcome): ReplyAnswer {
+  if (outcome.kind === 'finished' || outcome.kind === 'executed') return { ok: true };
+  refusals.take(outcome.stop);
+  return { ok: false, error: outcome.stop.stopReason, message: outcome.decision.reason };
+}
+
+function spawnAnswer(refusals: Refusals, outcome: SpawnOutcome): SpawnAnswer {
+  if (outcome.kind === 'spawned') return { ok: true, child: outcome.child };
+  return notSpawned(refusals, outcome);
+}
+
+function notSpawned(refusals: Refusals, outcome: Exclude<SpawnOutcome, { kind: 'spawned' }>) {
+  const { message } = outcome;
+  switch (outcome.kind) {
+    case 'refused':
+      refusals.take(outcome.stop);
+      return { ok: false, error: outcome.stop.stopReason, message } as const;
+    case 'no_slot':
+      return { ok: false, error: outcome.kind, message } as const;
+    case 'failed':
+      return { ok: false, error: outcome.stopReason, message } as const;
+  }
+}
+
+function handoffAnswer(agent: string, refusals: Refusals, outcome: HandoffOutcome): HandoffAnswer {
   switch (outcome.kind) {
     case 'replied':
       return { ok: true, text: outcome.text, partial: outcome.partial };
-    case 'refused':
-      refusals.take(outcome.stop);
-      return { ok: false, error: outcome.stop.stopReason, message: outcome.message };
-    case 'no_slot':
-      return { ok: false, error: outcome.kind, message: outcome.message };
-    case 'failed':
-      return { ok: false, error: outcome.stopReason, message: outcome.message };
     case 'timed_out':
       return { ok: false, error: outcome.kind, message: `${agent} did not answer in time.` };
     case 'target_failed':
@@ -138,5 +232,7 @@ async function handOff(
         error: outcome.kind,
         message: `${agent} ended without an answer: ${outcome.stopReason}.`,
       };
+    default:
+      return notSpawned(refusals, outcome);
   }
 }

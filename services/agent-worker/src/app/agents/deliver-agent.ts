@@ -20,15 +20,16 @@ import type { Dependencies } from './dependencies.ts';
  * (RT-3); a repeated delivery changes nothing. Returns whether the agent is new.
  */
 export async function deliverAgent(
-  { store, clock, canRun, checkSettings, agents }: Dependencies,
+  { store, clock, codeVersionOf, checkSettings, agents }: Dependencies,
   delivery: Delivery,
 ): Promise<boolean> {
   const { agent: key, manifest, message } = delivery;
-  if (!canRun(manifest.kind, manifest.name)) throw notImplemented(manifest.kind, manifest.name);
+  const version = codeVersionOf(manifest.kind, manifest.name);
+  if (version === undefined) throw notImplemented(manifest.kind, manifest.name);
   checkSettings(manifest);
   return await agents.accept(delivery.slotGrant, async (lease) => {
     const at = lease?.at ?? clock.now();
-    const row = agentRow(delivery, at, lease);
+    const row = { ...agentRow(delivery, at, lease), code_version: version };
     return await store.transaction(async (trx) => {
       if (await isRepeat(trx, delivery)) return undefined;
       await insertAgent(trx, row);
@@ -71,7 +72,11 @@ async function isRepeat(
   });
 }
 
-function agentRow(delivery: Delivery, at: Date, lease: LeaseTerms | undefined): AgentRow {
+function agentRow(
+  delivery: Delivery,
+  at: Date,
+  lease: LeaseTerms | undefined,
+): Omit<AgentRow, 'code_version'> {
   const { agent, name, requestId, digest, manifest, supervision, message } = delivery;
   return {
     ...agentColumns(agent),

@@ -15,8 +15,11 @@ export interface Dependencies {
   readonly flushEventsSoon: () => void;
   /** Tenants that this worker serves; empty for all (SYS-6). */
   readonly tenants: readonly string[];
-  /** Whether this worker can run an agent of this kind and name. */
-  readonly canRun: (kind: AgentKind, name: string) => boolean;
+  /**
+   * Returns the current version of the code of an agent, empty for code without versions; undefined
+   * when this worker cannot run agents of this kind and name.
+   */
+  readonly codeVersionOf: (kind: AgentKind, name: string) => string | undefined;
   /**
    * Checks the settings of a manifest against the modules of this worker.
    * @throws InvalidRequestError naming the setting
