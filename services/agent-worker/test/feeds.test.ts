@@ -8,8 +8,8 @@ import { approveAll } from './team.ts';
 import { World } from './world.ts';
 
 const KEY = { tenant: TENANT, runId: RUN, instance: AGENT.instance };
-const SOURCE = { kind: AgentKind.INFORMATION, tools: [], outputTopic: 'news' };
-const READER = { kind: AgentKind.PERSONAL_FEED, tools: [], followTopics: ['news'] };
+const SOURCE = { kind: AgentKind.INFORMATION, tools: [], outputTopic: 'articles' };
+const READER = { kind: AgentKind.PERSONAL_FEED, tools: [], followTopics: ['articles'] };
 
 /** Answers with the number of the item, or not at all. */
 const model: FakeModel = async (_, { messages }) => {
@@ -111,7 +111,7 @@ describe('a feed', () => {
 });
 
 describe('the answer of an agent with an output_topic', () => {
-  const WRITER = { kind: AgentKind.REACT, tools: [], outputTopic: 'news' };
+  const WRITER = { kind: AgentKind.REACT, tools: [], outputTopic: 'articles' };
   const items = () => received('run-reader');
 
   async function withReader(): Promise<void> {
@@ -121,7 +121,7 @@ describe('the answer of an agent with an output_topic', () => {
     await world.until('SUSPENDED', 'run-reader');
   }
 
-  it('is published to the subscribers when nobody waits for it, once (AG-5)', async () => {
+  it('is published once to the subscribers when no agent waits for it (AG-5)', async () => {
     await withReader();
     await world.deliver({ manifest: WRITER, goal: 'item 7' });
     await world.until('COMPLETED');
