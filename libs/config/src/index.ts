@@ -5,7 +5,6 @@ export type { Environment, EnvSpec, EnvValues } from './env/env.ts';
 export { declaredVariables, readEnv, rejectMisspelt } from './env/env.ts';
 export { variable } from './env/variable.ts';
 export { type DocumentText, WatchedFile } from './watched-file.ts';
-export { about, type KeyNotes } from './yaml/about.ts';
 export type { JsonSchema, LoadedYaml } from './yaml/load-yaml.ts';
 export { loadYaml } from './yaml/load-yaml.ts';
 export type { DataPath, YamlInput } from './yaml/yaml-source.ts';

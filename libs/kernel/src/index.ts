@@ -1,3 +1,4 @@
+export { about, type KeyNotes } from './about.ts';
 export type {
   ContractLookup,
   FinalAction,

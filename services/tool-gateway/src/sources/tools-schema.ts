@@ -1,5 +1,5 @@
-import { about, type JsonSchema } from '@writ/config';
-import { TOOL_NAME_PATTERN } from '@writ/kernel';
+import type { JsonSchema } from '@writ/config';
+import { about, TOOL_NAME_PATTERN } from '@writ/kernel';
 import { SIDE_EFFECTS, type SideEffect } from '../domain/tool.ts';
 
 /** A tool in tools.yaml; its source may supply missing fields. */

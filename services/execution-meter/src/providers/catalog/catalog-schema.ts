@@ -1,4 +1,5 @@
-import { about, type JsonSchema } from '@writ/config';
+import type { JsonSchema } from '@writ/config';
+import { about } from '@writ/kernel';
 
 /** Prices per million tokens in decimal USD, such as `"0.40"`. */
 export interface PriceSettings {

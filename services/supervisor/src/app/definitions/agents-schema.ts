@@ -1,5 +1,5 @@
-import { about } from '@writ/config';
 import {
+  about,
   MIDDLEWARE_OPTIONS,
   type MiddlewareLevel,
   type OptionsSchema,

@@ -11,7 +11,7 @@ export interface KeyNotes {
  *
  * @example
  * ```ts
- * import { about } from '@writ/config';
+ * import { about } from '@writ/kernel';
  *
  * const schema = {
  *   type: 'object',
