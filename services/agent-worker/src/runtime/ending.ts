@@ -133,7 +133,8 @@ async function end(scope: RunScope, recorded: string): Promise<LeaseOutcome> {
   const { session, commits, steps, history, journal } = scope;
   const stopReason = isStopReason(recorded) ? recorded : 'error:unknown_stop_reason';
   steps.close(stopReason);
-  if (stopReason === 'success') await history.saveAtProvider(journal.length);
+  const isKeptByProvider = session.manifest.history !== undefined;
+  if (stopReason === 'success' && isKeptByProvider) await history.saveAtProvider(journal.length);
   let hasWoken = false;
   await commits.commit({
     changes: rest(scope, { type: 'ended', stopReason }),
