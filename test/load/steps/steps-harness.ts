@@ -80,7 +80,7 @@ export class StepsHarness {
         WRIT_LOG_LEVEL: 'error',
         STEPS_FOLDER: this.dataDir,
         STEPS_KEY: 'none',
-        ...(this.#options.countHops === true && { STEPS_HOPS: '1' }),
+        ...(this.#options.countHops === true && { STEPS_HOPS: '1', WRIT_TRACE_INTERNALS: 'true' }),
         ...(this.#options.countWork === true && { STEPS_WORK: '1' }),
       },
     });
