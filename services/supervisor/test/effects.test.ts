@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs';
+import type { MessageInitShape } from '@bufbuild/protobuf';
 import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
 import { Verdict } from '@writ/contracts/writ/review/v1/decision_pb';
 import { RunState, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
-import type { JsonObject } from '@writ/kernel';
+import type { AllowRuleSchema } from '@writ/contracts/writ/tool/v1/tool_pb';
+import { type JsonObject, ManualClock } from '@writ/kernel';
 import { afterEach, describe, expect, it } from 'vitest';
 import {
   CONTEXT,
@@ -13,7 +15,7 @@ import {
   type TestAgent,
   toolText,
 } from './refund-harness.ts';
-import { exampleFile } from './refund-tools.ts';
+import { exampleFile, refundTools } from './refund-tools.ts';
 
 const policyText = readFileSync(exampleFile('policy.yaml'), 'utf8');
 const agentsText = readFileSync(exampleFile('agents.yaml'), 'utf8');
@@ -61,6 +63,44 @@ describe('the effects of a run', () => {
     const blocked = await agent.propose('op-3', refund(-1));
     expect(blocked.stopReason).toBe('supervisor_block:invalid_refund_amount');
   });
+
+  it.each([
+    ['agents', 'allowedAgents', 'refund-worker'],
+    ['tenants', 'allowedTenants', 'acme'],
+  ] as const)(
+    'do not ask a person about a tool that the gateway denies to %s (SV-1, TG-2)',
+    async (_, field, name) => {
+      const clock = new ManualClock(new Date());
+      harness = await RefundHarness.start({ clock });
+      const agent = await harness.agent();
+      const list = (version: string, rule: MessageInitShape<typeof AllowRuleSchema>) => {
+        const tools = refundTools().map((tool) =>
+          tool.name === 'issue_refund' ? { ...tool, [field]: rule } : tool,
+        );
+        harness.listTools(tools, version);
+        clock.advance(3_000);
+      };
+      for (const [index, rule] of [
+        { names: ['other'] },
+        { names: [name], except: true },
+        {},
+      ].entries()) {
+        list(`denied-${index}`, rule);
+        expect(await agent.propose(`denied-${index}`, refund(1200))).toMatchObject({
+          verdict: Verdict.BLOCK,
+          stopReason: 'tool_denied:issue_refund',
+          approvalId: '',
+          writ: '',
+        });
+      }
+      expect((await harness.approvals().listApprovals({})).approvals).toEqual([]);
+      for (const [index, rule] of [{ names: ['other', name] }, { except: true }].entries()) {
+        list(`allowed-${index}`, rule);
+        const asked = await agent.propose(`allowed-${index}`, refund(1200));
+        expect(asked).toMatchObject({ verdict: Verdict.ESCALATE, stopReason: '' });
+      }
+    },
+  );
 
   it('decide whether a run with an answer is a success (SV-7)', async () => {
     const agent = await start();

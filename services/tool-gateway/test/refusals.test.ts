@@ -65,6 +65,21 @@ describe('a refusal leaves a signed receipt (TG-2, TG-8)', () => {
     expect((await refusal(byGateway)).stopReason).toBe('tool_denied:hidden');
   });
 
+  it('for tool_denied is announced to the supervisor with the agents that may call the tool (TG-2)', async () => {
+    const { tools } = await fixture.asSupervisor.listTools({});
+    const rules = tools.map(({ name, allowedAgents, allowedTenants }) => [
+      name,
+      allowedAgents?.names,
+      allowedAgents?.except,
+      allowedTenants,
+    ]);
+    expect(rules).toEqual([
+      ['hidden', [], false, undefined],
+      ['look', ['payer'], false, undefined],
+      ['pay', ['payer'], false, undefined],
+    ]);
+  });
+
   it('for tool_missing, only to an agent that may call the tool (TG-2)', async () => {
     const unrestricted = await startFixture();
     try {

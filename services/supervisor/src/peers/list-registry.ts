@@ -80,6 +80,7 @@ async function listPages(
 
 function usable(definition: ToolDefinition, log: Logger): ReviewedTool[] {
   const { name, inputSchemaJson, definitionDigest, risk, sideEffect } = definition;
+  const { allowedAgents: agents, allowedTenants: tenants } = definition;
   try {
     const schema = parseJsonStrict(inputSchemaJson, { field: 'input_schema_json' });
     if (!isJsonObject(schema) || definitionDigest === '') {
@@ -90,7 +91,9 @@ function usable(definition: ToolDefinition, log: Logger): ReviewedTool[] {
     }
     const contract = compileContract(schema);
     const hasEffect = sideEffect !== SideEffect.READ_ONLY;
-    return [{ name, definitionDigest, contract, risk: toPolicyRisk(risk), hasEffect }];
+    return [
+      { name, definitionDigest, contract, risk: toPolicyRisk(risk), hasEffect, agents, tenants },
+    ];
   } catch (error) {
     if (!isWritError(error)) throw error;
     log.warn({ tool: name, reason: error.reason }, 'tool definition is unusable');

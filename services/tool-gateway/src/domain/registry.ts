@@ -21,6 +21,18 @@ interface Client {
   readonly agentName: string;
 }
 
+/** The names that an allowlist lets call one tool: `names`, or with `except` every other name. */
+export interface AllowRule {
+  readonly names: readonly string[];
+  readonly except: boolean;
+}
+
+/** The rules of one tool; undefined where there is no allowlist. */
+export interface AllowRules {
+  readonly agents: AllowRule | undefined;
+  readonly tenants: AllowRule | undefined;
+}
+
 /** Every tool of a gateway. */
 export interface Registry {
   /** Content hash of the whole registry. */
@@ -29,6 +41,8 @@ export interface Registry {
   readonly tools: ReadonlyMap<string, Tool>;
   /** Whether this gateway's own allowlists let `client` call `tool` (TG-2). */
   allows(client: Client, tool: string): boolean;
+  /** The allowlists for one tool, so that the supervisor decides as `allows` does. */
+  rulesOf(tool: string): AllowRules;
 }
 
 /** Creates the registry of tools with unique names. */
@@ -43,6 +57,10 @@ export function createRegistry(tools: readonly Tool[], allow: Allow = {}): Regis
     tools: new Map(sorted.map((tool) => [tool.name, tool])),
     allows: ({ tenant, agentName }: Client, tool: string) =>
       isListed(allow.agents, agentName, tool) && isListed(allow.tenants, tenant, tool),
+    rulesOf: (tool: string) => ({
+      agents: ruleOf(allow.agents, tool),
+      tenants: ruleOf(allow.tenants, tool),
+    }),
   });
 }
 
@@ -51,4 +69,14 @@ function isListed(list: Allowlist | undefined, name: string, tool: string): bool
   if (list === undefined) return true;
   const tools = (Object.hasOwn(list, name) ? list[name] : list[EVERY]) ?? [];
   return tools.includes(tool) || tools.includes(EVERY);
+}
+
+/** The names to which the wildcard does not apply, or the names that are listed with the tool. */
+function ruleOf(list: Allowlist | undefined, tool: string): AllowRule | undefined {
+  if (list === undefined) return undefined;
+  const except = isListed(list, EVERY, tool);
+  const names = Object.keys(list).filter(
+    (name) => name !== EVERY && isListed(list, name, tool) !== except,
+  );
+  return { names, except };
 }

@@ -123,7 +123,8 @@ export async function reviewProposal(tx: Tx, request: ReviewRequest): Promise<De
           ...situationOf(subject, facts, activeMs),
           effects: await effectsFor(tx, subject),
         }),
-        JSON.parse(subject.agent.tools) as string[],
+        tool,
+        callingAgent(subject),
       )
     : judgeInvalid(parsed.stopReason);
   const ruling = { ...shared, judgement, tool, rawText: rawText(proposal, parsed) };
@@ -133,6 +134,11 @@ export async function reviewProposal(tx: Tx, request: ReviewRequest): Promise<De
 /** A proposal starts the clock of its agent, except a partial result of a paused one (EM-1). */
 function clockAt({ agent }: ReviewSubject, at: Date): ActiveClock {
   return agent.paused_since === null ? seen(clockOf(agent), at) : clockOf(agent);
+}
+
+/** The agent as the allowlists of its manifest and of the gateway identify it (TG-2). */
+function callingAgent({ run, agent, ref }: ReviewSubject) {
+  return { agentName: ref.name, tenant: run.tenant, tools: JSON.parse(agent.tools) as string[] };
 }
 
 /** The agents that the manifest allows as targets of a delegation (SUP-9). */

@@ -9,7 +9,7 @@ import {
 import type { RecordedAction } from '../result/recorded-action.ts';
 import type { ExecutedFrom, Verdict } from '../result/run-result.ts';
 import type { LimitReached } from './check-limits.ts';
-import { type ReviewedTool, toContractRisk } from './reviewed-tool.ts';
+import { gatewayAllows, type ReviewedTool, toContractRisk } from './reviewed-tool.ts';
 
 /** The result of judging a proposal. */
 export interface Judgement {
@@ -107,16 +107,30 @@ export function judgeLate(limit: LimitReached): Judgement {
   };
 }
 
+/** The agent that proposes a call, as lists of tools identify it. */
+interface CallingAgent {
+  /** Name of its manifest. */
+  readonly agentName: string;
+  readonly tenant: string;
+  /** The tools that it may call. */
+  readonly tools: readonly string[];
+}
+
 /**
- * Blocks a call of a tool outside the agent's list, before a person is asked or a writ is signed (TG-2, SV-1). A block by
- * the policy stays as it is.
- * @param tools the tools that the agent may call
+ * Blocks a call of a tool outside the agent's list or denied by the allowlists of the gateway, before a person is asked
+ * or a writ is signed (TG-2, SV-1). A block by the policy stays as it is.
  */
-export function judgeAllowed(judgement: Judgement, tools: readonly string[]): Judgement {
+export function judgeAllowed(
+  judgement: Judgement,
+  tool: ReviewedTool | undefined,
+  agent: CallingAgent,
+): Judgement {
   const { next } = judgement;
   if (next.kind === 'stop' || next.action.kind !== 'tool') return judgement;
   const { name } = next.action;
-  if (tools.includes(name)) return judgement;
+  if (agent.tools.includes(name) && (tool === undefined || gatewayAllows(tool, agent))) {
+    return judgement;
+  }
   const stopReason = `tool_denied:${name}`;
   return {
     ...judgement,

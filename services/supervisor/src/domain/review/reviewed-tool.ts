@@ -11,6 +11,28 @@ export interface ReviewedTool {
   readonly risk: number;
   /** Whether its side effect class is another than read_only. */
   readonly hasEffect: boolean;
+  /** The agents that the gateway's own allowlist lets call the tool; undefined when there is none (TG-2). */
+  readonly agents?: AllowRule | undefined;
+  /** The tenants, likewise. */
+  readonly tenants?: AllowRule | undefined;
+}
+
+/** The names that a tool is allowed for: `names`, or with `except` every other name. */
+export interface AllowRule {
+  readonly names: readonly string[];
+  readonly except: boolean;
+}
+
+/** Whether the allowlists of the gateway let an agent of a tenant call a tool. */
+export function gatewayAllows(
+  { agents, tenants }: Pick<ReviewedTool, 'agents' | 'tenants'>,
+  { agentName, tenant }: { readonly agentName: string; readonly tenant: string },
+): boolean {
+  return isAllowed(agents, agentName) && isAllowed(tenants, tenant);
+}
+
+function isAllowed(rule: AllowRule | undefined, name: string): boolean {
+  return rule === undefined || rule.names.includes(name) !== rule.except;
 }
 
 /** Converts a risk from the contracts' scale, 0 to 1, to the policies', 0 to 100. */

@@ -13,7 +13,35 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file writ/tool/v1/tool.proto.
  */
 export const file_writ_tool_v1_tool: GenFile = /*@__PURE__*/
-  fileDesc("Chd3cml0L3Rvb2wvdjEvdG9vbC5wcm90bxIMd3JpdC50b29sLnYxIoUDCg5Ub29sRGVmaW5pdGlvbhIqCgRuYW1lGAEgASgJQhy6SBlyFzIVXlthLXpBLVowLTlfLV17MSw2NH0kEh4KC2Rlc2NyaXB0aW9uGAIgASgJQgm6SAZyBCiAgAESJAoRaW5wdXRfc2NoZW1hX2pzb24YAyABKAlCCbpIBnIEKICAEBI3CgtzaWRlX2VmZmVjdBgEIAEoDjIYLndyaXQudG9vbC52MS5TaWRlRWZmZWN0Qgi6SAWCAQIQARIqCgd0aW1lb3V0GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhgKEG1heF9vdXRwdXRfYnl0ZXMYBiABKA0SGwoTbWF4X2NhbGxzX3Blcl9hZ2VudBgHIAEoDRITCgttYXhfcmVwZWF0cxgIIAEoDRIlCgRyaXNrGAkgASgBQhe6SBQSEhkAAAAAAADwPykAAAAAAAAAABIOCgZzb3VyY2UYCiABKAkSGQoRZGVmaW5pdGlvbl9kaWdlc3QYCyABKAkimgEKClRvb2xSZXN1bHQSJgoEa2luZBgBIAEoDjIYLndyaXQudG9vbC52MS5SZXN1bHRLaW5kEg8KB2NvbnRlbnQYAiABKAkSEgoKbWVkaWFfdHlwZRgDIAEoCRIRCgl0cnVuY2F0ZWQYBCABKAgSFwoPZnVsbF9zaXplX2J5dGVzGAUgASgEEhMKC2Z1bGxfc2hhMjU2GAYgASgJKn0KClNpZGVFZmZlY3QSGwoXU0lERV9FRkZFQ1RfVU5TUEVDSUZJRUQQABIZChVTSURFX0VGRkVDVF9SRUFEX09OTFkQARIaChZTSURFX0VGRkVDVF9JREVNUE9URU5UEAISGwoXU0lERV9FRkZFQ1RfREVTVFJVQ1RJVkUQAypsCgpSZXN1bHRLaW5kEhsKF1JFU1VMVF9LSU5EX1VOU1BFQ0lGSUVEEAASFAoQUkVTVUxUX0tJTkRfSlNPThABEhQKEFJFU1VMVF9LSU5EX1RFWFQQAhIVChFSRVNVTFRfS0lORF9JTUFHRRADYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_duration]);
+  fileDesc("Chd3cml0L3Rvb2wvdjEvdG9vbC5wcm90bxIMd3JpdC50b29sLnYxIioKCUFsbG93UnVsZRINCgVuYW1lcxgBIAMoCRIOCgZleGNlcHQYAiABKAgi6AMKDlRvb2xEZWZpbml0aW9uEioKBG5hbWUYASABKAlCHLpIGXIXMhVeW2EtekEtWjAtOV8tXXsxLDY0fSQSHgoLZGVzY3JpcHRpb24YAiABKAlCCbpIBnIEKICAARIkChFpbnB1dF9zY2hlbWFfanNvbhgDIAEoCUIJukgGcgQogIAQEjcKC3NpZGVfZWZmZWN0GAQgASgOMhgud3JpdC50b29sLnYxLlNpZGVFZmZlY3RCCLpIBYIBAhABEioKB3RpbWVvdXQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SGAoQbWF4X291dHB1dF9ieXRlcxgGIAEoDRIbChNtYXhfY2FsbHNfcGVyX2FnZW50GAcgASgNEhMKC21heF9yZXBlYXRzGAggASgNEiUKBHJpc2sYCSABKAFCF7pIFBISGQAAAAAAAPA/KQAAAAAAAAAAEg4KBnNvdXJjZRgKIAEoCRIZChFkZWZpbml0aW9uX2RpZ2VzdBgLIAEoCRIvCg5hbGxvd2VkX2FnZW50cxgMIAEoCzIXLndyaXQudG9vbC52MS5BbGxvd1J1bGUSMAoPYWxsb3dlZF90ZW5hbnRzGA0gASgLMhcud3JpdC50b29sLnYxLkFsbG93UnVsZSKaAQoKVG9vbFJlc3VsdBImCgRraW5kGAEgASgOMhgud3JpdC50b29sLnYxLlJlc3VsdEtpbmQSDwoHY29udGVudBgCIAEoCRISCgptZWRpYV90eXBlGAMgASgJEhEKCXRydW5jYXRlZBgEIAEoCBIXCg9mdWxsX3NpemVfYnl0ZXMYBSABKAQSEwoLZnVsbF9zaGEyNTYYBiABKAkqfQoKU2lkZUVmZmVjdBIbChdTSURFX0VGRkVDVF9VTlNQRUNJRklFRBAAEhkKFVNJREVfRUZGRUNUX1JFQURfT05MWRABEhoKFlNJREVfRUZGRUNUX0lERU1QT1RFTlQQAhIbChdTSURFX0VGRkVDVF9ERVNUUlVDVElWRRADKmwKClJlc3VsdEtpbmQSGwoXUkVTVUxUX0tJTkRfVU5TUEVDSUZJRUQQABIUChBSRVNVTFRfS0lORF9KU09OEAESFAoQUkVTVUxUX0tJTkRfVEVYVBACEhUKEVJFU1VMVF9LSU5EX0lNQUdFEANiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration]);
+
+/**
+ * AllowRule limits a tool to some names. Without fields it denies the tool to every name.
+ *
+ * @generated from message writ.tool.v1.AllowRule
+ */
+export type AllowRule = Message<"writ.tool.v1.AllowRule"> & {
+  /**
+   * The names that the tool is allowed for; with `except`, those that it is denied to.
+   *
+   * @generated from field: repeated string names = 1;
+   */
+  names: string[];
+
+  /**
+   * Whether the tool is allowed for every name but `names`.
+   *
+   * @generated from field: bool except = 2;
+   */
+  except: boolean;
+};
+
+/**
+ * Describes the message writ.tool.v1.AllowRule.
+ * Use `create(AllowRuleSchema)` to create a new message.
+ */
+export const AllowRuleSchema: GenMessage<AllowRule> = /*@__PURE__*/
+  messageDesc(file_writ_tool_v1_tool, 0);
 
 /**
  * ToolDefinition is a tool as the gateway registers it.
@@ -99,6 +127,22 @@ export type ToolDefinition = Message<"writ.tool.v1.ToolDefinition"> & {
    * @generated from field: string definition_digest = 11;
    */
   definitionDigest: string;
+
+  /**
+   * Agents, by name of their manifest, that the gateway's own allowlist lets call the tool. Only in
+   * responses to the supervisor, which denies the call of another agent before a person is asked;
+   * absent when there is no such list (TG-2).
+   *
+   * @generated from field: writ.tool.v1.AllowRule allowed_agents = 12;
+   */
+  allowedAgents?: AllowRule | undefined;
+
+  /**
+   * Tenants, as `allowed_agents`.
+   *
+   * @generated from field: writ.tool.v1.AllowRule allowed_tenants = 13;
+   */
+  allowedTenants?: AllowRule | undefined;
 };
 
 /**
@@ -106,7 +150,7 @@ export type ToolDefinition = Message<"writ.tool.v1.ToolDefinition"> & {
  * Use `create(ToolDefinitionSchema)` to create a new message.
  */
 export const ToolDefinitionSchema: GenMessage<ToolDefinition> = /*@__PURE__*/
-  messageDesc(file_writ_tool_v1_tool, 0);
+  messageDesc(file_writ_tool_v1_tool, 1);
 
 /**
  * ToolResult is the result of a tool.
@@ -162,7 +206,7 @@ export type ToolResult = Message<"writ.tool.v1.ToolResult"> & {
  * Use `create(ToolResultSchema)` to create a new message.
  */
 export const ToolResultSchema: GenMessage<ToolResult> = /*@__PURE__*/
-  messageDesc(file_writ_tool_v1_tool, 1);
+  messageDesc(file_writ_tool_v1_tool, 2);
 
 /**
  * SideEffect is the effect of executing a tool twice.
