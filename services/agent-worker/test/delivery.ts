@@ -6,6 +6,7 @@ import {
   type PreemptionHandling,
   type RefusalHandling,
 } from '@writ/contracts/writ/supervision/v1/manifest_pb';
+import type { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { REFUND_TOOLS } from './refund-rules.ts';
 
 const { JSON_ACTION } = AgentKind;
@@ -76,6 +77,8 @@ export interface DeliveryOptions {
   readonly correlationId?: string;
   readonly goal?: string;
   readonly deadline?: Date;
+  /** Default: PERMANENT for the root, RUN for children. */
+  readonly retention?: HistoryRetention;
   /** Lifetime of the agent's tokens, in milliseconds. */
   readonly tokenTtlMs?: number;
   /** The agent's first slot grant; default: none. */
@@ -96,6 +99,7 @@ export function deliveryRequest(options: DeliveryOptions) {
       root: AGENT,
       ...(from !== '' && { parent: AGENT }),
       depth: from === '' ? 0 : 1,
+      ...(options.retention !== undefined && { retention: options.retention }),
       spawnBudget: {},
       executionBudget: { maxTokens: 10_000n, maxCostNanoUsd: 5_000_000_000n },
     },

@@ -1,4 +1,4 @@
-import type { AgentKey, RunKey } from '@writ/kernel';
+import type { AgentKey } from '@writ/kernel';
 import { pickColumns, prepareQuery } from '@writ/store';
 import type { Insertable } from 'kysely';
 import type { Message } from '../domain/agent/message.ts';
@@ -44,12 +44,3 @@ const selectMessages = prepareQuery((db: WorkerReader, key: AgentKey) =>
     .where('instance', '=', key.instance)
     .orderBy('position'),
 );
-
-/** Deletes the messages of a run (SUP-4). */
-export async function deleteInboxes(trx: WorkerTransaction, run: RunKey): Promise<void> {
-  await trx
-    .deleteFrom('inbox')
-    .where('tenant', '=', run.tenant)
-    .where('run_id', '=', run.runId)
-    .execute();
-}

@@ -1,4 +1,4 @@
-import type { AgentKey, RunKey } from '@writ/kernel';
+import type { AgentKey } from '@writ/kernel';
 import { DataLossError, sha256Hex } from '@writ/kernel';
 import { type PreparedQuery, prepareQuery } from '@writ/store';
 import type { Insertable } from 'kysely';
@@ -162,17 +162,6 @@ function insertRows(count: number): PreparedQuery<WorkerDatabase, NumberedColumn
   );
   inserts.set(count, insert);
   return insert;
-}
-
-/** Deletes the journals and payloads of a run (SUP-4). */
-export async function deleteJournals(trx: WorkerTransaction, run: RunKey): Promise<void> {
-  for (const table of ['journal', 'payloads'] as const) {
-    await trx
-      .deleteFrom(table)
-      .where('tenant', '=', run.tenant)
-      .where('run_id', '=', run.runId)
-      .execute();
-  }
 }
 
 function readValue(text: string | null, key: AgentKey, position: number): unknown {

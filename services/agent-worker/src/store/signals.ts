@@ -1,4 +1,4 @@
-import type { AgentKey, RunKey } from '@writ/kernel';
+import type { AgentKey } from '@writ/kernel';
 import type { Selectable } from 'kysely';
 import { agentColumns } from './keys.ts';
 import type { SignalsTable } from './schema.ts';
@@ -53,14 +53,5 @@ export async function consumeSignal(
     .updateTable('signals')
     .set({ consumed_at: at, decision: null })
     .where('position', '=', position)
-    .execute();
-}
-
-/** Deletes the signals of a run (SUP-4). */
-export async function deleteSignals(trx: WorkerTransaction, run: RunKey): Promise<void> {
-  await trx
-    .deleteFrom('signals')
-    .where('tenant', '=', run.tenant)
-    .where('run_id', '=', run.runId)
     .execute();
 }

@@ -1,4 +1,4 @@
-import type { AgentKey, RunKey } from '@writ/kernel';
+import type { AgentKey } from '@writ/kernel';
 import { prepareQuery } from '@writ/store';
 import type { Selectable } from 'kysely';
 import { agentColumns } from './keys.ts';
@@ -73,15 +73,4 @@ export async function loadItems(db: WorkerReader, key: AgentKey, from: number): 
     .orderBy('position')
     .execute();
   return rows.flatMap(({ items }) => JSON.parse(items) as unknown[]).slice(from - first);
-}
-
-/** Deletes the snapshots of a run (SUP-4). */
-export async function deleteSnapshots(trx: WorkerTransaction, run: RunKey): Promise<void> {
-  for (const table of ['snapshots', 'snapshot_items'] as const) {
-    await trx
-      .deleteFrom(table)
-      .where('tenant', '=', run.tenant)
-      .where('run_id', '=', run.runId)
-      .execute();
-  }
 }

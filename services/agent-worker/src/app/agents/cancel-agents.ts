@@ -7,15 +7,13 @@ import {
   readEvents,
 } from '../../domain/agent/carried-event.ts';
 import { reduceAgent } from '../../domain/agent/state.ts';
+import { restoreSupervision } from '../../domain/agent/supervision.ts';
 import type { WorkerEvent, WorkerEvents } from '../../events.ts';
 import { type AgentRow, agentsOf, saveAgent, statusColumns, statusOf } from '../../store/agents.ts';
 import { type CancelRow, findCancel, insertCancel } from '../../store/cancels.ts';
+import { deleteContent } from '../../store/content.ts';
 import { deleteFollows } from '../../store/follows.ts';
-import { deleteInboxes } from '../../store/inbox.ts';
-import { deleteJournals } from '../../store/journal.ts';
 import { keyOf } from '../../store/keys.ts';
-import { deleteSignals } from '../../store/signals.ts';
-import { deleteSnapshots } from '../../store/snapshots.ts';
 import { deleteTimers } from '../../store/timers.ts';
 import type { WorkerTransaction } from '../../store/worker-store.ts';
 import type { Dependencies } from './dependencies.ts';
@@ -29,8 +27,9 @@ export interface CancelOrder extends Omit<CancelRow, 'ended'> {
 
 /**
  * Ends agents in any state: running, suspended, parked or not yet delivered (SUP-8). In-flight work
- * is aborted; journal and payloads are deleted according to the retention (SUP-4). Returns the number
- * of agents that it ended, and their events that no request to the supervisor has carried (HK-1).
+ * is aborted; when a run ends, its content is deleted according to the retention of the run and of each
+ * agent (SUP-4). Returns the number of agents that it ended, and their events that no request to the
+ * supervisor has carried (HK-1).
  */
 export async function cancelAgents(
   { store, events, flushEventsSoon, agents }: Dependencies,
@@ -101,14 +100,35 @@ async function endAgents(
     ended += 1;
   }
   await insertCancel(trx, { ...order, ended });
-  if (isWholeRun) await deleteTimers(trx, run);
-  if (isWholeRun && order.retention !== HistoryRetention.PERMANENT) {
-    await deleteJournals(trx, run);
-    await deleteSnapshots(trx, run);
-    await deleteSignals(trx, run);
-    await deleteInboxes(trx, run);
+  if (isWholeRun) {
+    await deleteTimers(trx, run);
+    await deleteUnretained(trx, ofRun, order);
   }
   return { ended, unreported, keys: concerned.map(keyOf), hasWoken };
+}
+
+/**
+ * Deletes the content of a run that has ended according to its retention, or that of its agents whose own
+ * retention is shorter: children by default (SUP-4). What a child replied remains with its parent.
+ */
+async function deleteUnretained(
+  trx: WorkerTransaction,
+  agents: readonly AgentRow[],
+  { tenant, run_id: runId, retention }: Omit<CancelRow, 'ended'>,
+): Promise<void> {
+  const run = { tenant, runId };
+  if (retention !== HistoryRetention.PERMANENT) {
+    await deleteContent(trx, run);
+    return;
+  }
+  const unretained = agents.filter(
+    ({ supervision }) => restoreSupervision(supervision).retention !== HistoryRetention.PERMANENT,
+  );
+  await deleteContent(
+    trx,
+    run,
+    unretained.map(({ instance }) => instance),
+  );
 }
 
 /** The worker that runs the agent can no longer write, so its step ends here. */

@@ -349,7 +349,7 @@ export type CancelRequest = Message$1<"writ.worker.v1.CancelRequest"> & {
   stopReason: string;
 
   /**
-   * Retention of journal and recorded payloads.
+   * Retention of the run. Without agent_instance, the content of agents whose own retention is shorter is deleted, too.
    *
    * @generated from field: writ.supervision.v1.HistoryRetention retention = 6;
    */
