@@ -5,6 +5,7 @@ import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
 import { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { UsageService } from '@writ/contracts/writ/usage/v1/usage_service_pb';
+import { resumeApprovals } from './resume-approvals.ts';
 import { resumeWatches } from './resume-watches.ts';
 import { translateErrors } from './translate-errors.ts';
 
@@ -83,7 +84,7 @@ export function createWritClient(options: WritClientOptions): WritClient {
   const transport = translateErrors(withDefaultTimeout(connect, timeoutMs));
   return {
     runs: resumeWatches(createClient(RunService, transport), options.silenceMs),
-    approvals: createClient(ApprovalService, transport),
+    approvals: resumeApprovals(createClient(ApprovalService, transport), options.silenceMs),
     audit: createClient(AuditService, transport),
     control: createClient(ControlService, transport),
     usage: createClient(UsageService, transport),

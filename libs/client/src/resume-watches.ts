@@ -10,12 +10,18 @@ import { UnavailableError } from '@writ/kernel';
 type Runs = Client<typeof RunService>;
 
 /** The supervisor sends a heartbeat after 5 s without an event. */
-const SILENCE_MS = 15_000;
+export const SILENCE_MS = 15_000;
 /** Number of silent streams in succession after which a watch fails. */
 const MAX_SILENT = 4;
 
 /** One stream of a watch. */
 type Open<M> = (options: CallOptions) => AsyncIterable<M>;
+
+/**
+ * The messages that the reader gets for one from the supervisor: none for a heartbeat. `resumes` is true for the first
+ * message after a silent stream.
+ */
+type Deliver<M> = (message: M, resumes: boolean) => readonly M[] | Promise<readonly M[]>;
 
 /**
  * Wraps watchRun and runAgent: heartbeats are not delivered, and when neither an event nor a heartbeat comes for
@@ -27,8 +33,9 @@ export function resumeWatches(runs: Runs, silenceMs = SILENCE_MS): Runs {
     let after = request.afterSequence ?? 0n;
     const open: Open<WatchRunResponse> = (to) =>
       runs.watchRun({ ...request, afterSequence: after }, to);
-    return resumed(open, options, silenceMs, ({ event }) => {
-      after = laterOf(after, event);
+    return resumed(open, options, silenceMs, (message) => {
+      after = laterOf(after, message.event);
+      return withoutHeartbeat(message);
     });
   };
   const runAgent: Runs['runAgent'] = (request, options) => {
@@ -43,9 +50,14 @@ export function resumeWatches(runs: Runs, silenceMs = SILENCE_MS): Runs {
     return resumed(open, options, silenceMs, (message) => {
       ({ runId } = message);
       after = laterOf(after, message.event);
+      return withoutHeartbeat(message);
     });
   };
   return { ...runs, watchRun, runAgent };
+}
+
+function withoutHeartbeat<M extends WatchRunResponse | RunAgentResponse>(message: M): M[] {
+  return message.event?.entry.case === 'heartbeat' ? [] : [message];
 }
 
 /** Live progress has the sequence zero. */
@@ -63,12 +75,16 @@ async function* ofRun(
   }
 }
 
-/** The first stream begins at once, as without this wrapper. */
-function resumed<M extends { readonly event?: RunEvent | undefined }>(
+/**
+ * A watch over several streams: one that is silent for `silenceMs` is replaced. The first begins at once, as without
+ * this wrapper.
+ * @throws UnavailableError WATCH_SILENT after {@link MAX_SILENT} silent streams in succession
+ */
+export function resumed<M>(
   open: Open<M>,
   options: CallOptions = {},
   silenceMs: number,
-  onMessage: (message: M) => void,
+  deliver: Deliver<M>,
 ): AsyncIterable<M> {
   const first = new Attempt(open, options, silenceMs);
   return follow();
@@ -76,10 +92,11 @@ function resumed<M extends { readonly event?: RunEvent | undefined }>(
   async function* follow(): AsyncIterable<M> {
     let attempt = first;
     for (let silent = 0; ; attempt = new Attempt(open, options, silenceMs)) {
+      let resumes = attempt !== first;
       for await (const message of attempt.messages()) {
         silent = 0;
-        onMessage(message);
-        if (message.event?.entry.case !== 'heartbeat') yield message;
+        yield* await deliver(message, resumes);
+        resumes = false;
       }
       if (!attempt.wasSilent) return;
       silent += 1;
@@ -138,6 +155,6 @@ class Attempt<M> {
 function silence(ms: number): UnavailableError {
   return new UnavailableError(
     'WATCH_SILENT',
-    `The supervisor sent neither an event nor a heartbeat for ${ms / 1_000} seconds; check its health and watch again.`,
+    `The supervisor sent neither a message nor a heartbeat for ${ms / 1_000} seconds; check its health and watch again.`,
   );
 }

@@ -323,7 +323,8 @@ describe('approvals in lists and watches', () => {
     const one = await agent.propose('op-1', refund(1200));
     const seen: (readonly [string, ApprovalState])[] = [];
     let two: string | undefined;
-    for await (const { approval } of harness.approvals().watchApprovals({})) {
+    for await (const { approval, heartbeat } of harness.approvals().watchApprovals({})) {
+      if (heartbeat) continue;
       seen.push([approval?.callId ?? '', approval?.state ?? 0]);
       if (seen.length === 1) two = (await agent.propose('op-2', refund(1200))).approvalId;
       if (seen.length === 2) {

@@ -11,19 +11,21 @@ const OVERLAP_MS = 5_000;
 
 /**
  * The pending approvals of a tenant, or of one of its runs, then each approval that opens or closes. Reads rows after
- * each change notification, and at an interval because a notification may be lost.
+ * each change notification, and at an interval because a notification may be lost. After `watchHeartbeatMs` without an
+ * approval comes a heartbeat, if the rows could be read meanwhile (SYS-4).
  */
 export async function* watchApprovals(
   { store, config, clock }: SupervisorContext,
   { tenant, runId }: { readonly tenant: string; readonly runId: string },
   signal: AbortSignal,
-): AsyncGenerator<ApprovalRow> {
+): AsyncGenerator<ApprovalRow | 'heartbeat'> {
   const changed = new ChangeAlarm(signal);
   const unsubscribe = store.changes.subscribe(approvalsTopic(tenant), () => changed.ring());
   try {
     const sent = new Map<string, ApprovalRow['state']>();
     const startedAt = clock.now();
     let since = startedAt;
+    let sentAt = performance.now();
     while (true) {
       signal.throwIfAborted();
       const readAt = clock.now();
@@ -32,10 +34,16 @@ export async function* watchApprovals(
         if (sent.get(row.approval_id) === row.state) continue;
         sent.set(row.approval_id, row.state);
         yield row;
+        sentAt = performance.now();
       }
       removeClosed(sent, rows);
       since = new Date(Math.max(startedAt.getTime(), readAt.getTime() - OVERLAP_MS));
-      await changed.wait(config.watchPollMs);
+      if (performance.now() - sentAt >= config.watchHeartbeatMs) {
+        yield 'heartbeat';
+        sentAt = performance.now();
+      }
+      const heartbeatInMs = sentAt + config.watchHeartbeatMs - performance.now();
+      await changed.wait(Math.max(1, Math.min(config.watchPollMs, heartbeatInMs)));
     }
   } finally {
     unsubscribe();

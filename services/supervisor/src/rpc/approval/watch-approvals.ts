@@ -11,6 +11,10 @@ export function watchApprovals(
   return async function* ({ runId }, call) {
     const person = requirePerson(call);
     for await (const row of watch(context, { tenant: person.tenant, runId }, call.signal)) {
+      if (row === 'heartbeat') {
+        yield { heartbeat: true };
+        continue;
+      }
       const withEvidence = row.state === 'pending';
       yield { approval: await presentApproval(context, row, person, { withEvidence }) };
     }

@@ -1,0 +1,55 @@
+import type { Client } from '@connectrpc/connect';
+import { type Approval, ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
+import type {
+  ApprovalService,
+  WatchApprovalsResponse,
+} from '@writ/contracts/writ/approval/v1/approval_service_pb';
+import { resumed, SILENCE_MS } from './resume-watches.ts';
+
+type Approvals = Client<typeof ApprovalService>;
+
+/**
+ * Wraps watchApprovals: heartbeats are not delivered, and after `silenceMs` without a message the watch continues on
+ * another stream. That one lists the pending approvals again: those that were delivered before are left out, and those
+ * that closed meanwhile are read and delivered. After four silent streams in succession it throws UnavailableError
+ * WATCH_SILENT.
+ */
+export function resumeApprovals(approvals: Approvals, silenceMs = SILENCE_MS): Approvals {
+  const watchApprovals: Approvals['watchApprovals'] = (request, options) => {
+    const pending = new Set<string>();
+    const closedInSilence = new Set<string>();
+    const isNews = ({ approvalId, state }: Approval) => {
+      if (closedInSilence.has(approvalId)) return false;
+      if (state !== ApprovalState.PENDING) {
+        pending.delete(approvalId);
+        return true;
+      }
+      const isKnown = pending.has(approvalId);
+      pending.add(approvalId);
+      return !isKnown;
+    };
+    return resumed<WatchApprovalsResponse>(
+      (to) => approvals.watchApprovals(request, to),
+      options,
+      silenceMs,
+      async (message, resumes) => {
+        const closed = resumes ? await closedOf(approvals, pending) : [];
+        const { approval } = message;
+        const news = [...closed, ...(approval ? [approval] : [])].filter(isNews);
+        for (const { approvalId } of closed) closedInSilence.add(approvalId);
+        return news.map((one) => ({ ...message, heartbeat: false, approval: one }));
+      },
+    );
+  };
+  return { ...approvals, watchApprovals };
+}
+
+/** The approvals of `ids` that are no longer pending. */
+async function closedOf(approvals: Approvals, ids: Iterable<string>): Promise<Approval[]> {
+  const closed: Approval[] = [];
+  for (const approvalId of ids) {
+    const { approval } = await approvals.getApproval({ approvalId });
+    if (approval && approval.state !== ApprovalState.PENDING) closed.push(approval);
+  }
+  return closed;
+}
