@@ -20,7 +20,7 @@ const CONCURRENCY = 24;
 
 /**
  * Races the finish of each run against a cancellation, a deadline, a halt that ends the run, and preemption,
- * all close to the natural end of the run. Each run has one terminal state, one RUN_END and one result, and
+ * all close to the natural end of the run. Each run has one terminal state and one result, each agent one RUN_END, and
  * no resource leaks (RT-4, AG-7, SUP-8).
  */
 export async function races({ runs, seed }: { readonly runs: number; readonly seed: number }) {
@@ -94,7 +94,9 @@ async function race(
     at(haltAt, () => haltRun(client, { requestId: `halt-${number}`, tenant, runId })),
   ]);
   const received = events.flatMap(({ event }) => (event === undefined ? [] : [event]));
-  assert.equal(received.filter(isRunEnd).length, 1, `RUN_END events of ${runId}`);
+  const ends = received.flatMap(endedAgent);
+  assert.deepEqual(ends.toSorted(), [...new Set(ends)].toSorted(), `RUN_END events of ${runId}`);
+  assert.ok(ends.includes(run?.agent?.instance ?? ''), `RUN_END of the root of ${runId}`);
   const results = received.flatMap(({ entry }) => (entry.case === 'result' ? [entry.value] : []));
   assert.equal(results.length, 1, `results of ${runId}`);
   const stopReason = results[0]?.stopReason ?? '';
@@ -128,11 +130,13 @@ async function ignoreEnded(order: Promise<unknown>): Promise<void> {
   }
 }
 
-function isRunEnd({ entry }: RunEvent): boolean {
-  return entry.case === 'hook' && entry.value.type === HookEventType.RUN_END;
+/** The agent whose run ended with this event; none for other events. */
+function endedAgent({ entry }: RunEvent): string[] {
+  const isEnd = entry.case === 'hook' && entry.value.type === HookEventType.RUN_END;
+  return isEnd ? [entry.value.agent?.instance ?? ''] : [];
 }
 
-/** Checks that the stored end of each run matches the watched one, with one RUN_END and no leaked rows. */
+/** Checks that the stored end of each run matches the watched one, with one RUN_END of the root and no leaked rows. */
 function assertEndedOnce({ dataDir }: RacePlatform, seen: ReadonlyMap<string, string>) {
   const states = rowsOf(dataDir, 'supervisor', 'SELECT run_id, state, result FROM runs');
   assert.equal(states.length, seen.size);
@@ -141,11 +145,21 @@ function assertEndedOnce({ dataDir }: RacePlatform, seen: ReadonlyMap<string, st
     assert.equal(stopReason, seen.get(String(id)), `stop reason of ${id}`);
     assert.equal(state, outcomeOf(stopReason).state, `state of ${id}`);
   }
-  const ends = rowsOf(dataDir, 'supervisor', 'SELECT run_id, entry FROM timeline').flatMap(
-    ({ run_id: id, entry }) =>
-      isRunEnd(fromBinary(RunEventSchema, entry as Uint8Array)) ? [String(id)] : [],
+  const entries = rowsOf(
+    dataDir,
+    'supervisor',
+    'SELECT run_id, root_instance, entry FROM timeline JOIN runs USING (tenant, run_id)',
   );
-  assert.deepEqual(ends.toSorted(), [...seen.keys()].toSorted(), 'RUN_END events in the timelines');
+  const ends = entries.flatMap(({ run_id: id, root_instance: root, entry }) =>
+    endedAgent(fromBinary(RunEventSchema, entry as Uint8Array)).flatMap((ended) =>
+      ended === root ? [String(id)] : [],
+    ),
+  );
+  assert.deepEqual(
+    ends.toSorted(),
+    [...seen.keys()].toSorted(),
+    'RUN_END events of roots in the timelines',
+  );
   let leaked = 0;
   for (const [label, service, query] of LEAK_QUERIES) {
     const rows = rowsOf(dataDir, service, query);

@@ -116,7 +116,11 @@ describe('the contents of the image, assembled in a folder', () => {
 
   it('distinguish a hung service from one that is not serving (SYS-4)', async () => {
     const service = 'spawn-budget';
-    const address = await start(service, { [variable(service, 'PORT')]: '0' });
+    // Another one runs in the data folder of the other tests.
+    const address = await start(service, {
+      [variable(service, 'PORT')]: '0',
+      WRIT_DATA: join(data, 'hung'),
+    });
     const alive = (at: string) =>
       ended(run(['health', service, 'alive'], { [variable(service, 'PORT')]: at }));
     const port = address.split(':')[1] ?? '';

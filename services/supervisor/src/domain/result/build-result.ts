@@ -57,11 +57,11 @@ function effectiveStopReason(
     effects.map((decision) => {
       const { executedAction, handoff } = decision;
       const receipt = receiptOf(decision);
-      const failure = handoff && handoffFailure(handoff);
+      const isStarted = handoff === undefined || handoff.kind === 'made';
       return {
         isTool: decision.action?.kind === 'tool',
         isApproved: executedAction !== undefined,
-        stopReason: decision.stopReason ?? failure,
+        stopReason: decision.stopReason ?? (isStarted ? undefined : handoffFailure(handoff)),
         status: receipt?.status,
         outcome: receipt?.outcome,
       };

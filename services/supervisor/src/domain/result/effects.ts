@@ -34,15 +34,17 @@ type Fate = 'done' | 'failed' | 'refused' | 'pending';
 function fateOf({ isTool, isApproved, stopReason, status, outcome }: EffectRecord): Fate {
   if (stopReason !== undefined) return 'refused';
   if (!isApproved) return 'pending';
+  // A delegation has taken place once the child runs, whatever its answer.
   if (!isTool) return 'done';
   switch (status) {
     case 'ok':
       return outcome === 'failed' ? 'failed' : 'done';
-    case 'error':
-      return 'failed';
     case 'refused':
-    case 'void':
       return 'refused';
+    case 'error':
+    // Approved, and never called before the run ended.
+    case 'void':
+      return 'failed';
     default:
       return 'pending';
   }
