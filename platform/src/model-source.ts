@@ -4,7 +4,7 @@ import type { Example } from './example.ts';
 
 /** The model endpoint: a provider named by the environment, or the local simulator. */
 export interface ModelSource {
-  /** Short description. */
+  /** Short description: the models file of the user, which may name any server, or the endpoint of the example. */
   readonly description: string;
   readonly simulated: boolean;
   /** Settings of the meter for this endpoint. */
@@ -21,9 +21,13 @@ export async function openModelSource(
   example: Example,
   { script, dataDir }: { readonly script: string; readonly dataDir: string },
 ): Promise<ModelSource> {
+  const file = env.WRIT_MODELS_FILE || undefined;
+  const ownModels = file && `set in ${file}`;
   if (env.OPENAI_API_KEY || env.OPENAI_BASE_URL) {
     return {
-      description: `${env.OPENAI_MODEL || 'gpt-4.1-mini'} at ${env.OPENAI_BASE_URL || 'api.openai.com'}`,
+      description:
+        ownModels ??
+        `${env.OPENAI_MODEL || 'gpt-4.1-mini'} at ${env.OPENAI_BASE_URL || 'api.openai.com'}`,
       simulated: false,
       // A self-hosted server may need no key, but the SDK always sends one.
       env: { OPENAI_API_KEY: env.OPENAI_API_KEY || 'none' },
@@ -36,7 +40,7 @@ export async function openModelSource(
     requestLog: join(dataDir, 'simulator-requests.jsonl'),
   });
   return {
-    description: 'simulated, no key needed',
+    description: ownModels ?? 'simulated, no key needed',
     simulated: true,
     env: {
       OPENAI_BASE_URL: simulator.url,
