@@ -4,6 +4,7 @@ export { parseDuration } from './env/duration.ts';
 export type { Environment, EnvSpec, EnvValues } from './env/env.ts';
 export { declaredVariables, readEnv, rejectMisspelt } from './env/env.ts';
 export { variable } from './env/variable.ts';
+export { loadFailure } from './load-failure.ts';
 export { type DocumentText, WatchedFile } from './watched-file.ts';
 export type { JsonSchema, LoadedYaml } from './yaml/load-yaml.ts';
 export { loadYaml } from './yaml/load-yaml.ts';

@@ -1,5 +1,5 @@
 import { pathToFileURL } from 'node:url';
-import { ConfigError } from '@writ/config';
+import { ConfigError, loadFailure } from '@writ/config';
 import {
   type AgentDefinition,
   type HistoryProviderDefinition,
@@ -88,8 +88,7 @@ async function exportsOf(module: string, problems: string[]): Promise<Exports | 
   try {
     exported = (await import(pathToFileURL(module).href)) as Exports;
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
-    problems.push(`the module ${module} cannot be loaded: ${why}`);
+    problems.push(`the module ${module} cannot be loaded: ${loadFailure(module, error)}.`);
     return undefined;
   }
   if (NAMES.some((name) => exported[name] !== undefined)) return exported;

@@ -1,5 +1,5 @@
 import { pathToFileURL } from 'node:url';
-import { ConfigError } from '@writ/config';
+import { ConfigError, loadFailure } from '@writ/config';
 import type { ToolContext, Tools } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import { functionOf, runFunction } from './run-function.ts';
@@ -43,7 +43,7 @@ async function loadTools(options: LocalSourceOptions): Promise<Tools> {
   try {
     module = (await import(pathToFileURL(options.module).href)) as typeof module;
   } catch (error) {
-    throw unusable(options, `cannot be loaded: ${firstLine(error)}`, error);
+    throw unusable(options, `cannot be loaded: ${loadFailure(options.module, error)}`, error);
   }
   const { createTools } = module;
   if (typeof createTools !== 'function') {
