@@ -5,6 +5,7 @@ import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { HistoryRetention, Priority } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { NotFoundError } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { SupervisorUnderTest } from './supervisor-under-test.ts';
 
@@ -228,5 +229,18 @@ describe('the public endpoint', () => {
         reason: 'SIGNAL_RESERVED',
       });
     }
+  });
+
+  it('tells the client to retry a signal that is sent before the agent is delivered (RT-3)', async () => {
+    const { run } = await supervisor.runs().startRun(START);
+    const { signal: method } = AgentWorkerService.method;
+    supervisor.fakes.fail(method, new NotFoundError('AGENT_NOT_FOUND', 'There is no such agent.'));
+    const signal = { requestId: 's-1', runId: run?.runId ?? '', name: 'human_reply:q1' };
+    await expect(supervisor.runs().signalRun(signal)).rejects.toMatchObject({
+      kind: 'unavailable',
+      reason: 'AGENT_NOT_DELIVERED',
+      metadata: { run_id: run?.runId, agent: run?.agent?.instance },
+    });
+    expect(await supervisor.runs().signalRun(signal)).toMatchObject({ accepted: true });
   });
 });

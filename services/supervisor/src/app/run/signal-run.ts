@@ -2,8 +2,10 @@ import {
   derivedId,
   InvalidRequestError,
   isJsonObject,
+  NotFoundError,
   PreconditionError,
   parseJsonStrict,
+  UnavailableError,
 } from '@writ/kernel';
 import type { Person } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
@@ -29,7 +31,8 @@ export interface SignalRequest {
 
 /**
  * Sends a signal to the worker of an agent, which has stored it when this resolves. Returns false for a repeated request.
- * @throws InvalidRequestError SIGNAL_RESERVED, INVALID_PAYLOAD; PreconditionError RUN_ENDED; NotFoundError
+ * @throws InvalidRequestError SIGNAL_RESERVED, INVALID_PAYLOAD; PreconditionError RUN_ENDED; NotFoundError;
+ *   UnavailableError AGENT_NOT_DELIVERED
  */
 export async function signalRun(
   { store, peers }: SupervisorContext,
@@ -48,15 +51,28 @@ export async function signalRun(
       { run_id: runId, stop_reason: agent.ending_stop_reason ?? '' },
     );
   }
-  return await peers.agentWorker.signal({
-    // With the subject: two callers may use the same request_id.
-    requestId: derivedId('sig', tenant, runId, subject, requestId),
-    tenant,
-    runId,
-    instance,
-    name,
-    payloadJson,
-  });
+  try {
+    return await peers.agentWorker.signal({
+      // With the subject: two callers may use the same request_id.
+      requestId: derivedId('sig', tenant, runId, subject, requestId),
+      tenant,
+      runId,
+      instance,
+      name,
+      payloadJson,
+    });
+  } catch (error) {
+    // The agent exists: the order that delivers it to a worker is not done yet.
+    throw error instanceof NotFoundError ? notDelivered(runId, instance) : error;
+  }
+}
+
+function notDelivered(runId: string, instance: string): UnavailableError {
+  return new UnavailableError(
+    'AGENT_NOT_DELIVERED',
+    `Agent ${instance} of run ${runId} has not been delivered to a worker yet; retry.`,
+    { run_id: runId, agent: instance },
+  );
 }
 
 function checkName(name: string): void {

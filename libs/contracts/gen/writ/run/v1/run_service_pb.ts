@@ -704,7 +704,9 @@ export const RunService: GenService<{
     output: typeof CancelRunResponseSchema;
   },
   /**
-   * SignalRun wakes an agent that waits for a named signal.
+   * SignalRun sends a signal to a living agent: it wakes the agent when it waits for this name, and is stored until then
+   * otherwise. Signals of one name are read once each, in the order in which they were accepted. Answers UNAVAILABLE
+   * with AGENT_NOT_DELIVERED while the run is being started: retry.
    *
    * @generated from rpc writ.run.v1.RunService.SignalRun
    */
