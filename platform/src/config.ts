@@ -5,6 +5,7 @@ import { readEnv, variable } from '@writ/config';
 import type { ServiceName } from '@writ/identity';
 import type { Person } from '@writ/rpc';
 import { readTelemetrySettings, type TelemetrySettings } from '@writ/service';
+import type { AgentManifest } from '@writ/supervisor';
 import type { TelemetryOptions } from '@writ/telemetry';
 import type { Example } from './example.ts';
 import type { ModelSource } from './model-source.ts';
@@ -28,6 +29,8 @@ export interface PlatformConfig {
   readonly loopback: 'memory' | 'grpc';
   /** API keys that are stored nowhere and end with the process, with their persons. */
   readonly unsavedApiKeys?: ReadonlyMap<string, Person>;
+  /** Agents made by createAgent. Without WRIT_AGENTS_FILE in `env` they are the only ones. */
+  readonly agents?: readonly AgentManifest[];
   /** Environment of the services. */
   readonly env: Readonly<Record<string, string>>;
   /** Telemetry settings, the same for every service. */
@@ -40,6 +43,11 @@ export interface PlatformOptions {
   readonly example: Example;
   readonly model: ModelSource;
   readonly dataDir: string;
+  /**
+   * Agents made by createAgent, in place of those of the example. Set WRIT_AGENTS_FILE in the environment to have the
+   * agents of a file beside them.
+   */
+  readonly agents?: readonly AgentManifest[];
   /** Use free ports instead of the default ones. */
   readonly freePorts?: boolean;
   /** API keys that are stored nowhere and end with the process, with their persons. */
@@ -71,6 +79,7 @@ export function readPlatformConfig(
     example,
     model,
     dataDir,
+    agents,
     freePorts = false,
     unsavedApiKeys,
     reroute,
@@ -96,9 +105,10 @@ export function readPlatformConfig(
     ...(toolGatewayAddress === undefined ? {} : { toolGatewayAddress }),
     ...(reroute === undefined ? {} : { reroute }),
     ...(unsavedApiKeys === undefined ? {} : { unsavedApiKeys }),
+    ...(agents === undefined ? {} : { agents }),
     ...(busOf === undefined ? {} : { busOf }),
     env: {
-      WRIT_AGENTS_FILE: join(example.folder, 'agents.yaml'),
+      ...(agents === undefined && { WRIT_AGENTS_FILE: join(example.folder, 'agents.yaml') }),
       WRIT_POLICY_FILE: join(example.folder, 'policy.yaml'),
       WRIT_TOOLS_FILE: join(example.folder, 'tools.yaml'),
       WRIT_MODELS_FILE: join(example.folder, 'models.yaml'),

@@ -8,7 +8,7 @@ import { UnavailableError } from '@writ/kernel';
 import { Loopback } from '@writ/rpc';
 import { lockDataFolder, readPeerSettings, type Service, type ServiceParts } from '@writ/service';
 import { createSpawnBudget, readSpawnBudgetConfig } from '@writ/spawn-budget';
-import { createSupervisor, readSupervisorConfig } from '@writ/supervisor';
+import { createSupervisor, readSupervisorConfig, type SupervisorConfig } from '@writ/supervisor';
 import { createTelemetry, type Telemetry } from '@writ/telemetry';
 import { createToolGateway, readToolGatewayConfig } from '@writ/tool-gateway';
 import type { PlatformConfig } from './config.ts';
@@ -130,6 +130,7 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
       createSupervisor(
         {
           ...readSupervisorConfig(env),
+          ...agentsOf(config),
           unsavedApiKeys: config.unsavedApiKeys,
           developer: DEVELOPER.subject,
         },
@@ -150,6 +151,15 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
     'agent-worker': await add('agent-worker', (parts) =>
       createAgentWorker(readAgentWorkerConfig(env), parts),
     ),
+  };
+}
+
+/** The agents in code; the default of the file does not apply beside them. */
+function agentsOf({ agents, env }: PlatformConfig): Partial<SupervisorConfig> {
+  if (agents === undefined) return {};
+  return {
+    agentsInCode: agents,
+    ...(env.WRIT_AGENTS_FILE === undefined && { agents: undefined }),
   };
 }
 

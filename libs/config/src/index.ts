@@ -7,5 +7,5 @@ export { variable } from './env/variable.ts';
 export { loadFailure } from './load-failure.ts';
 export { type DocumentText, WatchedFile } from './watched-file.ts';
 export type { JsonSchema, LoadedYaml } from './yaml/load-yaml.ts';
-export { loadYaml } from './yaml/load-yaml.ts';
+export { loadYaml, schemaProblems } from './yaml/load-yaml.ts';
 export type { DataPath, YamlInput } from './yaml/yaml-source.ts';

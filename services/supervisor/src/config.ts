@@ -4,6 +4,7 @@ import type { OidcSettings, TenantRate } from '@writ/identity';
 import type { Person, TlsFileNames } from '@writ/rpc';
 import { listenerVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
+import type { AgentManifest } from './domain/manifest/agent-manifest.ts';
 import { EDGE_DEFAULTS, readEdgeConfig } from './edge-config.ts';
 
 /** The configuration of a supervisor. Durations are milliseconds. */
@@ -20,8 +21,10 @@ export interface SupervisorConfig {
   /** Name of this process among the replicas. */
   readonly replica: string;
   readonly store: StoreLocation;
-  /** The agents that clients can start; see agents-file.ts. */
-  readonly agents: YamlInput;
+  /** The file of the agents that clients can start; undefined = only those in code. See agents-file.ts. */
+  readonly agents: YamlInput | undefined;
+  /** Agents made by createAgent, beside those of the file. */
+  readonly agentsInCode?: readonly AgentManifest[] | undefined;
   /** The policy. */
   readonly policy: YamlInput;
   /** Lifetime of an agent's tokens. */

@@ -76,7 +76,7 @@ async function openContext(
 ): Promise<{ readonly context: SupervisorContext; readonly reloadFiles: () => Promise<void> }> {
   const { config, parts, telemetry, bus, clock, signer, verifier, relay } = host;
   const { addressOf, tls, loopback } = parts;
-  const agents = await AgentsFile.open(config.agents, telemetry.log);
+  const agents = await AgentsFile.open(config.agents, config.agentsInCode ?? [], telemetry.log);
   const rules = await openPolicy(config.policy, telemetry.log);
   const store = await host.openStore(
     (observer) => openSupervisorStore(config.store, () => relay.wake(), observer),

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { AgentManifest } from '@writ/platform';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import {
   type ChatRequest,
@@ -19,8 +20,10 @@ export interface ScriptedPlatform {
 
 /** What {@link startScriptedPlatform} starts. */
 export interface ScriptedPlatformOptions {
-  /** Agents file in YAML; the model alias is `research`. */
-  readonly agents: string;
+  /** Agents file in YAML; the model alias is `research`. Omitted: only agents in code. */
+  readonly agents?: string;
+  /** Agents made by createAgent. */
+  readonly agentsInCode?: readonly AgentManifest[];
   /** Policy file in YAML; default: approves everything. */
   readonly policy?: string;
   readonly entries: Script['entries'];
@@ -42,17 +45,18 @@ export async function startScriptedPlatform(
   const dir = mkdtempSync(join(tmpdir(), 'writ-scripted-'));
   const agents = join(dir, 'agents.yaml');
   const policy = join(dir, 'policy.yaml');
-  writeFileSync(agents, options.agents);
+  if (options.agents !== undefined) writeFileSync(agents, options.agents);
   writeFileSync(policy, options.policy ?? APPROVE_ALL);
-  const { beforeAnswer } = options;
+  const { beforeAnswer, agentsInCode } = options;
   const model = await createModelSimulator({
     scripts: [{ name: 'scripted', entries: options.entries }],
     ...(beforeAnswer && { beforeAnswer }),
   });
   const test = await startTestPlatform({
     example: 'research-team',
+    ...(agentsInCode && { agents: agentsInCode }),
     env: {
-      WRIT_AGENTS_FILE: agents,
+      ...(options.agents !== undefined && { WRIT_AGENTS_FILE: agents }),
       WRIT_POLICY_FILE: policy,
       OPENAI_BASE_URL: model.url,
       OPENAI_API_KEY: 'scripted',

@@ -62,17 +62,33 @@ const compiled = new WeakMap<JsonSchema, ValidateFunction>();
  */
 export function loadYaml<T>(input: YamlInput, schema: JsonSchema): LoadedYaml<T> {
   const source = readYaml(input);
-  const validate = compiled.get(schema) ?? ajv.compile(schema);
-  compiled.set(schema, validate);
-  const context: ValidationContext = { zeros: [] };
-  if (!validate.call(context, source.value)) {
-    throw new ConfigError(source.file, problemsOf(source, schema, validate.errors ?? []));
-  }
+  const { errors, zeros } = validate(source.value, schema);
+  if (errors.length > 0) throw new ConfigError(source.file, problemsOf(source, schema, errors));
   return {
     value: source.value as T,
-    warnings: warningsOf(source, context.zeros),
+    warnings: warningsOf(source, zeros),
     locate: (path) => source.locate(path),
   };
+}
+
+/**
+ * Validates data that was not read from a document, against a schema as {@link loadYaml} does.
+ * @param root what messages call the data as a whole
+ * @returns one sentence per problem, which names the path of the value; none when the data is valid
+ */
+export function schemaProblems(data: unknown, schema: JsonSchema, root: string): readonly string[] {
+  const problems = clearestErrors(schema, validate(data, schema).errors).map(
+    (error) => describeSchemaError(pathOf(error.instancePath), error, root).text,
+  );
+  return [...new Set(problems)];
+}
+
+function validate(data: unknown, schema: JsonSchema) {
+  const check = compiled.get(schema) ?? ajv.compile(schema);
+  compiled.set(schema, check);
+  const context: ValidationContext = { zeros: [] };
+  const isValid = check.call(context, data);
+  return { errors: isValid ? [] : (check.errors ?? []), zeros: context.zeros };
 }
 
 function problemsOf(

@@ -9,9 +9,16 @@ export interface SchemaProblem {
   readonly text: string;
 }
 
-/** Formats one validator error at `path`: the expected and the actual value. */
-export function describeSchemaError(path: DataPath, error: ErrorObject): SchemaProblem {
-  const name = path.length === 0 ? 'the document' : path.join('.');
+/**
+ * Formats one validator error at `path`: the expected and the actual value.
+ * @param root what the empty path is called
+ */
+export function describeSchemaError(
+  path: DataPath,
+  error: ErrorObject,
+  root = 'the document',
+): SchemaProblem {
+  const name = path.length === 0 ? root : path.join('.');
   const params = error.params as Readonly<Record<string, unknown>>;
   const value = (text: string): SchemaProblem => ({ path, at: 'value', text: `${text}.` });
   const key = (name: unknown, text: string): SchemaProblem => ({

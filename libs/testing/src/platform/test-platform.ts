@@ -5,6 +5,7 @@ import type { Bus } from '@writ/bus';
 import { createWritClient, type WritClient } from '@writ/client';
 import type { ServiceName } from '@writ/identity';
 import {
+  type AgentManifest,
   loadExample,
   type ModelSource,
   openModelSource,
@@ -19,6 +20,8 @@ import { type RequestRecord, readRequestLog } from '../simulator/index.ts';
 export interface TestPlatformOptions {
   /** Name of the example to run; default `refund-desk`. */
   readonly example?: string;
+  /** Agents made by createAgent, in place of those of the example; see PlatformOptions. */
+  readonly agents?: readonly AgentManifest[];
   /** Existing data folder to reuse; default: a temporary one. */
   readonly dataDir?: string;
   /** Environment variables on top of the defaults. */
@@ -54,7 +57,7 @@ export async function startTestPlatform(options: TestPlatformOptions = {}): Prom
   const env = { WRIT_LOG_LEVEL: 'silent', WRIT_LOOPBACK, ...options.env };
   const example = loadExample(options.example ?? 'refund-desk');
   const spans = new InMemorySpans();
-  const { reroute, busOf, onLogLine } = options;
+  const { agents, reroute, busOf, onLogLine } = options;
   const source = await openModelSource(env, example, { script: example.script, dataDir });
   const model = reroute === undefined ? source : await rerouted(source, reroute);
   const platform = await startPlatform(
@@ -63,6 +66,7 @@ export async function startTestPlatform(options: TestPlatformOptions = {}): Prom
       model,
       dataDir,
       freePorts: true,
+      ...(agents === undefined ? {} : { agents }),
       ...(reroute === undefined ? {} : { reroute }),
       ...(busOf === undefined ? {} : { busOf }),
       spanProcessors: [spans],

@@ -3,19 +3,19 @@ import {
   type DataPath,
   type DocumentText,
   loadYaml,
-  parseDuration,
   WatchedFile,
   type YamlInput,
 } from '@writ/config';
 import { isWritError } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
-import type { AgentDefinition } from '../../domain/manifest/agent-definition.ts';
 import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import type { Extensions } from '../../domain/manifest/applicable-settings.ts';
 import { manifestOf } from '../../domain/manifest/manifest-of.ts';
+import { type AgentSettings, definitionOf } from './agent-settings.ts';
+import { assertSubAgents, byName } from './agents-in-code.ts';
 import { AGENTS_SCHEMA } from './agents-schema.ts';
 
-/** The agents of a file, with warnings for its author. */
+/** The agents of a file, and those beside it, with warnings for its author. */
 export interface LoadedAgents {
   /** By name. */
   readonly agents: ReadonlyMap<string, AgentManifest>;
@@ -23,41 +23,32 @@ export interface LoadedAgents {
   readonly warnings: readonly string[];
 }
 
-/** A definition in YAML, where durations are text. */
-interface AgentYaml extends Omit<AgentDefinition, 'model' | 'budget' | 'sub_agents'> {
-  readonly model?: Omit<NonNullable<AgentDefinition['model']>, 'timeout'> & {
-    readonly timeout?: string;
-  };
-  readonly budget?: Omit<NonNullable<AgentDefinition['budget']>, 'deadline'> & {
-    readonly deadline?: string;
-  };
-  readonly sub_agents?: readonly (Omit<
-    NonNullable<AgentDefinition['sub_agents']>[number],
-    'ask_timeout'
-  > & { readonly ask_timeout?: string })[];
-}
-
 /** An agents file that conforms to AGENTS_SCHEMA. */
 interface AgentsYaml {
   readonly extensions?: Extensions;
-  readonly agents: readonly AgentYaml[];
+  readonly agents: readonly AgentSettings[];
 }
 
 /**
  * Reads agent definitions from YAML that conforms to AGENTS_SCHEMA.
+ * @param beside agents defined in code, which the file may name as sub-agents
  * @throws ConfigError listing every problem as `file:line:column: what was expected`
  */
-export function loadAgents(input: YamlInput): LoadedAgents {
+export function loadAgents(
+  input: YamlInput,
+  beside: LoadedAgents['agents'] = new Map(),
+): LoadedAgents {
   const file = typeof input === 'string' ? input : input.file;
   const { value, warnings, locate } = loadYaml<AgentsYaml>(input, AGENTS_SCHEMA);
   const problems: string[] = [];
-  const agents = new Map<string, AgentManifest>();
-  const names = new Set(value.agents.map(({ name }) => name));
+  const agents = new Map(beside);
+  const names = new Set([...beside.keys(), ...value.agents.map(({ name }) => name)]);
   for (const [index, yaml] of value.agents.entries()) {
     const at = (...path: DataPath) => locate(['agents', index, ...path]);
     if (agents.has(yaml.name)) {
+      const where = beside.has(yaml.name) ? 'in code, too' : 'twice';
       problems.push(
-        `${at('name')}: agent "${yaml.name}" is defined twice; agent names must be unique.`,
+        `${at('name')}: agent "${yaml.name}" is defined ${where}; agent names must be unique.`,
       );
     }
     for (const [child, { name }] of (yaml.sub_agents ?? []).entries()) {
@@ -78,45 +69,36 @@ export function loadAgents(input: YamlInput): LoadedAgents {
   return { agents, warnings };
 }
 
-function definitionOf(yaml: AgentYaml): AgentDefinition {
-  const { model, budget, sub_agents, ...rest } = yaml;
-  const { deadline, ...budgetRest } = budget ?? {};
-  return {
-    ...rest,
-    ...(model !== undefined && { model: modelOf(model) }),
-    budget: {
-      ...budgetRest,
-      ...(deadline !== undefined && { deadline: parseDuration(deadline) }),
-    },
-    sub_agents: (sub_agents ?? []).map(({ ask_timeout, ...agent }) => ({
-      ...agent,
-      ...(ask_timeout !== undefined && { ask_timeout: parseDuration(ask_timeout) }),
-    })),
-  };
-}
-
-function modelOf({ timeout, ...model }: NonNullable<AgentYaml['model']>) {
-  return { ...model, ...(timeout !== undefined && { timeout: parseDuration(timeout) }) };
-}
-
 /**
- * The agents that clients can start, reloaded when their file changes. A change applies to new runs; a file with an
- * error is ignored. A run keeps the definitions that it started with (AG-1).
+ * The agents that clients can start: those defined in code, and those of a file, reloaded when it changes. A change
+ * applies to new runs; a file with an error is ignored. A run keeps the definitions that it started with (AG-1).
  */
 export class AgentsFile {
-  readonly #file: WatchedFile;
+  readonly #file: WatchedFile | undefined;
   readonly #log: Logger;
-  #current: LoadedAgents['agents'] = new Map();
+  readonly #inCode: LoadedAgents['agents'];
+  #current: LoadedAgents['agents'];
 
-  private constructor(file: WatchedFile, log: Logger) {
+  private constructor(file: WatchedFile | undefined, inCode: LoadedAgents['agents'], log: Logger) {
     this.#file = file;
+    this.#inCode = inCode;
+    this.#current = inCode;
     this.#log = log;
   }
 
-  /** @throws ConfigError listing every problem */
-  static async open(input: YamlInput, log: Logger): Promise<AgentsFile> {
-    const followed = new AgentsFile(new WatchedFile(input), log);
-    followed.#take(await followed.#file.read());
+  /**
+   * @param input undefined = only the agents defined in code
+   * @throws ConfigError listing every problem
+   */
+  static async open(
+    input: YamlInput | undefined,
+    inCode: readonly AgentManifest[],
+    log: Logger,
+  ): Promise<AgentsFile> {
+    const file = input === undefined ? undefined : new WatchedFile(input);
+    const followed = new AgentsFile(file, byName(inCode), log);
+    if (file === undefined) assertSubAgents(inCode, followed.#inCode);
+    else followed.#take(await file.read());
     return followed;
   }
 
@@ -128,7 +110,7 @@ export class AgentsFile {
   /** Reloads the file if it changed; logs errors with file, line and column. */
   async look(): Promise<void> {
     try {
-      const changed = await this.#file.changed();
+      const changed = await this.#file?.changed();
       if (changed === undefined) return;
       this.#take(changed);
       this.#log.info('agents file reloaded');
@@ -139,7 +121,8 @@ export class AgentsFile {
   }
 
   #take(document: DocumentText): void {
-    const { agents, warnings } = loadAgents(document);
+    const { agents, warnings } = loadAgents(document, this.#inCode);
+    assertSubAgents([...this.#inCode.values()], agents);
     for (const warning of warnings) this.#log.warn(warning);
     this.#current = agents;
   }

@@ -80,7 +80,7 @@ function names() {
 /**
  * One agent of the file; every key has the name and the meaning of its field in writ.supervision.v1.AgentManifest.
  */
-const AGENT = object(
+export const AGENT_SCHEMA = object(
   {
     name: about('Unique name; runs, policies and handoffs name the agent by it.', ID),
     kind: about('The loop that runs the agent.', { enum: AGENT_KINDS }),
@@ -368,7 +368,12 @@ export const AGENTS_SCHEMA = object(
         history_providers: about('Names of history providers.', names(), { default: 'none' }),
       }),
     ),
-    agents: about('The agents.', { type: 'array', minItems: 1, maxItems: 1000, items: AGENT }),
+    agents: about('The agents.', {
+      type: 'array',
+      minItems: 1,
+      maxItems: 1000,
+      items: AGENT_SCHEMA,
+    }),
   },
   ['agents'],
 );
