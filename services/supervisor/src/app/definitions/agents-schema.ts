@@ -338,7 +338,7 @@ export const AGENT_SCHEMA = object(
       default: 'the model chooses',
     }),
     output_topic: about(
-      'Topic of the answer when no agent waits for a reply.',
+      'Topic of the approved answer when no agent waits for a reply, and of the items of feeds and custom agents.',
       { type: 'string', maxLength: 256 },
       { default: 'none' },
     ),
