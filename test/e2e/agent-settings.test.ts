@@ -9,7 +9,7 @@ agents:
   - name: clerk
     kind: react
     instructions: You are the clerk.
-    model: { model: research, json_mode: true }
+    model: { model: research, json_mode: true, temperature: 0.5, max_output_tokens: 77 }
     sub_agents: [{ name: person, description: Knows the color., ask_timeout: 1h }]
     initial_tool_choice: handoff_person
   - name: person
@@ -18,6 +18,23 @@ agents:
     kind: json-action
     instructions: You write actions.
     model: { model: research, json_mode: false }
+  - name: walker
+    kind: react
+    instructions: You walk.
+    model: { model: research }
+    tools: [search_library]
+    limits: { max_iterations: 2 }
+  - name: saver
+    kind: react
+    instructions: You answer.
+    model: { model: research }
+    budget: { max_cost_usd: "1.00" }
+  - name: spender
+    kind: react
+    instructions: You answer.
+    model: { model: research }
+    budget: { max_cost_usd: "1.00" }
+    guardrails: { reserve_cost_fraction: 1 }
 `;
 
 const ENTRIES = [
@@ -33,6 +50,11 @@ const ENTRIES = [
     when: { system_contains: 'You write actions' },
     reply: { json: { kind: 'final', answer: 'Done.' } },
   },
+  {
+    when: { system_contains: 'You walk' },
+    reply: { tool_calls: [{ name: 'search_library', arguments: { words: 'tides' } }] },
+  },
+  { when: { system_contains: 'You answer' }, reply: { text: 'Done.' } },
 ];
 
 async function start() {
@@ -47,7 +69,7 @@ async function start() {
 }
 
 describe('the settings of an agent', () => {
-  it('make its sub-agents the tools of a react agent, which asks a person with json_mode (AG-1, AG-4)', async () => {
+  it('make its sub-agents the tools of a react agent, whose model receives them with its own settings (AG-1, AG-2, AG-4)', async () => {
     const { runs, seen } = await start();
     const request = { requestId: 'ask', agent: 'clerk', goal: 'Find the color.' };
     let result: unknown;
@@ -61,9 +83,10 @@ describe('the settings of an agent', () => {
       await runs.signalRun({ requestId: 'reply', runId, agentInstance, name, payloadJson });
     }
     expect(result).toMatchObject({ stopReason: 'success', answer: '{"color":"blue"}' });
-    expect(seen.map(({ jsonMode, tools }) => ({ jsonMode, tools }))).toEqual(
-      Array(2).fill({ jsonMode: true, tools: ['handoff_person'] }),
-    );
+    const settings = { jsonMode: true, tools: ['handoff_person'], temperature: 0.5, maxTokens: 77 };
+    expect(seen).toMatchObject([settings, settings]);
+    // Only the first call is bound to a tool.
+    expect(seen.map(({ toolChoice }) => toolChoice)).toEqual(['handoff_person', undefined]);
   }, 60_000);
 
   it('decide whether a json-action agent requests JSON mode (AG-1, EM-8)', async () => {
@@ -73,5 +96,29 @@ describe('the settings of an agent', () => {
     await Array.fromAsync(runs.watchRun({ runId: run?.runId ?? '' }));
     expect((await runs.getRun({ runId: run?.runId ?? '' })).run?.state).toBe(RunState.COMPLETED);
     expect(seen.map(({ jsonMode }) => jsonMode)).toEqual([false]);
+  }, 60_000);
+
+  it('end a react agent at max_iterations model calls (AG-1, AG-2)', async () => {
+    const { runs, seen } = await start();
+    const { run } = await runs.startRun({ requestId: 'walk', agent: 'walker', goal: 'Walk.' });
+    await Array.fromAsync(runs.watchRun({ runId: run?.runId ?? '' }));
+    const { result } = (await runs.getRun({ runId: run?.runId ?? '' })).run ?? {};
+    expect(result?.stopReason).toBe('max_steps');
+    expect(seen).toHaveLength(2);
+  }, 60_000);
+
+  it('decide at which share of the cost cap the budget is near (AG-1, AG-6, EM-5)', async () => {
+    const { runs } = await start();
+    const trips = async (agent: string) => {
+      const watched = runs.runAgent({ start: { requestId: agent, agent, goal: 'Answer.' } });
+      const events = await Array.fromAsync(watched);
+      return events.flatMap(({ event }) => {
+        if (event?.entry.case !== 'hook') return [];
+        const { type, dimension } = event.entry.value;
+        return type === HookEventType.GUARDRAIL_TRIP ? [dimension] : [];
+      });
+    };
+    expect(await trips('saver')).toEqual([]);
+    expect(await trips('spender')).toEqual(['near_budget']);
   }, 60_000);
 });

@@ -17,6 +17,10 @@ export interface ChatRequest {
   readonly jsonMode: boolean;
   /** Names of the offered tools. */
   readonly tools: readonly string[];
+  /** Name of the tool that the model must call, when the request binds it. */
+  readonly toolChoice?: string;
+  /** Sampling temperature, when the request sets one; the simulator ignores it. */
+  readonly temperature?: number;
   /** Limit of completion tokens, when the request sets one. */
   readonly maxTokens?: number;
   /** SHA-256 of the messages as sent, hex. */
@@ -38,8 +42,7 @@ export class BadChatRequestError extends Error {
 }
 
 /**
- * Parses the body of a chat completions request. Fields that do not affect the answer, such as
- * `temperature`, are ignored.
+ * Parses the body of a chat completions request. Other fields are ignored.
  * @throws BadChatRequestError naming the field
  */
 export function readChatRequest(body: string): ChatRequest {
@@ -64,6 +67,8 @@ export function readChatRequest(body: string): ChatRequest {
       "The 'stream_options' parameter is only allowed when 'stream' is enabled",
     );
   }
+  const { temperature } = request;
+  const toolChoice = asObject(request.tool_choice)?.function;
   const maxTokens = request.max_completion_tokens ?? request.max_tokens;
   const sent = JSON.stringify(messages);
   return {
@@ -73,6 +78,8 @@ export function readChatRequest(body: string): ChatRequest {
     includeUsage: options?.include_usage === true,
     jsonMode: asObject(request.response_format)?.type === 'json_object',
     tools: (Array.isArray(tools) ? tools : []).map(nameOfTool),
+    ...(toolChoice === undefined ? {} : { toolChoice: nameOfTool({ function: toolChoice }) }),
+    ...(typeof temperature === 'number' ? { temperature } : {}),
     ...(typeof maxTokens === 'number' ? { maxTokens } : {}),
     digest: createHash('sha256').update(sent).digest('hex'),
     promptTokens: 4 * messages.length + tokensOf(sent) + tokensOf(JSON.stringify(tools ?? '')),
