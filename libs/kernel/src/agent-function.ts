@@ -140,7 +140,7 @@ export interface AgentOperations {
 
   /** Delegates work to one of the `sub_agents` of the manifest and waits for its result (AG-3). */
   handOff(agent: string, task: string): Promise<HandoffAnswer>;
-  /** Delegates work like {@link handOff}, but does not wait; {@link ask} does. A child that nobody asks ends with its parent. */
+  /** Delegates work like {@link handOff}, but does not wait; {@link ask} does. A child that is not asked ends with its parent. */
   spawn(agent: string, task: string, options?: SpawnOptions): Promise<SpawnAnswer>;
   /**
    * Suspends the agent until the child replies, and then ends the child, so that its slot is released.

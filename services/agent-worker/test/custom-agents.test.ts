@@ -79,7 +79,7 @@ describe('an agent in TypeScript', () => {
     expect(roles).toEqual(['1 2', '1 2 3 4', '1 2 3 4 3 2', '1 2 3 4 3 2 3 4']);
   });
 
-  it('is told why its answer was rejected, and can correct it (AG-10, SV-1)', async () => {
+  it('receives the reason why its answer was rejected, and can correct it (AG-10, SV-1)', async () => {
     const asked: string[] = [];
     const world = await startWorld((_, { messages }) => {
       const last = messages.at(-1)?.parts[0]?.kind;
