@@ -93,6 +93,12 @@ describe('loadYaml', () => {
     ]);
   });
 
+  it('reports only the first of the lines that a tab breaks (SYS-3)', () => {
+    expect(problems('name: a\nlimits:\n\tx: 1\n\ty: 2\nkind: flow\n')).toEqual([
+      'agents.yaml:3:1: Tabs are not allowed; indent with spaces.',
+    ]);
+  });
+
   it('reports line and column of syntax errors, duplicate keys and second documents', () => {
     expect(problems('name: a\nname: b\nkind: [react\n')).toEqual([
       expect.stringMatching(/^agents\.yaml:2:1: .*unique/),

@@ -30,8 +30,8 @@ export interface YamlSource {
 
 /**
  * Reads one YAML or JSON document.
- * @throws ConfigError when the file cannot be read, or with line and column of every syntax error,
- *   duplicate key, unresolved tag and second document
+ * @throws ConfigError when the file cannot be read, or with line and column of the first indentation with a tab, or
+ *   else of every syntax error, duplicate key, unresolved tag and second document
  */
 export function readYaml(input: YamlInput): YamlSource {
   const { text, file } = typeof input === 'string' ? readText(input) : input;
@@ -41,6 +41,13 @@ export function readYaml(input: YamlInput): YamlSource {
     const { line, col } = lines.linePos(offset);
     return `${file}:${line}:${col}`;
   };
+  // The parser reports each further line as wrong after a tab.
+  const tab = document.errors.find(({ code }) => code === 'TAB_AS_INDENT');
+  if (tab !== undefined) {
+    throw new ConfigError(file, [
+      `${place(tab.pos[0])}: Tabs are not allowed; indent with spaces.`,
+    ]);
+  }
   const faults = [...document.errors, ...document.warnings];
   if (faults.length > 0) {
     throw new ConfigError(

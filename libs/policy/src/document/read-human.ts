@@ -27,6 +27,7 @@ function readCap(source: YamlSource, spot: Spot, schemas: ToolSchemas): HumanCap
   const argument = argumentSpot && source.text(argumentSpot, ARGUMENT);
   const toolSpot = members.get('tool');
   const tool = toolSpot && readTool(source, toolSpot, schemas);
+  warnOfUnknown(source, argumentSpot, argument, argumentTypes(schemas, tool ? [tool] : []));
   const plain = members.get('max');
   const money = members.get('max_usd');
   const maxSpot = money ?? plain;
@@ -45,6 +46,19 @@ function readCap(source: YamlSource, spot: Spot, schemas: ToolSchemas): HumanCap
     approver: pattern('approver') ?? '*',
     role: pattern('role') ?? '*',
   };
+}
+
+/** A cap on an argument that no tool has limits nothing. */
+function warnOfUnknown(
+  source: YamlSource,
+  spot: Spot | undefined,
+  name: string | undefined,
+  args: ArgumentTypes | undefined,
+): void {
+  if (spot === undefined || name === undefined || args === undefined) return;
+  if (Object.hasOwn(args, name)) return;
+  const known = oneOf(Object.keys(args)) || 'none';
+  source.warn(spot, `${spot.path}: argument ${name} does not exist; available: ${known}.`);
 }
 
 /** Reads `human.editable`: the arguments that an approver may change, by tool (SV-5). */

@@ -20,7 +20,7 @@ export function readRules(
   const spots = (spot && source.list(spot)) ?? [];
   const ids = new Set<string>();
   let catchAll: Rule | undefined;
-  return spots.flatMap((entry) => {
+  const rules = spots.flatMap((entry) => {
     if (catchAll)
       source.warn(
         entry,
@@ -33,6 +33,17 @@ export function readRules(
     if (matchesAll(rule)) catchAll ??= rule;
     return [rule];
   });
+  if (spot !== undefined && rules.length > 0 && !rules.some(mayMatchFinal)) {
+    source.warn(
+      spot,
+      'no rule matches a final answer, so every answer is blocked; add a rule with match: { kind: final }.',
+    );
+  }
+  return rules;
+}
+
+function mayMatchFinal({ match: { kind, tool, target } }: Rule): boolean {
+  return tool === undefined && target === undefined && (kind?.includes('final') ?? true);
 }
 
 function readRule(

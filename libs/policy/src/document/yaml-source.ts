@@ -42,12 +42,20 @@ export class YamlSource {
   readonly #problems: PolicyProblem[] = [];
   #hasAlias = false;
 
+  /** @throws PolicyError with the position of the first indentation with a tab */
   constructor(text: string, file: string) {
     this.#file = file;
     this.#text = text;
     const document = parseDocument(text, { lineCounter: this.#lines, prettyErrors: false });
     this.#document = document;
     this.root = { path: '', node: document.contents, offset: 0 };
+    // The parser reports each further line as wrong after a tab.
+    const tab = document.errors.find(({ code }) => code === 'TAB_AS_INDENT');
+    if (tab !== undefined) {
+      throw new PolicyError([
+        this.#problem(tab.pos[0], 'tabs are not allowed; indent with spaces.'),
+      ]);
+    }
     visit(document, {
       Alias: (_, alias) => {
         this.#hasAlias = true;

@@ -13,6 +13,7 @@ rules:
     when: ${condition}
     decide: escalate
     reason: large
+  - { id: answer, match: { kind: final }, decide: approve, reason: answer }
 `;
 const GOOD = policyOf('args.amount > 10.0');
 const WRONG = policyOf('args.amout > 10.0');
