@@ -10,7 +10,7 @@ type Approvals = Client<typeof ApprovalService>;
 
 /**
  * Wraps watchApprovals: heartbeats are not delivered, and after `silenceMs` without a message the watch continues on
- * another stream. That one lists the pending approvals again: those that were delivered before are left out, and those
+ * another stream. That one lists the pending approvals again: those that were delivered before are omitted, and those
  * that closed meanwhile are read and delivered. After four silent streams in succession it throws UnavailableError
  * WATCH_SILENT.
  */
@@ -18,7 +18,7 @@ export function resumeApprovals(approvals: Approvals, silenceMs = SILENCE_MS): A
   const watchApprovals: Approvals['watchApprovals'] = (request, options) => {
     const pending = new Set<string>();
     const closedInSilence = new Set<string>();
-    const isNews = ({ approvalId, state }: Approval) => {
+    const isUndelivered = ({ approvalId, state }: Approval) => {
       if (closedInSilence.has(approvalId)) return false;
       if (state !== ApprovalState.PENDING) {
         pending.delete(approvalId);
@@ -35,9 +35,9 @@ export function resumeApprovals(approvals: Approvals, silenceMs = SILENCE_MS): A
       async (message, resumes) => {
         const closed = resumes ? await closedOf(approvals, pending) : [];
         const { approval } = message;
-        const news = [...closed, ...(approval ? [approval] : [])].filter(isNews);
+        const undelivered = [...closed, ...(approval ? [approval] : [])].filter(isUndelivered);
         for (const { approvalId } of closed) closedInSilence.add(approvalId);
-        return news.map((one) => ({ ...message, heartbeat: false, approval: one }));
+        return undelivered.map((one) => ({ ...message, heartbeat: false, approval: one }));
       },
     );
   };

@@ -12,6 +12,10 @@ const MISSING_PACKAGE = /^Cannot find package '(?<name>[^']+)' imported from (?<
  * @param module absolute path of the module
  * @example
  * ```ts
+ * import { pathToFileURL } from 'node:url';
+ * import { ConfigError, loadFailure } from '@writ/config';
+ *
+ * const module = '/srv/agents.ts';
  * try {
  *   await import(pathToFileURL(module).href);
  * } catch (error) {
