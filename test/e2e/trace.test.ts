@@ -136,3 +136,33 @@ it('marks the agent of a run that did not succeed as failed with its stop reason
     attributes: { 'error.type': 'budget_exhausted:tokens' },
   });
 });
+
+it('marks the agents of runs that end with a timeout, a block or an invalid action with the reason (SYS-1)', async () => {
+  const test = await startTestPlatform();
+  onTestFinished(() => test.close());
+  const { agent, goal } = loadExample('refund-desk');
+  const reasons = {
+    'sim-llm-timeout': 'llm_timeout',
+    'sim-early-final': 'supervisor_block:final_requires_context',
+    'sim-bad-json': 'invalid_action:non_json',
+  };
+  const runs = new Map<string, string>();
+  for (const [model, reason] of Object.entries(reasons)) {
+    const request = { requestId: newId('req'), agent, goal, model };
+    const { run } = await test.client.runs.startRun(request);
+    runs.set(run?.runId ?? '', reason);
+  }
+  for (const runId of runs.keys()) await Array.fromAsync(test.client.runs.watchRun({ runId }));
+  await test.platform.stop();
+  for (const [runId, reason] of runs) {
+    const invoked = test.spans
+      .spans()
+      .filter(
+        ({ name, attributes }) =>
+          name.startsWith('invoke_agent') && attributes['writ.run_id'] === runId,
+      );
+    expect(invoked).toMatchObject([
+      { status: { code: 'error', message: reason }, attributes: { 'error.type': reason } },
+    ]);
+  }
+});

@@ -154,6 +154,8 @@ describe('toHookContext', () => {
         agent: { name: 'writer', instance: 'writer-1' },
         step: 2,
         toolName: 'search',
+        argsSha256: '5d41402a',
+        waitingFor: 'user:anna',
         status: 'ok',
         duration: { seconds: 1n, nanos: 500_000_000 },
       }),
@@ -169,6 +171,8 @@ describe('toHookContext', () => {
       agent_id: 'writer-1',
       step: 2,
       tool_name: 'search',
+      args_sha256: '5d41402a',
+      waiting_for: 'user:anna',
       status: 'ok',
       duration_ms: 1_500,
     });

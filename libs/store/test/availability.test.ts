@@ -1,5 +1,11 @@
+import { closeSync, openSync } from 'node:fs';
+import { join } from 'node:path';
+import { freePorts } from '@writ/testing/distributed';
+import { startDedicatedPostgres } from '@writ/testing/postgres';
 import pg from 'pg';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { openSharedStore } from '../src/index.ts';
+import { type LedgerDatabase, ledgerMigrations } from './ledger.ts';
 import { openLedger, openLedgerAt, PLACES } from './open-ledger.ts';
 
 const UNREACHABLE = { reason: 'STORE_UNREACHABLE' };
@@ -13,24 +19,30 @@ describe.each(PLACES)('the availability of a store in %s', (place) => {
   });
 });
 
+/** A role whose sessions can be limited, a location for it, and a session of the superuser. */
+async function limitedRole() {
+  const { location } = await openLedger('PostgreSQL');
+  if (location.dialect !== 'postgres') throw new Error('unreachable');
+  const { schema, url } = location;
+  const admin = new pg.Client({ connectionString: url });
+  await admin.connect();
+  const role = `limited_${schema}`.slice(0, 60);
+  await admin.query(`create role ${role} login`);
+  await admin.query(`grant usage, create on schema ${schema} to ${role}`);
+  await admin.query(`grant all on all tables in schema ${schema} to ${role}`);
+  onTestFinished(async () => {
+    await admin.query(`drop owned by ${role}; drop role ${role}`);
+    await admin.end();
+  });
+  const limited = new URL(url);
+  limited.username = role;
+  return { role, admin, location: { ...location, url: limited.href } };
+}
+
 describe.runIf(PLACES.includes('PostgreSQL'))('the availability of a store', () => {
   it('ends when no session for writes can be opened, and returns without a request (SYS-4)', async () => {
-    const { location } = await openLedger('PostgreSQL');
-    if (location.dialect !== 'postgres') throw new Error('unreachable');
-    const { schema, url } = location;
-    const admin = new pg.Client({ connectionString: url });
-    await admin.connect();
-    const role = `limited_${schema}`.slice(0, 60);
-    await admin.query(`create role ${role} login`);
-    await admin.query(`grant usage, create on schema ${schema} to ${role}`);
-    await admin.query(`grant all on all tables in schema ${schema} to ${role}`);
-    onTestFinished(async () => {
-      await admin.query(`drop owned by ${role}; drop role ${role}`);
-      await admin.end();
-    });
-    const limited = new URL(url);
-    limited.username = role;
-    const { store } = await openLedgerAt({ ...location, url: limited.href });
+    const { role, admin, location } = await limitedRole();
+    const { store } = await openLedgerAt(location);
     const write = () =>
       store.transaction(async (trx) => trx.selectFrom('entry').select('id').execute());
     await write();
@@ -50,5 +62,61 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the availability of a store', () 
     await admin.query(`alter role ${role} connection limit -1`);
     await expect(store.checkAvailable()).resolves.toBeUndefined();
     await write();
+  });
+
+  it('ends on a standby server, which accepts reads, until it is promoted (SYS-4)', async () => {
+    const [port = 0] = await freePorts(1);
+    const postgres = await startDedicatedPostgres(port);
+    onTestFinished(() => postgres.stop());
+    const admin = async (sql: string) => {
+      const client = new pg.Client({ connectionString: postgres.url() });
+      await client.connect();
+      const { rows } = await client.query<Record<string, string>>(sql);
+      await client.end();
+      return rows;
+    };
+    const location = { dialect: 'postgres', url: postgres.url(), schema: 'ledger' } as const;
+    const { store } = await openLedgerAt(location);
+    await store.checkAvailable();
+    const [settings] = await admin('show data_directory');
+    await postgres.kill('fast');
+    closeSync(openSync(join(settings?.data_directory ?? '', 'standby.signal'), 'w'));
+    await postgres.start();
+    await vi.waitFor(() => store.db.selectFrom('entry').select('id').execute());
+    await expect(store.checkAvailable()).rejects.toMatchObject({
+      reason: 'STORE_UNREACHABLE',
+      message: expect.stringContaining('standby server'),
+    });
+    await admin('select pg_promote()');
+    await vi.waitFor(() => store.checkAvailable());
+  });
+
+  it('ends when other replicas do not see this one for longer than a reconnect takes (SYS-4)', async () => {
+    const { role, admin, location } = await limitedRole();
+    const store = await openSharedStore<LedgerDatabase>({
+      location,
+      migrations: ledgerMigrations,
+      service: 'ledger',
+    });
+    onTestFinished(() => store.close());
+    await store.transaction(async (trx) => trx.selectFrom('entry').select('id').execute());
+    await store.checkAvailable();
+    // The sessions for reads and writes stay; that of the presence is lost and cannot be opened again.
+    await admin.query(`alter role ${role} connection limit 2`);
+    const presence = `select pg_terminate_backend(a.pid) from pg_stat_activity a
+      where usename = $1 and exists (select from pg_locks l where l.pid = a.pid and l.locktype = 'advisory')`;
+    expect((await admin.query(presence, [role])).rowCount).toBe(1);
+    await vi.waitFor(() => expect(store.replicas.isVisible()).toBe(false));
+    await expect(store.checkAvailable()).resolves.toBeUndefined();
+    const now = performance.now.bind(performance);
+    const ahead = vi.spyOn(performance, 'now').mockImplementation(() => now() + 3_000);
+    onTestFinished(() => ahead.mockRestore());
+    await expect(store.checkAvailable()).rejects.toMatchObject({
+      reason: 'STORE_UNREACHABLE',
+      message: expect.stringContaining('other replicas'),
+    });
+    await admin.query(`alter role ${role} connection limit -1`);
+    await vi.waitFor(() => expect(store.replicas.isVisible()).toBe(true), 5_000);
+    await expect(store.checkAvailable()).resolves.toBeUndefined();
   });
 });

@@ -98,13 +98,16 @@ export function postgresUrl(port: number): string {
   return `postgres://writ@127.0.0.1:${port}/postgres`;
 }
 
-/** Waits for the server; the eighth line of its pid file says `ready` once it accepts connections. */
+/** States in the eighth line of the pid file of a server that accepts connections. */
+const ACCEPTING = ['ready', 'standby'];
+
+/** Waits for the server. */
 async function accepting(server: ChildProcess, pidFile: string, log: string): Promise<void> {
   const until = performance.now() + START_WITHIN_MS;
   while (performance.now() < until && server.exitCode === null && server.signalCode === null) {
     // The pid file of a killed server remains until the next server overwrites it.
     const lines = existsSync(pidFile) ? readFileSync(pidFile, 'utf8').split('\n') : [];
-    if (lines[0] === String(server.pid) && lines[7]?.trim() === 'ready') return;
+    if (lines[0] === String(server.pid) && ACCEPTING.includes(lines[7]?.trim() ?? '')) return;
     await wait(10);
   }
   throw new Error(readFileSync(log, 'utf8'));
