@@ -55,6 +55,16 @@ describe('an orchestrator', () => {
     expect(new Set(world.meter.paid).size).toBe(world.meter.paid.length);
   });
 
+  it('offers its model each sub-agent as a tool with its description (AG-1, AG-3)', async () => {
+    const world = await startLead(leadOver('Helped.'));
+    const helper = { name: 'helper', description: 'Helps with dates.' };
+    await world.deliver({ manifest: { ...LEAD, subAgents: [helper] } });
+    await world.until('COMPLETED');
+    expect(world.meter.requests[0]?.tools).toMatchObject([
+      { name: 'handoff_helper', description: 'Helps with dates.' },
+    ]);
+  });
+
   it('reports a child’s failure to its model and continues (AG-3)', async () => {
     const world = await startLead(leadOver(''));
     await world.deliver({ manifest: ONE });

@@ -10,6 +10,7 @@ import { isWritError } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import type { Extensions } from '../../domain/manifest/applicable-settings.ts';
+import { withChildDescriptions } from '../../domain/manifest/child-descriptions.ts';
 import { manifestOf } from '../../domain/manifest/manifest-of.ts';
 import { type AgentSettings, definitionOf } from './agent-settings.ts';
 import { assertSubAgents, byName } from './agents-in-code.ts';
@@ -82,7 +83,7 @@ export class AgentsFile {
   private constructor(file: WatchedFile | undefined, inCode: LoadedAgents['agents'], log: Logger) {
     this.#file = file;
     this.#inCode = inCode;
-    this.#current = inCode;
+    this.#current = withChildDescriptions(inCode);
     this.#log = log;
   }
 
@@ -124,6 +125,6 @@ export class AgentsFile {
     const { agents, warnings } = loadAgents(document, this.#inCode);
     assertSubAgents([...this.#inCode.values()], agents);
     for (const warning of warnings) this.#log.warn(warning);
-    this.#current = agents;
+    this.#current = withChildDescriptions(agents);
   }
 }

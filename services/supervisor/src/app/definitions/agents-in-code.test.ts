@@ -121,6 +121,21 @@ describe('agents in code', () => {
     );
   });
 
+  it('describe sub-agents as the agents that they name, unless they say more (AG-1, AG-3)', async () => {
+    const helper = createAgent({ ...REACT, name: 'clerk', description: 'Finds orders.' });
+    const other = createAgent({
+      ...REACT,
+      name: 'other',
+      sub_agents: [{ name: 'clerk', description: 'Finds parcels.' }],
+    });
+    const { current } = await AgentsFile.open(undefined, [lead, other, helper], log);
+    const described = (name: string) => current.get(name)?.subAgents[0]?.description;
+    expect(described('lead')).toBe('Finds orders.');
+    expect(described('other')).toBe('Finds parcels.');
+    expect(current.get('lead')?.definitionHash).not.toBe(lead.definitionHash);
+    expect(current.get('other')).toEqual(other);
+  });
+
   it('must be made by createAgent: a changed copy was not checked (AG-1)', async () => {
     const changed = { ...clerk, tools: ['pay'] };
     await expect(AgentsFile.open(undefined, [changed], log)).rejects.toThrow(
