@@ -57,6 +57,16 @@ export interface SpawnOptions {
   readonly priority?: PriorityName;
 }
 
+/** How an agent follows a topic. */
+export interface FollowOptions {
+  /**
+   * Whether the subscription continues in the next run of the agent in its session: items that arrive meanwhile, and
+   * those that were not read, wait until that run follows the topic; at most 1,000, the oldest are dropped. It ends when
+   * a run follows the topic without this option. Needs the retention PERMANENT. Default: false.
+   */
+  readonly durable?: boolean;
+}
+
 /** The result of a spawn. */
 export type SpawnAnswer =
   | { readonly ok: true; readonly child: AgentRef }
@@ -172,8 +182,13 @@ export interface AgentOperations {
 
   /** Publishes an item on the `output_topic` of the manifest (AG-5). */
   emit(item: JsonObject): Promise<void>;
-  /** Subscribes to one of the `follow_topics` of the manifest; items arrive as signals `new_feed_item` (AG-5). */
-  follow(topic: string): Promise<void>;
+  /**
+   * Subscribes to one of the `follow_topics` of the manifest; items arrive as signals `new_feed_item` (AG-5).
+   * @example
+   * await operations.follow('prices', { durable: true });
+   * const { item } = await operations.sleepUntilSignal('new_feed_item');
+   */
+  follow(topic: string, options?: FollowOptions): Promise<void>;
   /** Suspends the agent until a signal of this name arrives; returns its payload. Uses no memory meanwhile. */
   sleepUntilSignal(name: string): Promise<JsonObject>;
   /** Suspends the agent for `ms` milliseconds. Uses no memory meanwhile. */

@@ -41,6 +41,7 @@ export type {
   AgentModule,
   AgentOperations,
   AgentTask,
+  FollowOptions,
   HandoffAnswer,
   ModelQuestion,
   ReplyAnswer,

@@ -156,6 +156,7 @@ export const REASONS = {
   SESSION_WRONG_OWNER: { status: 'permission_denied', meaning: 'The session belongs to another caller.', action: 'Use a session_id of your own.' },
   AGENT_NOT_FOUND: { status: ['not_found', 'invalid_argument'], meaning: 'The agent does not exist.', action: 'Use an agent name or instance that exists.' },
   AGENT_EXISTS: { status: 'already_exists', meaning: 'The agent was delivered to a worker by another request.', action: 'Do not deliver it again.' },
+  FOLLOW_NOT_RETAINED: { status: 'failed_precondition', meaning: 'A topic cannot be followed durably by an agent whose content is deleted at the end of its run.', action: 'Set the retention PERMANENT, or do not follow durably.' },
   AGENT_NOT_DELIVERED: { status: 'unavailable', meaning: 'The agent of a new run has not been delivered to a worker yet.', action: 'Retry the request.' },
   AGENT_PAUSED: { status: 'failed_precondition', meaning: 'The agent is paused because another agent holds its slot.', action: 'Wait for AGENT_RESUMED, or end the agent with a partial answer.' },
   AGENT_REQUIRED: { status: 'invalid_argument', meaning: 'The request names no agent.', action: 'Set agent.' },

@@ -1,4 +1,11 @@
-import type { AgentRef, JsonObject, ModelAnswer, PriorityName, RunMeta } from '@writ/kernel';
+import type {
+  AgentRef,
+  FollowOptions,
+  JsonObject,
+  ModelAnswer,
+  PriorityName,
+  RunMeta,
+} from '@writ/kernel';
 import type { AgentManifest } from '../domain/agent/manifest.ts';
 import type { Message, Reply } from '../domain/agent/message.ts';
 import type { Action, Decision } from '../domain/calls/decision.ts';
@@ -193,7 +200,7 @@ export interface AgentContext {
    * Subscribes to a topic of the manifest's follow_topics; items arrive as `new_feed_item` signals
    * (AG-5).
    */
-  follow(topic: string): Promise<void>;
+  follow(topic: string, options?: FollowOptions): Promise<void>;
   /**
    * Suspends the agent until a signal of this name arrives, and returns the signal's payload. Uses
    * no memory meanwhile.

@@ -1,4 +1,10 @@
-import { type AgentRef, canonicalDigest, type JsonObject, type RunMeta } from '@writ/kernel';
+import {
+  type AgentRef,
+  canonicalDigest,
+  type FollowOptions,
+  type JsonObject,
+  type RunMeta,
+} from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import type { CarriedEvent } from '../domain/agent/carried-event.ts';
 import type { AgentManifest } from '../domain/agent/manifest.ts';
@@ -198,8 +204,8 @@ export class RuntimeContext implements AgentContext {
     await this.#guarded(() => emit(this.#scope, topic, item));
   }
 
-  async follow(topic: string): Promise<void> {
-    await this.#guarded(() => follow(this.#scope, topic));
+  async follow(topic: string, options: FollowOptions = {}): Promise<void> {
+    await this.#guarded(() => follow(this.#scope, topic, options));
   }
 
   async sleep(ms: number): Promise<void> {

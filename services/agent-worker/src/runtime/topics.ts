@@ -1,4 +1,11 @@
-import { canonicalDigest, type JsonObject, PermissionDeniedError } from '@writ/kernel';
+import {
+  canonicalDigest,
+  type FollowOptions,
+  HistoryRetention,
+  type JsonObject,
+  PermissionDeniedError,
+  PreconditionError,
+} from '@writ/kernel';
 import { publishItem } from '../app/agents/publish-item.ts';
 import type { Operation } from '../domain/journal/entry.ts';
 import { insertFollow } from '../store/follows.ts';
@@ -28,18 +35,38 @@ export async function emit(scope: RunScope, topic: string, item: JsonObject): Pr
 
 /**
  * Subscribes the agent to a topic, whose items arrive as signals (AG-5).
- * @throws PermissionDeniedError TOPIC_NOT_ALLOWED for a topic that is not in the manifest
+ * @throws PermissionDeniedError TOPIC_NOT_ALLOWED for a topic that is not in the manifest; PreconditionError
+ *   FOLLOW_NOT_RETAINED for a durable subscription of an agent whose content is deleted
  */
-export async function follow(scope: RunScope, topic: string): Promise<void> {
+export async function follow(
+  scope: RunScope,
+  topic: string,
+  { durable: isDurable = false }: FollowOptions = {},
+): Promise<void> {
   const { session, journal, commits, cursor } = scope;
   const { branch, position } = cursor.next();
   assertTopic(topic, session.manifest.followTopics, session.manifest.name, 'follow_topics');
-  const argsDigest = canonicalDigest({ topic });
+  if (isDurable) assertRetained(session);
+  const argsDigest = canonicalDigest({ topic, ...(isDurable && { isDurable }) });
   const operation: Operation = { branch, position, part: 0, kind: 'follow', argsDigest };
   if (journal.recall(operation) !== undefined) return;
   session.check();
   journal.record({ ...operation, value: null }, false);
-  commits.add((trx, at) => insertFollow(trx, session.lease, topic, at));
+  const { session_id: sessionId, name } = session.row;
+  const follower = { ...session.lease, sessionId, name, isDurable };
+  // Committed at once, because it may make signals pending.
+  await commits.commit({ also: (trx, at) => insertFollow(trx, follower, topic, at) });
+}
+
+/** Items wait in the content of the ended agent. */
+function assertRetained({ meta, manifest }: RunScope['session']): void {
+  const retention = meta.supervision?.retention;
+  if (retention === HistoryRetention.PERMANENT) return;
+  throw new PreconditionError(
+    'FOLLOW_NOT_RETAINED',
+    `Agent "${manifest.name}" must have the retention PERMANENT, not ${retention}, to follow a topic durably.`,
+    { field: 'retention', agent: manifest.name },
+  );
 }
 
 function assertTopic(

@@ -2,14 +2,14 @@ import type { RunKey } from '@writ/kernel';
 import type { WorkerTransaction } from './worker-store.ts';
 
 /** Tables with the content of agents, apart from the payloads that journals share. */
-const TABLES = ['journal', 'snapshots', 'snapshot_items', 'signals', 'inbox'] as const;
+const TABLES = ['journal', 'snapshots', 'snapshot_items', 'signals', 'inbox', 'follows'] as const;
 
 /** Maximum number of agents per statement, because databases limit its parameters. */
 const MAX_INSTANCES = 500;
 
 /**
- * Deletes the content of a run: journals with log entries and payloads, snapshots, signals and messages
- * (SUP-4).
+ * Deletes the content of a run: journals with log entries and payloads, snapshots, signals, messages and
+ * durable subscriptions (SUP-4).
  * @param instances only the content of these agents; omitted for all
  */
 export async function deleteContent(

@@ -1,21 +1,90 @@
 import type { AgentKey } from '@writ/kernel';
+import { FEED_ITEM } from '../domain/agent/message.ts';
 import { agentColumns, keyOf } from './keys.ts';
+import { pendingSignals } from './signals.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
-/** Subscribes an agent to a topic of its tenant (AG-5); idempotent. */
+/** The agent that follows a topic, by the name that all of its runs in a session share. */
+export interface Follower extends AgentKey {
+  readonly sessionId: string;
+  readonly name: string;
+  /** Whether the subscription continues in the next run of the agent in its session. */
+  readonly isDurable: boolean;
+}
+
+/** A subscriber of a topic. */
+export interface Subscriber extends AgentKey {
+  readonly isDurable: boolean;
+}
+
+/**
+ * Subscribes an agent to a topic of its tenant (AG-5); idempotent. A durable subscription that an ended run of the agent
+ * left in the session becomes this one, with the items that were not read.
+ */
 export async function insertFollow(
   trx: WorkerTransaction,
-  agent: AgentKey,
+  follower: Follower,
   topic: string,
   at: Date,
 ): Promise<void> {
-  await trx
+  const { sessionId, name, isDurable } = follower;
+  const owner = isDurable ? { session_id: sessionId, agent: name } : {};
+  const { numInsertedOrUpdatedRows: inserted } = await trx
     .insertInto('follows')
-    .values({ ...agentColumns(agent), topic, followed_at: at })
+    .values({ ...agentColumns(follower), topic, followed_at: at, ...owner })
     .onConflict((conflict) =>
       conflict.columns(['tenant', 'topic', 'run_id', 'instance']).doNothing(),
     )
+    .executeTakeFirstOrThrow();
+  if (inserted === 0n) return;
+  for (const left of await followsLeftBy(trx, follower, topic)) {
+    await moveItems(trx, left, follower, topic);
+    await trx
+      .deleteFrom('follows')
+      .where((eb) => eb.and({ ...agentColumns(left), topic }))
+      .execute();
+  }
+}
+
+/** Returns the ended agents whose durable subscription the follower continues. */
+async function followsLeftBy(
+  trx: WorkerTransaction,
+  { tenant, sessionId, name }: Follower,
+  topic: string,
+): Promise<AgentKey[]> {
+  const rows = await trx
+    .selectFrom('follows')
+    .innerJoin('agents', (join) =>
+      join
+        .onRef('agents.tenant', '=', 'follows.tenant')
+        .onRef('agents.run_id', '=', 'follows.run_id')
+        .onRef('agents.instance', '=', 'follows.instance'),
+    )
+    .select(['follows.tenant', 'follows.run_id', 'follows.instance'])
+    .where('follows.tenant', '=', tenant)
+    .where('follows.session_id', '=', sessionId)
+    .where('follows.agent', '=', name)
+    .where('follows.topic', '=', topic)
+    .where('agents.ended_at', 'is not', null)
     .execute();
+  return rows.map(keyOf);
+}
+
+/** Makes the unread items of a topic those of another agent; their order remains. */
+async function moveItems(
+  trx: WorkerTransaction,
+  from: AgentKey,
+  to: AgentKey,
+  topic: string,
+): Promise<void> {
+  for (const { position, payload } of await pendingSignals(trx, from, FEED_ITEM)) {
+    if ((JSON.parse(payload) as { topic?: unknown }).topic !== topic) continue;
+    await trx
+      .updateTable('signals')
+      .set({ run_id: to.runId, instance: to.instance })
+      .where('position', '=', position)
+      .execute();
+  }
 }
 
 /** Returns the subscribers of a topic, oldest subscription first. */
@@ -23,22 +92,39 @@ export async function followersOf(
   db: WorkerReader,
   tenant: string,
   topic: string,
-): Promise<AgentKey[]> {
+): Promise<Subscriber[]> {
   const rows = await db
     .selectFrom('follows')
-    .select(['tenant', 'run_id', 'instance'])
+    .select(['tenant', 'run_id', 'instance', 'agent'])
     .where('tenant', '=', tenant)
     .where('topic', '=', topic)
     .orderBy('followed_at')
     .orderBy('instance')
     .execute();
-  return rows.map(keyOf);
+  return rows.map((row) => ({ ...keyOf(row), isDurable: row.agent !== null }));
 }
 
-/** Deletes all subscriptions of an agent. */
-export async function deleteFollows(trx: WorkerTransaction, agent: AgentKey): Promise<void> {
+/**
+ * Deletes the subscriptions of an agent that has ended, except durable ones. Of several agents that share a durable
+ * subscription, the last one leaves it: the others have received the same items.
+ */
+export async function endFollows(trx: WorkerTransaction, key: AgentKey): Promise<void> {
   await trx
     .deleteFrom('follows')
-    .where((eb) => eb.and(agentColumns(agent)))
+    .where((eb) => eb.and(agentColumns(key)))
+    .where(({ or, eb, exists, selectFrom }) =>
+      or([
+        eb('follows.agent', 'is', null),
+        exists(
+          selectFrom('follows as others')
+            .select('others.instance')
+            .whereRef('others.tenant', '=', 'follows.tenant')
+            .whereRef('others.session_id', '=', 'follows.session_id')
+            .whereRef('others.agent', '=', 'follows.agent')
+            .whereRef('others.topic', '=', 'follows.topic')
+            .where('others.instance', '<>', key.instance),
+        ),
+      ]),
+    )
     .execute();
 }

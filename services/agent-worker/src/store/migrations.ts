@@ -355,6 +355,21 @@ const codeVersions: Migration = {
   },
 };
 
+/** Durable subscriptions are found by agent name and session (AG-5). */
+const durableFollows: Migration = {
+  async up(db) {
+    for (const column of ['session_id', 'agent']) {
+      await db.schema.alterTable('follows').addColumn(column, 'text').execute();
+    }
+    await db.schema
+      .createIndex('follows_durable')
+      .on('follows')
+      .columns(['tenant', 'session_id', 'agent', 'topic'])
+      .where(sql.ref('agent'), 'is not', null)
+      .execute();
+  },
+};
+
 /** The migrations of the worker's store. */
 export const workerMigrations: Migrations = {
   '0001_outbox': outboxMigration,
@@ -378,4 +393,5 @@ export const workerMigrations: Migrations = {
     },
   },
   '0014_code_versions': codeVersions,
+  '0015_durable_follows': durableFollows,
 };

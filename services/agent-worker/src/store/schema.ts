@@ -169,6 +169,10 @@ interface FollowsTable {
   topic: string;
   run_id: string;
   instance: string;
+  /** Session in which a durable subscription continues; null when it ends with its agent. */
+  session_id: string | null;
+  /** Name of the agent in whose next run a durable subscription continues; null like session_id. */
+  agent: string | null;
   followed_at: Date;
 }
 

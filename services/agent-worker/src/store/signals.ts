@@ -55,3 +55,28 @@ export async function consumeSignal(
     .where('position', '=', position)
     .execute();
 }
+
+/** Deletes the oldest unconsumed signals of a name, so that at most `most` remain. */
+export async function deleteOldest(
+  trx: WorkerTransaction,
+  key: AgentKey,
+  name: string,
+  most: number,
+): Promise<void> {
+  const surplus = await trx
+    .selectFrom('signals')
+    .select('position')
+    .where((eb) => eb.and({ ...agentColumns(key), name }))
+    .where('consumed_at', 'is', null)
+    .orderBy('position', 'desc')
+    .limit(1)
+    .offset(most)
+    .executeTakeFirst();
+  if (surplus === undefined) return;
+  await trx
+    .deleteFrom('signals')
+    .where((eb) => eb.and({ ...agentColumns(key), name }))
+    .where('consumed_at', 'is', null)
+    .where('position', '<=', surplus.position)
+    .execute();
+}

@@ -98,7 +98,7 @@ function operationsOf(ctx: AgentContext, refusals: Refusals, fate: Fate): AgentO
     checkpoint: ({ state, ...items }) =>
       ctx.checkpoint({ ...items, state: { refusals: refusals.count, state } }),
     emit: (item) => ctx.emit(manifest.outputTopic, item),
-    follow: (topic) => ctx.follow(topic),
+    follow: (topic, options) => ctx.follow(topic, options),
     sleepUntilSignal: (signal) => ctx.sleepUntilSignal(signal),
     sleep: (ms) => ctx.sleep(ms),
     all: (branches) =>

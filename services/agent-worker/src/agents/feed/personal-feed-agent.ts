@@ -15,7 +15,8 @@ export function createPersonalFeedAgent(manifest: AgentManifest, instance: strin
     kind: manifest.kind,
     async run(ctx, inbox) {
       const reader = textOf(firstMessage(ctx, inbox));
-      for (const topic of manifest.followTopics) await ctx.follow(topic);
+      const durable = manifest.options.durable_follows === true;
+      for (const topic of manifest.followTopics) await ctx.follow(topic, { durable });
       const curated = await collectItems(ctx, {
         signal: FEED_ITEM,
         process: (item) => curate(ctx, reader, item),

@@ -12,7 +12,7 @@ import type { WorkerEvent, WorkerEvents } from '../../events.ts';
 import { type AgentRow, agentsOf, saveAgent, statusColumns, statusOf } from '../../store/agents.ts';
 import { type CancelRow, findCancel, insertCancel } from '../../store/cancels.ts';
 import { deleteContent } from '../../store/content.ts';
-import { deleteFollows } from '../../store/follows.ts';
+import { endFollows } from '../../store/follows.ts';
 import { keyOf } from '../../store/keys.ts';
 import { deleteTimers } from '../../store/timers.ts';
 import type { WorkerTransaction } from '../../store/worker-store.ts';
@@ -94,7 +94,7 @@ async function endAgents(
     const end = { stopReason: order.stop_reason, answer };
     // When the whole run ends, no agent of it is left to be notified; the worker that ran the root may
     // have died before it published the answer.
-    if (isWholeRun && agent.reply_to !== null) await deleteFollows(trx, keyOf(agent));
+    if (isWholeRun && agent.reply_to !== null) await endFollows(trx, keyOf(agent));
     else hasWoken = (await onAgentEnded(trx, agent, end, at)) || hasWoken;
     for (const event of last) await events.append(trx, event, at);
     ended += 1;

@@ -1,7 +1,7 @@
 import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import { type Reply, replyFor, replySignal } from '../../domain/agent/message.ts';
 import type { AgentRow } from '../../store/agents.ts';
-import { deleteFollows } from '../../store/follows.ts';
+import { endFollows } from '../../store/follows.ts';
 import { keyOf } from '../../store/keys.ts';
 import { pauseTimersWhileParked } from '../../store/timers.ts';
 import type { WorkerTransaction } from '../../store/worker-store.ts';
@@ -37,7 +37,7 @@ export async function onAgentEnded(
   at: Date,
 ): Promise<boolean> {
   const key = keyOf(agent);
-  await deleteFollows(trx, key);
+  await endFollows(trx, key);
   const reply: Reply = replyFor(stopReason, answer);
   if (agent.reply_to === null) return await publishAnswer(trx, agent, reply, at);
   await pauseTimersWhileParked(trx, key, 'PARKED', 'COMPLETED', at);

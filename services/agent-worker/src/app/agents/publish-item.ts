@@ -2,6 +2,7 @@ import type { AgentKey, JsonObject } from '@writ/kernel';
 import { FEED_ITEM } from '../../domain/agent/message.ts';
 import { followersOf } from '../../store/follows.ts';
 import type { WorkerTransaction } from '../../store/worker-store.ts';
+import { holdItem } from './hold-item.ts';
 import { sendSignal } from './send-signal.ts';
 
 /** An item of a topic. */
@@ -14,7 +15,8 @@ export interface TopicItem {
 
 /**
  * Sends an item to all subscribers of a topic of the publisher's tenant, and wakes those that wait for
- * it, in the given transaction (AG-5, RT-3). Returns whether there was a subscriber.
+ * it, in the given transaction (AG-5, RT-3); items wait for the next run of subscribers that have ended, but follow the
+ * topic durably. Returns whether there was a live subscriber.
  */
 export async function publishItem(
   trx: WorkerTransaction,
@@ -29,7 +31,9 @@ export async function publishItem(
   };
   let isDelivered = false;
   for (const follower of await followersOf(trx, tenant, topic)) {
-    isDelivered = (await sendSignal(trx, follower, signal, at)) || isDelivered;
+    const isSent = await sendSignal(trx, follower, signal, at);
+    if (!isSent && follower.isDurable) await holdItem(trx, follower, signal, at);
+    isDelivered ||= isSent;
   }
   return isDelivered;
 }

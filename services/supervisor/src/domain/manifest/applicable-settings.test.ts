@@ -83,6 +83,7 @@ const SETTINGS: readonly (readonly [path: string, value: unknown, kinds: string]
   ['unreviewed_deltas', true, MODEL],
   ['options', { steps: ['child'] }, 'flow custom'],
   ['options', { max_items: 1 }, 'information personal-feed custom'],
+  ['options', { durable_follows: true }, 'personal-feed custom'],
 ];
 
 /** What a value needs besides itself. */

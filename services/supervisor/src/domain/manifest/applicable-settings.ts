@@ -166,15 +166,26 @@ function assertToolChoice(definition: AgentDefinition): void {
   );
 }
 
+/** Options of the kinds that have some of their own; custom agents define theirs. */
+const KIND_OPTIONS = {
+  flow: ['steps'],
+  information: ['max_items'],
+  'personal-feed': ['max_items', 'durable_follows'],
+};
+
 function assertKindOptions({ kind, options = {}, sub_agents: children = [] }: AgentDefinition) {
   if (kind !== 'flow' && kind !== 'information' && kind !== 'personal-feed') return;
-  const known = kind === 'flow' ? 'steps' : 'max_items';
-  const other = Object.keys(options).find((name) => name !== known);
+  const known = KIND_OPTIONS[kind];
+  const other = Object.keys(options).find((name) => !known.includes(name));
   if (other !== undefined) {
-    throw invalid(`options.${other}`, `is unknown; agents of kind ${kind} have only ${known}.`);
+    const names = known.join(', ');
+    throw invalid(`options.${other}`, `is unknown; agents of kind ${kind} have only ${names}.`);
   }
   if (kind === 'flow') assertSteps(options.steps, new Set(children.map(({ name }) => name)));
-  const { max_items: most = 0 } = options;
+  const { max_items: most = 0, durable_follows: durable = false } = options;
+  if (typeof durable !== 'boolean') {
+    throw invalid('options.durable_follows', 'must be true or false.');
+  }
   if (typeof most === 'number' && Number.isInteger(most) && most >= 0) return;
   throw invalid('options.max_items', 'must be a whole number of at least 0.');
 }
