@@ -12,7 +12,7 @@ const TOLERANCE = 1.05;
 /** What one two-step run (model, tool, model, answer) may take: the recorded figures of docs/explanation/performance.md. */
 const BUDGET = {
   commits: 25,
-  statements: 168,
+  statements: 172,
   calls: 13.5,
   signs: 7,
   verifies: 0,
