@@ -73,7 +73,7 @@ export const RULE = object(
     decide: about('The decision.', { enum: VERDICTS }),
     reason: about('Reason code; may contain `{tool}`, `{kind}`, `{agent}` and `{target}`.', TEXT),
     risk: about(
-      'Risk of the action, in percent.',
+      'Risk of the action, in percent; approvals, traces and audit records show 80 as 0.8.',
       { type: 'integer', minimum: 0, maximum: 100 },
       '0',
     ),

@@ -152,7 +152,7 @@ export const TOOLS_SCHEMA: JsonSchema = {
             { default: 'that of the source, else 1', unit: 'calls' },
           ),
           risk: about(
-            'Risk for policies and approval_required_risk.',
+            'Risk for policies and approval_required_risk; 0.8 is 80 in policies.',
             { type: 'number', minimum: 0, maximum: 1, 'x-expected': 'a number from 0 to 1' },
             { default: 'that of the source; 1 for MCP' },
           ),

@@ -235,7 +235,7 @@ export const AGENT_SCHEMA = object(
       { default: 'park' },
     ),
     approval_required_risk: about(
-      'Risk, of a rule or tool, from which an action needs an approval even if no rule escalates it.',
+      'Risk, of a rule or tool, from which an action needs an approval even if no rule escalates it; 0.8 is 80 in policies.',
       { type: 'number', minimum: 0, maximum: 1 },
       { default: 'never' },
     ),
