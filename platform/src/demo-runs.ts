@@ -54,6 +54,7 @@ interface DemoParts {
 const UNFINISHED = [
   RunState.PENDING,
   RunState.RUNNING,
+  RunState.WAITING_FOR_INPUT,
   RunState.SUSPENDED,
   RunState.PARKED,
   RunState.ENDING,
