@@ -87,6 +87,10 @@ describe('a platform with a collector', () => {
         expect(open.map(({ value }) => value)).toContain(1);
       }),
     );
+    await vi.waitFor(() => {
+      const open = receiver.points().filter(({ metric }) => metric === METRICS.approvalsOpen.name);
+      expect(open.at(-1)?.value).toBe(0);
+    });
     await test.platform.stop();
   });
   afterAll(async () => {

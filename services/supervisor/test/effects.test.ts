@@ -80,6 +80,8 @@ describe('the effects of a run', () => {
         harness.listTools(tools, version);
         clock.advance(3_000);
       };
+      // The list that the supervisor reads at its start is not read any more afterwards.
+      await agent.propose('first', refund(-1));
       for (const [index, rule] of [
         { names: ['other'] },
         { names: [name], except: true },

@@ -49,10 +49,10 @@ function notFinal(field: string): InvalidRequestError {
   );
 }
 
-/** The proposal of a SpawnChild request. Its digest covers the whole request except receipts and observations. */
+/** The proposal of a SpawnChild request. Its digest covers the request without receipts, observations and events: these differ when a worker repeats it. */
 export function delegationFrom(request: SpawnChildRequest): Proposal {
   const { agent = '', task = '' } = request.delegation ?? {};
-  const asked = { ...request, receipts: [], observations: [] };
+  const asked = { ...request, receipts: [], observations: [], events: [] };
   const terms = toJson(SpawnChildRequestSchema, asked) as JsonObject;
   return {
     callId: request.callId,
