@@ -37,7 +37,7 @@ it('ends a question that another approver has answered (SV-5, PE-2)', async () =
   const dataDir = tempFolder();
   // A pipe that stays open: the question is never answered here.
   const program = spawnProgram('main.ts', ['--exit', '--human', 'ask'], { dataDir, input: 'open' });
-  const client = clientOf(await program.printed(/for a person/), dataDir);
+  const client = clientOf(await program.printed(/or reject \(r\)\?/), dataDir);
   const { approvalId } = await pendingApproval(client);
   await client.approvals.decideApproval({
     requestId: 'no',
