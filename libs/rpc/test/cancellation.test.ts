@@ -104,11 +104,11 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
       },
     });
     const before = Date.now();
-    const called = rejection(client().startRun(START, { ...ALLOWED, timeoutMs: 60 }));
+    const called = rejection(client().startRun(START, { ...ALLOWED, timeoutMs: 2_000 }));
     const { signal, deadline } = await seen.promise;
     // The server computes it when the call arrives, which is late on a busy machine.
     expect(deadline?.getTime()).toBeGreaterThanOrEqual(before);
-    expect(deadline?.getTime()).toBeLessThanOrEqual(Date.now() + 90);
+    expect(deadline?.getTime()).toBeLessThanOrEqual(Date.now() + 2_030);
     expect(await called).toBeInstanceOf(DeadlineError);
     // The client gives up at the same moment, so either reason may come first.
     const reason = await aborted(signal);
