@@ -33,6 +33,22 @@ it('leaves the runs of other callers to a person, also with --exit and after a r
   expect(all[1]).toMatchObject({ approvalId, runId: run?.runId });
 });
 
+it('ends a question that another approver has answered (SV-5, PE-2)', async () => {
+  const dataDir = tempFolder();
+  // A pipe that stays open: the question is never answered here.
+  const program = spawnProgram('main.ts', ['--exit', '--human', 'ask'], { dataDir, input: 'open' });
+  const client = clientOf(await program.printed(/for a person/), dataDir);
+  const { approvalId } = await pendingApproval(client);
+  await client.approvals.decideApproval({
+    requestId: 'no',
+    approvalId,
+    answer: { case: 'reject', value: {} },
+  });
+  const { code, stdout } = await program.ended;
+  expect(stdout).toMatch(/human_rejected \(human_approval\)/);
+  expect(code).toBe(1);
+});
+
 type Client = ReturnType<typeof createWritClient>;
 
 function clientOf(stdout: string, dataDir: string): Client {

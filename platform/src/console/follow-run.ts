@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
 import type { WritClient } from '@writ/client';
 import { type Approval, ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
@@ -14,6 +15,9 @@ import { ResolvedOutcome } from '@writ/contracts/writ/tool/v1/tool_gateway_servi
 import { isWritError, newId } from '@writ/kernel';
 import type { SignalShown } from './answer-signals.ts';
 import type { Human, HumanAnswer } from './human.ts';
+
+/** Time between two looks at an approval that a person is asked about. */
+const CLOSED_POLL_MS = 500;
 
 /** The services that a follower calls: `runs` as a caller, `approvals` as the approver. */
 export type FollowerClient = Pick<WritClient, 'runs' | 'approvals'>;
@@ -117,9 +121,9 @@ async function answerOrClosed(
   const stop = new AbortController();
   if (!human.isPerson) return await human.answer(approval, stop.signal);
   const closed = new AbortController();
-  void watchUntilClosed(client, approval, stop.signal).then(
+  void untilClosed(client, approval, stop.signal).then(
     () => closed.abort(),
-    // Without the watch the person is asked as before, and the platform rejects a late answer.
+    // Without an answer the person is asked as before, and the platform rejects a late decision.
     () => undefined,
   );
   try {
@@ -132,15 +136,17 @@ async function answerOrClosed(
   }
 }
 
-async function watchUntilClosed(
+/** Resolves when an approval is no longer pending. Asks again and again, since a watch shows only later decisions. */
+async function untilClosed(
   { approvals }: FollowerClient,
-  { approvalId, runId }: Approval,
+  { approvalId }: Approval,
   signal: AbortSignal,
 ): Promise<void> {
-  for await (const { approval } of approvals.watchApprovals({ runId }, { signal })) {
-    if (approval?.approvalId === approvalId && approval.state !== ApprovalState.PENDING) return;
+  for (;;) {
+    await delay(CLOSED_POLL_MS, undefined, { signal });
+    const { approval } = await approvals.getApproval({ approvalId }, { signal });
+    if (approval?.state !== ApprovalState.PENDING) return;
   }
-  throw new Error('The watch ended before the approval.');
 }
 
 function answerMessage(answer: HumanAnswer): DecideApprovalRequest['answer'] {

@@ -119,17 +119,17 @@ async function analyze(store: WorkerStore): Promise<void> {
   await store.transaction((trx) => sql`analyze agents`.execute(trx));
 }
 
-/** The median duration of each query, in milliseconds. */
+/** The shortest duration of each query, in milliseconds: other work on the machine only adds to it. */
 async function timesOf(looks: Record<string, () => Promise<unknown>>) {
   const times: Record<string, number> = {};
   for (const [name, look] of Object.entries(looks)) {
-    const taken: number[] = [];
-    for (let round = 0; round < 15; round += 1) {
+    let shortest = Number.POSITIVE_INFINITY;
+    for (let round = 0; round < 25; round += 1) {
       const before = performance.now();
       await look();
-      taken.push(performance.now() - before);
+      shortest = Math.min(shortest, performance.now() - before);
     }
-    times[name] = taken.toSorted((one, other) => one - other)[7] ?? 0;
+    times[name] = shortest;
   }
   return times;
 }
@@ -198,14 +198,17 @@ describe('preempted agents', () => {
 
   it('are made runnable a few at a time when their tokens have expired (SB-8)', async () => {
     const world = await World.start({ inFile: true });
-    const rare = { slotRenewMs: 3_600_000, maxConcurrentAgents: 1 };
-    const before = await world.startWorker(rare);
+    // Inserted before a worker looks: its first round is its only one.
+    const before = await openWorkerStore(world.config().store);
     await insertAll(
-      before.store,
+      before,
       runIds(40).map((run_id) => inactiveAgentRow({ run_id })),
     );
-    await before.stop();
-    const { store } = await world.startWorker(rare);
+    await before.close();
+    const { store } = await world.startWorker({
+      slotRenewMs: 3_600_000,
+      maxConcurrentAgents: 1,
+    });
     const page = { tenants: [], after: undefined, most: 100 };
     await vi.waitFor(async () => expect(await preemptedAgents(store.db, page)).toHaveLength(24));
   });
