@@ -42,7 +42,7 @@ export function postgresBase(): string {
 async function stopServerIn(folder: string): Promise<void> {
   if (!existsSync(folder)) return;
   const pidFile = join(folder, 'data', 'postmaster.pid');
-  const pid = existsSync(pidFile) ? Number(readFileSync(pidFile, 'utf8').split('\n')[0]) : 0;
+  const pid = Number(contentOf(pidFile).split('\n')[0]);
   if (pid > 0 && isPostmaster(pid, folder)) {
     // SIGQUIT is an immediate shutdown; the data is deleted next.
     process.kill(pid, 'SIGQUIT');
@@ -52,10 +52,20 @@ async function stopServerIn(folder: string): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
 }
 
+/** Content of a file, or empty when there is none: a server may remove its own file at any time. */
+export function contentOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    // ESRCH: a file of /proc whose process has just exited.
+    if (['ENOENT', 'ESRCH'].includes((error as NodeJS.ErrnoException).code ?? '')) return '';
+    throw error;
+  }
+}
+
 /** Guards against a pid that was reused by another program. */
 function isPostmaster(pid: number, folder: string): boolean {
-  const commandLine = `/proc/${pid}/cmdline`;
-  return existsSync(commandLine) && readFileSync(commandLine, 'utf8').includes(folder);
+  return contentOf(`/proc/${pid}/cmdline`).includes(folder);
 }
 
 function isAlive(pid: number): boolean {

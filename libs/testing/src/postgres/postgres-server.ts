@@ -12,7 +12,7 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { freePorts } from '../processes/free-ports.ts';
-import { claimStart, postgresRunFolder } from './postgres-run.ts';
+import { claimStart, contentOf, postgresRunFolder } from './postgres-run.ts';
 
 const run = promisify(execFile);
 const START_WITHIN_MS = 60_000;
@@ -43,7 +43,7 @@ export async function startedPostgres(binaries: string): Promise<string> {
   const until = performance.now() + START_WITHIN_MS;
   while (performance.now() < until) {
     if (existsSync(failed)) break;
-    const url = existsSync(ready) ? readFileSync(ready, 'utf8') : '';
+    const url = contentOf(ready);
     if (url.endsWith('/postgres')) return url;
     await wait(20);
   }
@@ -106,7 +106,7 @@ async function accepting(server: ChildProcess, pidFile: string, log: string): Pr
   const until = performance.now() + START_WITHIN_MS;
   while (performance.now() < until && server.exitCode === null && server.signalCode === null) {
     // The pid file of a killed server remains until the next server overwrites it.
-    const lines = existsSync(pidFile) ? readFileSync(pidFile, 'utf8').split('\n') : [];
+    const lines = contentOf(pidFile).split('\n');
     if (lines[0] === String(server.pid) && ACCEPTING.includes(lines[7]?.trim() ?? '')) return;
     await wait(10);
   }
