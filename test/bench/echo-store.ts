@@ -1,8 +1,8 @@
-import { addPosition, openStore } from '@writ/store';
+import { column, type DatabaseOf, initialMigration, openStore, table } from '@writ/store';
 
-interface EchoDatabase {
-  echoes: { echoed_at: Date };
-}
+const echoes = table('echoes', {
+  columns: { position: column.position(), echoed_at: column.timestamp() },
+});
 
 /** The store of an echo server. */
 export interface EchoStore {
@@ -13,18 +13,10 @@ export interface EchoStore {
 
 /** Opens the store of an echo server in a file or in memory. */
 export async function openEchoStore(file = ':memory:'): Promise<EchoStore> {
-  const store = await openStore<EchoDatabase>({
+  const store = await openStore<DatabaseOf<readonly [typeof echoes]>>({
     location: { dialect: 'sqlite', file },
     service: 'echo',
-    migrations: {
-      '0001_echoes': {
-        async up(db) {
-          await addPosition(db, db.schema.createTable('echoes'))
-            .addColumn('echoed_at', 'timestamptz', (column) => column.notNull())
-            .execute();
-        },
-      },
-    },
+    migrations: initialMigration([echoes]),
   });
   return {
     async commit() {

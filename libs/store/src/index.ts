@@ -7,7 +7,6 @@ export {
   type OutboxDatabase,
   type OutboxMessage,
   type OutboxTable,
-  outboxMigration,
   outboxTable,
 } from './outbox/outbox.ts';
 export { readBacklog } from './outbox/outbox-queries.ts';
@@ -23,7 +22,6 @@ export type { Claim, Replicas } from './replicas/replicas.ts';
 export { StorePoller } from './replicas/store-poller.ts';
 export type { Migrations } from './schema/migrations.ts';
 export {
-  addPosition,
   Column,
   column,
   type DatabaseOf,

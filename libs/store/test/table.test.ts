@@ -1,4 +1,4 @@
-import type { Insertable } from 'kysely';
+import { type Insertable, sql } from 'kysely';
 import { describe, expect, expectTypeOf, it, onTestFinished } from 'vitest';
 import {
   column,
@@ -34,6 +34,13 @@ const accounts = table('accounts', {
   indexes: {
     accounts_opened: { on: ['tenant', 'opened_at'] },
     accounts_open: { on: ['tenant'], where: ['state', 'in', ['open']] },
+    accounts_capped: {
+      on: ['name'],
+      where: [
+        ['state', '=', 'open'],
+        ['cap', 'is not', null],
+      ],
+    },
   },
 });
 
@@ -106,6 +113,14 @@ describe.each(PLACES)('a declared table in %s', (place) => {
       [2, 'y'],
     ]);
   });
+});
+
+it('restricts a partial index to the rows for which all its conditions hold', async () => {
+  const { db } = await open('memory');
+  const { rows } = await sql<{
+    sql: string;
+  }>`select sql from sqlite_master where name = 'accounts_capped'`.execute(db);
+  expect(rows[0]?.sql).toMatch(/where "state" = 'open' and "cap" is not null$/);
 });
 
 it('lists the columns of a table in the order of their declaration', () => {

@@ -1,5 +1,4 @@
 import type { Insertable, Transaction } from 'kysely';
-import type { Migration } from 'kysely/migration';
 import { DeferredInsert } from '../query/deferred-insert.ts';
 import { column, type TableOf, table } from '../schema/table.ts';
 
@@ -34,9 +33,6 @@ export type OutboxTable = TableOf<typeof outboxTable>;
 export interface OutboxDatabase {
   outbox: OutboxTable;
 }
-
-/** Creates {@link outboxTable}. */
-export const outboxMigration: Migration = { up: outboxTable.create };
 
 /**
  * Records a message in the transaction of its fact, so that neither exists without the other (HK-2). An existing event

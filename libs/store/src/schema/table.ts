@@ -95,9 +95,11 @@ export interface TableOptions<C extends Columns, N extends string = keyof C & st
 
 interface TableIndex<N extends string> {
   readonly on: readonly N[];
-  /** The condition of a partial index. */
-  readonly where?: readonly [N, ComparisonOperatorExpression, unknown];
+  /** The condition of a partial index, or several that all hold. */
+  readonly where?: Condition<N> | readonly Condition<N>[];
 }
+
+type Condition<N extends string> = readonly [N, ComparisonOperatorExpression, unknown];
 
 /** One table: its name, its columns and how to create it. */
 export interface Table<N extends string = string, C extends Columns = Columns> {
@@ -176,13 +178,22 @@ async function createTable(
     creating = creating.addUniqueConstraint(constraint, [...on]);
   }
   await creating.execute();
-  for (const [index, { on, where }] of Object.entries(indexes)) {
-    const creatingIndex = db.schema
+  for (const [index, { on, where = [] }] of Object.entries(indexes)) {
+    let creatingIndex = db.schema
       .createIndex(index)
       .on(name)
       .columns([...on]);
-    await (where === undefined ? creatingIndex : creatingIndex.where(...where)).execute();
+    for (const condition of isOne(where) ? [where] : where) {
+      creatingIndex = creatingIndex.where(...condition);
+    }
+    await creatingIndex.execute();
   }
+}
+
+function isOne<N extends string>(
+  where: Condition<N> | readonly Condition<N>[],
+): where is Condition<N> {
+  return typeof where[0] === 'string';
 }
 
 function addColumn(
@@ -199,8 +210,8 @@ function addColumn(
   });
 }
 
-/** Adds a primary key that the database increments; use `column.position()` instead. */
-export function addPosition<TB extends string, C extends string>(
+/** Adds a primary key that the database increments. */
+function addPosition<TB extends string, C extends string>(
   db: Kysely<unknown>,
   creating: CreateTableBuilder<TB, C>,
 ): CreateTableBuilder<TB, C | 'position'> {

@@ -4,7 +4,7 @@ import { pickColumns, prepareQuery } from '@writ/store';
 import type { Insertable, Selectable, Updateable } from 'kysely';
 import type { AgentStatus } from '../domain/agent/state.ts';
 import { agentColumns, runColumns } from './keys.ts';
-import type { AgentsTable } from './schema.ts';
+import { type AgentsTable, agents } from './schema.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
 /** A row of `agents`. */
@@ -23,44 +23,8 @@ export async function insertAgent(
   await insertRow(trx, agent);
 }
 
-/** Every column: TypeScript rejects a missing one. */
-const COLUMNS = {
-  tenant: true,
-  run_id: true,
-  instance: true,
-  name: true,
-  kind: true,
-  request_id: true,
-  request_digest: true,
-  session_id: true,
-  manifest: true,
-  supervision: true,
-  state: true,
-  stop_reason: true,
-  waiting_for: true,
-  wake_at: true,
-  epoch: true,
-  lease_owner: true,
-  lease_expires_at: true,
-  credentials: true,
-  deadline_at: true,
-  traceparent: true,
-  last_traceparent: true,
-  journal_length: true,
-  step_started: true,
-  step_ended: true,
-  unreported_events: true,
-  failures: true,
-  failed_length: true,
-  partial_final: true,
-  code_version: true,
-  reply_to: true,
-  created_at: true,
-  ended_at: true,
-} as const satisfies Record<keyof AgentsTable, true>;
-
 const insertRow = prepareQuery((db: WorkerReader, row: Insertable<AgentsTable>) =>
-  db.insertInto('agents').values(pickColumns(row, Object.keys(COLUMNS) as (keyof AgentsTable)[])),
+  db.insertInto('agents').values(pickColumns(row, agents.columns)),
 );
 
 /** Returns an agent, or undefined when it does not exist. */

@@ -1,223 +1,323 @@
-import type { OutboxTable } from '@writ/store';
-import type { Generated } from 'kysely';
-import type { RateLimitsTable, RateTurnsTable } from './rate-limit-tables.ts';
+import { column, type DatabaseOf, outboxTable, type TableOf, table } from '@writ/store';
 
 /** An agent of a run: its definition, status and lease. */
-export interface AgentsTable {
-  tenant: string;
-  run_id: string;
-  instance: string;
-  name: string;
-  kind: string;
-  /** Id of the delivery request. */
-  request_id: string;
-  request_digest: string;
-  session_id: string;
-  /** JSON. */
-  manifest: string;
-  /** JSON of its supervision. */
-  supervision: string;
-  state: string;
-  stop_reason: string | null;
-  /** JSON array of signal names. */
-  waiting_for: string;
-  wake_at: Date | null;
-  /** Increases with every lease; updates under a lower epoch are fenced (RT-2). */
-  epoch: bigint;
-  lease_owner: string | null;
-  lease_expires_at: Date | null;
-  /** JSON of its tokens; null after its end. */
-  credentials: string | null;
-  deadline_at: Date | null;
-  traceparent: string;
-  /** Trace context of the latest lease. */
-  last_traceparent: string | null;
-  journal_length: number;
-  /** Highest step whose start and end events were emitted. */
-  step_started: number;
-  step_ended: number;
-  /** JSON array of its events that no request to the supervisor has carried (HK-1). */
-  unreported_events: string;
-  /** Restarts after failures (SUP-7). */
-  failures: number;
-  /** Length of the journal at the latest failure. */
-  failed_length: number;
-  /** Version of the TypeScript code with which the agent started; empty for none. */
-  code_version: string;
-  /** JSON of the partial final that was proposed when the agent lost its slot; null without one. */
-  partial_final: string | null;
-  /** Instance that waits for a reply; null when none does. */
-  reply_to: string | null;
-  created_at: Date;
-  ended_at: Date | null;
-}
+export const agents = table('agents', {
+  columns: {
+    tenant: column.text(),
+    run_id: column.text(),
+    instance: column.text(),
+    name: column.text(),
+    kind: column.text(),
+    /** Id of the delivery request. */
+    request_id: column.text(),
+    request_digest: column.text(),
+    session_id: column.text(),
+    /** JSON. */
+    manifest: column.text(),
+    /** JSON of its supervision. */
+    supervision: column.text(),
+    state: column.text(),
+    stop_reason: column.text().nullable(),
+    /** JSON array of signal names. */
+    waiting_for: column.text(),
+    wake_at: column.timestamp().nullable(),
+    /** Increases with every lease; updates under a lower epoch are fenced (RT-2). */
+    epoch: column.bigint(),
+    lease_owner: column.text().nullable(),
+    lease_expires_at: column.timestamp().nullable(),
+    /** JSON of its tokens; null after its end. */
+    credentials: column.text().nullable(),
+    deadline_at: column.timestamp().nullable(),
+    traceparent: column.text(),
+    /** Trace context of the latest lease. */
+    last_traceparent: column.text().nullable(),
+    journal_length: column.integer(),
+    /** Highest step whose start and end events were emitted. */
+    step_started: column.integer(),
+    step_ended: column.integer(),
+    /** JSON array of its events that no request to the supervisor has carried (HK-1). */
+    unreported_events: column.text(),
+    /** Restarts after failures (SUP-7). */
+    failures: column.integer(),
+    /** Length of the journal at the latest failure. */
+    failed_length: column.integer(),
+    /** Version of the TypeScript code with which the agent started; empty for none. */
+    code_version: column.text(),
+    /** JSON of the partial final that was proposed when the agent lost its slot; null without one. */
+    partial_final: column.text().nullable(),
+    /** Instance that waits for a reply; null when none does. */
+    reply_to: column.text().nullable(),
+    created_at: column.timestamp(),
+    ended_at: column.timestamp().nullable(),
+  },
+  primaryKey: ['tenant', 'run_id', 'instance'],
+  indexes: {
+    agents_running: { on: ['lease_expires_at', 'created_at'], where: ['state', '=', 'RUNNING'] },
+    agents_timed: { on: ['wake_at'], where: ['wake_at', 'is not', null] },
+    agents_leased: { on: ['lease_owner'], where: ['lease_owner', 'is not', null] },
+    // Inactive agents are read in pages and counted by state without a scan of other rows.
+    agents_preempted: {
+      on: ['tenant', 'run_id', 'instance'],
+      where: [
+        ['state', '=', 'PARKED'],
+        ['wake_at', 'is', null],
+      ],
+    },
+    agents_alive: {
+      on: ['state', 'tenant', 'run_id', 'instance'],
+      where: ['ended_at', 'is', null],
+    },
+  },
+});
 
 /** Messages to an agent, in order of arrival. */
-export interface InboxTable {
-  position: Generated<number | bigint>;
-  tenant: string;
-  run_id: string;
-  instance: string;
-  message_id: string;
-  /** JSON. */
-  message: string;
-  received_at: Date;
-}
+const inbox = table('inbox', {
+  columns: {
+    position: column.position(),
+    tenant: column.text(),
+    run_id: column.text(),
+    instance: column.text(),
+    message_id: column.text(),
+    /** JSON. */
+    message: column.text(),
+    received_at: column.timestamp(),
+  },
+  unique: { inbox_id: ['tenant', 'run_id', 'instance', 'message_id'] },
+});
 
 /** Signals to an agent, in order of arrival. */
-export interface SignalsTable {
-  position: Generated<number | bigint>;
-  tenant: string;
-  run_id: string;
-  instance: string;
-  request_id: string;
-  request_digest: string;
-  name: string;
-  /** JSON object. */
-  payload: string;
-  /** JSON of an approval's decision; null without one and after use. */
-  decision: string | null;
-  received_at: Date;
-  /** Set in the transaction that journals the use of the signal. */
-  consumed_at: Date | null;
-}
+const signals = table('signals', {
+  columns: {
+    position: column.position(),
+    tenant: column.text(),
+    run_id: column.text(),
+    instance: column.text(),
+    request_id: column.text(),
+    request_digest: column.text(),
+    name: column.text(),
+    /** JSON object. */
+    payload: column.text(),
+    /** JSON of an approval's decision; null without one and after use. */
+    decision: column.text().nullable(),
+    received_at: column.timestamp(),
+    /** Set in the transaction that journals the use of the signal. */
+    consumed_at: column.timestamp().nullable(),
+  },
+  unique: { signals_id: ['tenant', 'run_id', 'instance', 'request_id'] },
+  indexes: {
+    signals_pending: {
+      on: ['tenant', 'run_id', 'instance', 'name', 'position'],
+      where: ['consumed_at', 'is', null],
+    },
+  },
+});
 
 /** An agent's journal, one row per effect; append-only (RT-1). */
-interface JournalTable {
-  tenant: string;
-  run_id: string;
-  instance: string;
-  /** 0 for entries that every replay includes; from 1 for those between two snapshots. */
-  segment: number;
-  /** Empty for the agent itself; otherwise the path of a concurrent branch. */
-  branch: string;
-  position: number;
-  part: number;
-  kind: string;
-  args_digest: string;
-  call_id: string;
-  epoch: bigint;
-  /** JSON; null when the value is stored in `payloads`. */
-  value: string | null;
-  payload_digest: string | null;
-  recorded_at: Date;
-}
+const journal = table('journal', {
+  columns: {
+    tenant: column.text(),
+    run_id: column.text(),
+    instance: column.text(),
+    /** 0 for entries that every replay includes; from 1 for those between two snapshots. */
+    segment: column.integer(),
+    /** Empty for the agent itself; otherwise the path of a concurrent branch. */
+    branch: column.text(),
+    position: column.integer(),
+    part: column.integer(),
+    kind: column.text(),
+    args_digest: column.text(),
+    call_id: column.text(),
+    epoch: column.bigint(),
+    /** JSON; null when the value is stored in `payloads`. */
+    value: column.text().nullable(),
+    payload_digest: column.text().nullable(),
+    recorded_at: column.timestamp(),
+  },
+  primaryKey: ['tenant', 'run_id', 'instance', 'segment', 'branch', 'position', 'part'],
+  indexes: {
+    // Log entries are read by time, among the entries of the journals of a run.
+    journal_logs: {
+      on: ['tenant', 'run_id', 'recorded_at', 'instance', 'branch', 'position'],
+      where: ['kind', '=', 'log'],
+    },
+  },
+});
 
 /** Large journal values of a run, each stored once. */
-interface PayloadsTable {
-  tenant: string;
-  run_id: string;
-  digest: string;
-  content: string;
-}
+const payloads = table('payloads', {
+  columns: {
+    tenant: column.text(),
+    run_id: column.text(),
+    digest: column.text(),
+    content: column.text(),
+  },
+  primaryKey: ['tenant', 'run_id', 'digest'],
+});
 
 /** The latest snapshot of each agent, from which it resumes (RT-1). */
-export interface SnapshotsTable {
-  tenant: string;
-  run_id: string;
-  instance: string;
-  /** The segment that is replayed on top of the snapshot. */
-  segment: number;
-  /** Number of operations before the agent restored its state: segment 0. */
-  prologue: number;
-  /** Number of operations before the snapshot. */
-  position: number;
-  /** Total number of items. */
-  items: number;
-  /** Number of the first item that the agent loads. */
-  items_from: number;
-  /** JSON of the agent's state. */
-  state: string;
-  /** JSON of the receipts that are not yet attached to a review. */
-  receipts: string;
-  saved_at: Date;
-}
+const snapshots = table('snapshots', {
+  columns: {
+    tenant: column.text(),
+    run_id: column.text(),
+    instance: column.text(),
+    /** The segment that is replayed on top of the snapshot. */
+    segment: column.integer(),
+    /** Number of operations before the agent restored its state: segment 0. */
+    prologue: column.integer(),
+    /** Number of operations before the snapshot. */
+    position: column.integer(),
+    /** Total number of items. */
+    items: column.integer(),
+    /** Number of the first item that the agent loads. */
+    items_from: column.integer(),
+    /** JSON of the agent's state. */
+    state: column.text(),
+    /** JSON of the receipts that are not yet attached to a review. */
+    receipts: column.text(),
+    saved_at: column.timestamp(),
+  },
+  primaryKey: ['tenant', 'run_id', 'instance'],
+});
 
 /** Items that were added to an agent's state between two snapshots. */
-interface SnapshotItemsTable {
-  tenant: string;
-  run_id: string;
-  instance: string;
-  /** Number of the first item. */
-  position: number;
-  /** JSON array. */
-  items: string;
-}
+const snapshotItems = table('snapshot_items', {
+  columns: {
+    tenant: column.text(),
+    run_id: column.text(),
+    instance: column.text(),
+    /** Number of the first item. */
+    position: column.integer(),
+    /** JSON array. */
+    items: column.text(),
+  },
+  primaryKey: ['tenant', 'run_id', 'instance', 'position'],
+});
 
 /** Timers, which become signals when they are due (RT-3). */
-export interface TimersTable {
-  tenant: string;
-  run_id: string;
-  instance: string;
-  /** Unique within the agent. */
-  timer_id: string;
-  /** Name of the signal. */
-  name: string;
-  /** JSON object with the payload of the signal. */
-  payload: string;
-  /** Null while the timer is paused. */
-  due_at: Date | null;
-  /** Remaining milliseconds while the timer is paused; null while it runs. */
-  remaining_ms: bigint | null;
-  /** The timer is paused while this agent of the run is parked; null when it is never paused. */
-  waits_with: string | null;
-}
+const timers = table('timers', {
+  columns: {
+    tenant: column.text(),
+    run_id: column.text(),
+    instance: column.text(),
+    /** Unique within the agent. */
+    timer_id: column.text(),
+    /** Name of the signal. */
+    name: column.text(),
+    /** JSON object with the payload of the signal. */
+    payload: column.text(),
+    /** Null while the timer is paused. */
+    due_at: column.timestamp().nullable(),
+    /** Remaining milliseconds while the timer is paused; null while it runs. */
+    remaining_ms: column.bigint().nullable(),
+    /** The timer is paused while this agent of the run is parked; null when it is never paused. */
+    waits_with: column.text().nullable(),
+  },
+  primaryKey: ['tenant', 'run_id', 'instance', 'timer_id'],
+  indexes: { timers_due: { on: ['due_at'], where: ['due_at', 'is not', null] } },
+});
 
 /** Topic subscriptions (AG-5). */
-interface FollowsTable {
-  tenant: string;
-  topic: string;
-  run_id: string;
-  instance: string;
-  /** Session in which a durable subscription continues; null when it ends with its agent. */
-  session_id: string | null;
-  /** Name of the agent in whose next run a durable subscription continues; null like session_id. */
-  agent: string | null;
-  followed_at: Date;
-}
+const follows = table('follows', {
+  columns: {
+    tenant: column.text(),
+    topic: column.text(),
+    run_id: column.text(),
+    instance: column.text(),
+    /** Session in which a durable subscription continues; null when it ends with its agent. */
+    session_id: column.text().nullable(),
+    /** Name of the agent in whose next run a durable subscription continues; null like session_id. */
+    agent: column.text().nullable(),
+    followed_at: column.timestamp(),
+  },
+  primaryKey: ['tenant', 'topic', 'run_id', 'instance'],
+  indexes: {
+    follows_durable: {
+      on: ['tenant', 'session_id', 'agent', 'topic'],
+      where: ['agent', 'is not', null],
+    },
+  },
+});
 
 /** Turns that an agent's run left in its session (AG-8). */
-interface HistoryTable {
-  tenant: string;
-  session_id: string;
-  /** Name of the agent's manifest, because each run has a new instance. */
-  agent: string;
-  run_id: string;
-  /** Position within the run, from 0. */
-  position: number;
-  /** A chat turn as JSON. */
-  turn: string;
-  kept_at: Date;
-}
+const history = table('history', {
+  columns: {
+    tenant: column.text(),
+    session_id: column.text(),
+    /** Name of the agent's manifest, because each run has a new instance. */
+    agent: column.text(),
+    run_id: column.text(),
+    /** Position within the run, from 0. */
+    position: column.integer(),
+    /** A chat turn as JSON. */
+    turn: column.text(),
+    kept_at: column.timestamp(),
+  },
+  primaryKey: ['tenant', 'session_id', 'agent', 'kept_at', 'run_id', 'position'],
+});
 
 /** Cancellations, so that a delivery that arrives later is rejected. */
-export interface CancelsTable {
-  tenant: string;
-  run_id: string;
-  request_id: string;
-  /** Empty for all agents of the run. */
-  instance: string;
-  stop_reason: string;
-  retention: string;
-  /** Number of agents that it ended. */
-  ended: number;
-  cancelled_at: Date;
-}
+const cancels = table('cancels', {
+  columns: {
+    tenant: column.text(),
+    run_id: column.text(),
+    request_id: column.text(),
+    /** Empty for all agents of the run. */
+    instance: column.text(),
+    stop_reason: column.text(),
+    retention: column.text(),
+    /** Number of agents that it ended. */
+    ended: column.integer(),
+    cancelled_at: column.timestamp(),
+  },
+  primaryKey: ['tenant', 'run_id', 'request_id'],
+});
 
-/** Tables of the worker's database. */
-export interface WorkerDatabase {
-  agents: AgentsTable;
-  inbox: InboxTable;
-  signals: SignalsTable;
-  journal: JournalTable;
-  payloads: PayloadsTable;
-  snapshots: SnapshotsTable;
-  snapshot_items: SnapshotItemsTable;
-  cancels: CancelsTable;
-  timers: TimersTable;
-  follows: FollowsTable;
-  history: HistoryTable;
-  rate_limits: RateLimitsTable;
-  rate_turns: RateTurnsTable;
-  outbox: OutboxTable;
-}
+/** The number of turns that a shared rate limit has given. */
+const rateLimits = table('rate_limits', {
+  columns: {
+    tenant: column.text(),
+    name: column.text(),
+    turns: column.bigint(),
+  },
+  primaryKey: ['tenant', 'name'],
+});
+
+/** The latest turns of a rate limit, as many as it allows in one period. */
+const rateTurns = table('rate_turns', {
+  columns: {
+    tenant: column.text(),
+    name: column.text(),
+    /** From 1. */
+    turn: column.bigint(),
+    at: column.timestamp(),
+  },
+  primaryKey: ['tenant', 'name', 'turn'],
+});
+
+/** Every table of the worker, in the order of creation. */
+export const TABLES = [
+  outboxTable,
+  agents,
+  inbox,
+  signals,
+  journal,
+  payloads,
+  snapshots,
+  snapshotItems,
+  timers,
+  follows,
+  history,
+  cancels,
+  rateLimits,
+  rateTurns,
+] as const;
+
+export type AgentsTable = TableOf<typeof agents>;
+export type InboxTable = TableOf<typeof inbox>;
+export type SignalsTable = TableOf<typeof signals>;
+export type SnapshotsTable = TableOf<typeof snapshots>;
+export type TimersTable = TableOf<typeof timers>;
+export type CancelsTable = TableOf<typeof cancels>;
+
+/** The database of the worker. */
+export interface WorkerDatabase extends DatabaseOf<typeof TABLES> {}

@@ -1,7 +1,12 @@
-import { type CommitObserver, openStore, type Store, type StoreLocation } from '@writ/store';
+import {
+  type CommitObserver,
+  initialMigration,
+  openStore,
+  type Store,
+  type StoreLocation,
+} from '@writ/store';
 import type { Kysely, Transaction } from 'kysely';
-import { workerMigrations } from './migrations.ts';
-import type { WorkerDatabase } from './schema.ts';
+import { TABLES, type WorkerDatabase } from './schema.ts';
 
 /** The worker's database. */
 export type WorkerStore = Store<WorkerDatabase>;
@@ -22,7 +27,7 @@ export function openWorkerStore(
 ): Promise<WorkerStore> {
   return openStore<WorkerDatabase>({
     location,
-    migrations: workerMigrations,
+    migrations: initialMigration(TABLES),
     service: 'agent-worker',
     observer,
   });
