@@ -1,4 +1,9 @@
-export { type AgentManifest, type AgentSettings, createAgent } from '@writ/supervisor';
+export {
+  type AgentInCode,
+  type AgentManifest,
+  type AgentSettings,
+  createAgent,
+} from '@writ/supervisor';
 export { type PlatformConfig, type PlatformOptions, readPlatformConfig } from './config.ts';
 export { type Example, loadExample, scriptOf } from './example.ts';
 export { type ModelSource, openModelSource } from './model-source.ts';

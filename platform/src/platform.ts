@@ -8,7 +8,12 @@ import { UnavailableError } from '@writ/kernel';
 import { Loopback } from '@writ/rpc';
 import { lockDataFolder, readPeerSettings, type Service, type ServiceParts } from '@writ/service';
 import { createSpawnBudget, readSpawnBudgetConfig } from '@writ/spawn-budget';
-import { createSupervisor, readSupervisorConfig, type SupervisorConfig } from '@writ/supervisor';
+import {
+  createSupervisor,
+  functionsOf,
+  readSupervisorConfig,
+  type SupervisorConfig,
+} from '@writ/supervisor';
 import { createTelemetry, type Telemetry } from '@writ/telemetry';
 import { createToolGateway, readToolGatewayConfig } from '@writ/tool-gateway';
 import type { PlatformConfig } from './config.ts';
@@ -149,7 +154,10 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
         : externalService(toolGatewayAddress),
     ),
     'agent-worker': await add('agent-worker', (parts) =>
-      createAgentWorker(readAgentWorkerConfig(env), parts),
+      createAgentWorker(
+        { ...readAgentWorkerConfig(env), agentsInCode: functionsOf(config.agents ?? []) },
+        parts,
+      ),
     ),
   };
 }

@@ -63,3 +63,27 @@ it('a platform runs agents built in code together with those of a file (AG-1, AG
     answer: 'assistant: The assistant is done.\n\nclerk: The clerk is done.',
   });
 });
+
+it('a platform runs the function of a custom agent, which resumes after a wait (AG-1, RT-1)', async () => {
+  const replays: number[] = [];
+  const counter = createAgent({
+    name: 'counter',
+    kind: 'custom',
+    model: MODEL,
+    instructions: 'You are the clerk.',
+    sub_agents: [{ name: 'assistant' }],
+    async run(operations, { goal }) {
+      replays.push(replays.length);
+      await operations.sleep(1);
+      const own = await operations.prompt({ text: goal });
+      const child = await operations.handOff('assistant', goal);
+      return child.ok ? `${own} ${child.text}` : child.message;
+    },
+  });
+  const { answerOf } = await start({ agentsInCode: [assistant, counter] });
+  expect(await answerOf('counter')).toMatchObject({
+    stopReason: 'success',
+    answer: 'The clerk is done. The assistant is done.',
+  });
+  expect(replays.length).toBeGreaterThan(1);
+});

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
 import { type Environment, readEnv, variable } from '@writ/config';
+import type { AgentDefinition } from '@writ/kernel';
 import { listenerVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
 
@@ -20,6 +21,8 @@ export interface AgentWorkerConfig {
   readonly tenants: readonly string[];
   /** Absolute paths of modules with agents, middleware, strategies and history providers (AG-1, AG-8, AG-9). */
   readonly agentModules: readonly string[];
+  /** Agents that are given as functions, beside those of the modules (AG-1). */
+  readonly agentsInCode?: readonly AgentDefinition[];
   readonly maxConcurrentAgents: number;
   /** Time after which the lease of an unresponsive worker expires. */
   readonly leaseTtlMs: number;

@@ -56,7 +56,7 @@ export const createAgentWorker = defineService({
       for (const peer of Object.values(peers)) peer.close();
     });
     const events = createWorkerEvents(telemetry);
-    const modules = await loadAgentModules(config.agentModules);
+    const modules = await loadAgentModules(config.agentModules, config.agentsInCode);
     const code = agentCode(modules, parts.agents);
     const historyOf = historyFinder(modules);
     const middleware = middlewareRegistry(modules.middleware);

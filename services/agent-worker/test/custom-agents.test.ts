@@ -195,7 +195,7 @@ describe('new code of an agent in TypeScript', () => {
     );
     const modules = [moduleOf(versioned('2')), moduleOf(versioned('1'))];
     await expect(world.startWorker({ agentModules: modules })).rejects.toThrow(
-      'which another module already defines.',
+      'which another module or createAgent already defines.',
     );
   });
 });

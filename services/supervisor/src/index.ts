@@ -1,5 +1,5 @@
 export type { AgentSettings } from './app/definitions/agent-settings.ts';
-export { createAgent } from './app/definitions/agents-in-code.ts';
+export { type AgentInCode, createAgent, functionsOf } from './app/definitions/agents-in-code.ts';
 export { AGENTS_SCHEMA } from './app/definitions/agents-schema.ts';
 export { readSupervisorConfig, SUPERVISOR_DEFAULTS, type SupervisorConfig } from './config.ts';
 export type { AgentManifest } from './domain/manifest/agent-manifest.ts';

@@ -62,11 +62,15 @@ const NAMES = Object.keys(EXPORTS) as (keyof AgentModules)[];
 /**
  * Loads the modules of a worker.
  * @param modules absolute paths
+ * @param agents further agents, with unique names
  * @throws ConfigError naming the module that cannot be loaded, exports nothing, or repeats a name
  */
-export async function loadAgentModules(modules: readonly string[]): Promise<AgentModules> {
+export async function loadAgentModules(
+  modules: readonly string[],
+  agents: readonly AgentDefinition[] = [],
+): Promise<AgentModules> {
   const loaded = {
-    agents: new Map(),
+    agents: Map.groupBy(agents, ({ name }) => name),
     middleware: new Map(),
     strategies: new Map(),
     historyProviders: new Map(),
@@ -139,7 +143,9 @@ function addAgents(
       (one, index) => versions.findIndex((each) => versionOf(each) === versionOf(one)) < index,
     );
     if (known.has(id)) {
-      problems.push(`${module} defines the agent ${id}, which another module already defines.`);
+      problems.push(
+        `${module} defines the agent ${id}, which another module or createAgent already defines.`,
+      );
     } else if (repeated !== undefined) {
       problems.push(`${module} defines version "${versionOf(repeated)}" of the agent ${id} twice.`);
     }

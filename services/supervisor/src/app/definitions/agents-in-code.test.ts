@@ -5,7 +5,7 @@ import { createTelemetry } from '@writ/telemetry';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { AgentSettings } from './agent-settings.ts';
 import { AgentsFile, loadAgents } from './agents-file.ts';
-import { createAgent } from './agents-in-code.ts';
+import { createAgent, functionsOf } from './agents-in-code.ts';
 
 const MODEL = { model: 'm', timeout: '1m30s' };
 const CHILDREN = [{ name: 'a', ask_timeout: '5m' }];
@@ -65,6 +65,29 @@ describe('createAgent', () => {
     );
     const { chatMiddleware } = createAgent(settings, { middleware: ['tone'] });
     expect(chatMiddleware).toEqual([{ name: 'tone' }]);
+  });
+
+  it('accepts the function of a custom agent, and of no other kind (AG-1, RT-1)', () => {
+    const run = async () => 'Done.';
+    const clerk = createAgent({ name: 'clerk', kind: 'custom', run, version: '2' });
+    const other = createAgent({ name: 'other', kind: 'custom', run });
+    expect(functionsOf([clerk, other, createAgent(REACT)])).toEqual([
+      { name: 'clerk', run, version: '2' },
+      { name: 'other', run },
+    ]);
+    expect(clerk).toEqual(createAgent({ name: 'clerk', kind: 'custom' }));
+    expect(() => createAgent({ ...REACT, run })).toThrow(
+      'Agent "a": run is not applicable to agents of kind react; it has an effect on custom only.',
+    );
+    expect(() => create({ name: 'a', kind: 'custom', run: 'later' })).toThrow(
+      'Agent "a": run must be a function, not string.',
+    );
+    expect(() => createAgent({ name: 'a', kind: 'custom', run, version: 'v 2' })).toThrow(
+      'Agent "a": version must be 1 to 64 of a-z, 0-9, _ and -, not "v 2".',
+    );
+    expect(() => createAgent({ name: 'a', kind: 'custom', version: '2' })).toThrow(
+      'Agent "a": version has an effect only together with run.',
+    );
   });
 
   it('returns a definition that neither its settings nor its reader can change (AG-1)', () => {

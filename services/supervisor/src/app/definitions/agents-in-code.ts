@@ -1,5 +1,5 @@
 import { ConfigError, schemaProblems } from '@writ/config';
-import { isWritError } from '@writ/kernel';
+import { type AgentDefinition, isId, isWritError } from '@writ/kernel';
 import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import type { Extensions } from '../../domain/manifest/applicable-settings.ts';
 import { manifestOf } from '../../domain/manifest/manifest-of.ts';
@@ -8,6 +8,20 @@ import { AGENT_SCHEMA } from './agents-schema.ts';
 
 /** The results of {@link createAgent}: a changed copy has settings that were not checked, and the hash of others. */
 const created = new WeakSet<AgentManifest>();
+
+/** The functions of custom agents, by the results of {@link createAgent}. */
+const functions = new WeakMap<AgentManifest, AgentDefinition>();
+
+/** The settings of an agent in code; a `custom` agent may bring its function. */
+export interface AgentInCode extends AgentSettings {
+  /**
+   * The function of a `custom` agent, as for defineAgent; the embedded worker runs it. Omitted: a module of
+   * WRIT_AGENT_MODULES has it (RT-1).
+   */
+  readonly run?: AgentDefinition['run'];
+  /** Version of `run`, of a-z, 0-9, _ and -; see AgentDefinition. Default: the empty version. */
+  readonly version?: string;
+}
 
 /**
  * Creates an agent of any kind from settings in code, with the checks and the defaults of agents.yaml (AG-1).
@@ -29,23 +43,55 @@ const created = new WeakSet<AgentManifest>();
  *   tools: ['get_refund_context'],
  *   budget: { max_cost_usd: '0.50' },
  * });
+ *
+ * const clerk = createAgent({
+ *   name: 'clerk',
+ *   kind: 'custom',
+ *   tools: ['get_refund_context'],
+ *   async run(operations, { goal }) {
+ *     const found = await operations.tool('get_refund_context', { user_id: Number(goal) });
+ *     return found.ok ? `Customer ${goal} exists.` : found.message;
+ *   },
+ * });
  * ```
  */
-export function createAgent(settings: AgentSettings, extensions: Extensions = {}): AgentManifest {
+export function createAgent(settings: AgentInCode, extensions: Extensions = {}): AgentManifest {
+  const { run, version, ...declared } = settings;
   // A copy, so that later changes of the settings have no effect; drops keys that are undefined.
-  const copy = JSON.parse(JSON.stringify(settings)) as AgentSettings;
+  const copy = JSON.parse(JSON.stringify(declared)) as AgentSettings;
   const { name } = copy;
   const agent = typeof name === 'string' ? `Agent "${name}"` : 'Agent without a name';
-  const problems = schemaProblems(copy, AGENT_SCHEMA, 'the agent');
+  const problems = [...schemaProblems(copy, AGENT_SCHEMA, 'the agent'), ...codeProblems(settings)];
   if (problems.length > 0) throw invalid(agent, problems);
   try {
     const manifest = frozen(manifestOf(definitionOf(copy), extensions));
     created.add(manifest);
+    if (run !== undefined) {
+      functions.set(manifest, { name, run, ...(version !== undefined && { version }) });
+    }
     return manifest;
   } catch (error) {
     if (!isWritError(error)) throw error;
     throw invalid(agent, [error.message], error);
   }
+}
+
+/** The functions that were given to {@link createAgent}, for the worker. */
+export function functionsOf(agents: readonly AgentManifest[]): AgentDefinition[] {
+  return agents.flatMap((agent) => functions.get(agent) ?? []);
+}
+
+/** The problems of the function of an agent. */
+function codeProblems({ kind, run, version }: AgentInCode): string[] {
+  if (run === undefined) {
+    return version === undefined ? [] : ['version has an effect only together with run.'];
+  }
+  if (kind !== 'custom') {
+    return [`run is not applicable to agents of kind ${kind}; it has an effect on custom only.`];
+  }
+  if (typeof run !== 'function') return [`run must be a function, not ${typeof run}.`];
+  if (version === undefined || isId(version)) return [];
+  return [`version must be 1 to 64 of a-z, 0-9, _ and -, not ${JSON.stringify(version)}.`];
 }
 
 /**
