@@ -9,7 +9,7 @@ import {
 import { actionFrom } from '../../domain/result/recorded-action.ts';
 import type { ApprovalRow } from '../../store/approval/approvals.ts';
 import { callKeyOf, loadDecision } from '../../store/review/decisions.ts';
-import { stepsBefore } from '../../store/review/steps-before.ts';
+import { stepsBefore } from '../../store/review/decisions-with-receipts.ts';
 import { loadRun } from '../../store/run/runs.ts';
 
 /** A call with an unknown outcome has a second receipt after its resolution. */

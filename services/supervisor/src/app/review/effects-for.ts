@@ -1,7 +1,7 @@
 import type { EffectsView } from '@writ/policy';
 import type { Tx } from '../../context.ts';
 import { countEffects } from '../../domain/result/effects.ts';
-import { effectsOf } from '../../store/review/effects.ts';
+import { effectsOf } from '../../store/review/decisions-with-receipts.ts';
 import type { ReviewSubject } from './review-subject.ts';
 
 /** The effects of a run so far; undefined when no rule of the policy reads them, which saves the query (CO-1). */

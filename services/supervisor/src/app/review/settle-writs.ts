@@ -1,7 +1,7 @@
 import { readReceipt } from '@writ/identity';
 import type { RunKey } from '@writ/kernel';
 import { type SupervisorContext, transact } from '../../context.ts';
-import { writsWithoutReceipt } from '../../store/review/decisions.ts';
+import { writsWithoutReceipt } from '../../store/review/decisions-with-receipts.ts';
 import { receiptFrom } from '../../wire/receipt.ts';
 import { recordReceipt } from './record-receipt.ts';
 

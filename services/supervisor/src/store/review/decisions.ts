@@ -108,26 +108,3 @@ const selectDecisions = prepareQuery((db: SupervisorReader, { tenant, runId }: R
     .where('run_id', '=', runId)
     .orderBy('sequence'),
 );
-
-/** The approved tool calls of a run without a receipt; VoidWrit settles them before the run ends (TG-8, SV-7). */
-export async function writsWithoutReceipt(db: SupervisorReader, run: RunKey): Promise<CallKey[]> {
-  return (await selectUnsettled(db, run)).rows.map(callKeyOf);
-}
-
-const selectUnsettled = prepareQuery((db: SupervisorReader, run: RunKey) =>
-  db
-    .selectFrom('decisions')
-    .leftJoin('receipts', (join) =>
-      join
-        .onRef('receipts.tenant', '=', 'decisions.tenant')
-        .onRef('receipts.run_id', '=', 'decisions.run_id')
-        .onRef('receipts.instance', '=', 'decisions.instance')
-        .onRef('receipts.call_id', '=', 'decisions.call_id'),
-    )
-    .select(['decisions.tenant', 'decisions.run_id', 'decisions.instance', 'decisions.call_id'])
-    .where('decisions.tenant', '=', run.tenant)
-    .where('decisions.run_id', '=', run.runId)
-    .where('decisions.args_sha256', 'is not', null)
-    .where('receipts.receipt_id', 'is', null)
-    .orderBy('decisions.sequence'),
-);

@@ -1,0 +1,101 @@
+import type { CallKey, RunKey } from '@writ/kernel';
+import { prepareQuery } from '@writ/store';
+import type { EffectRecord } from '../../domain/result/effects.ts';
+import type { SupervisorReader } from '../supervisor-store.ts';
+import { callKeyOf } from './decisions.ts';
+
+/** The actions with an effect of all agents of a run, each with the receipt of the highest revision (SV-7). */
+export async function effectsOf(db: SupervisorReader, run: RunKey): Promise<EffectRecord[]> {
+  const latest = new Map((await selectEffects(db, run)).rows.map((row) => [row.decision_id, row]));
+  return [...latest.values()].map((row) => ({
+    // Only tool calls have the digest of a definition.
+    isTool: row.definition_digest !== null,
+    isApproved: row.executed_action !== null,
+    stopReason: row.stop_reason ?? undefined,
+    status: row.status ?? undefined,
+    outcome: row.outcome ?? undefined,
+  }));
+}
+
+const selectEffects = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKey) =>
+  withReceipts(db)
+    .select([
+      'decisions.decision_id',
+      'decisions.definition_digest',
+      'decisions.executed_action',
+      'decisions.stop_reason',
+      'receipts.status',
+      'receipts.outcome',
+    ])
+    .where('decisions.tenant', '=', tenant)
+    .where('decisions.run_id', '=', runId)
+    .where('decisions.has_effect', '=', true)
+    .orderBy('receipts.revision'),
+);
+
+/**
+ * The latest decisions of a run before a sequence, newest first, each with its agent and receipts; a call with several
+ * receipts has several rows, the highest revision first. At most `limit` rows.
+ */
+export async function stepsBefore(
+  db: SupervisorReader,
+  { tenant, runId }: RunKey,
+  sequence: number,
+  limit: number,
+) {
+  return await withReceipts(db)
+    .innerJoin('agents', (join) =>
+      join
+        .onRef('agents.tenant', '=', 'decisions.tenant')
+        .onRef('agents.run_id', '=', 'decisions.run_id')
+        .onRef('agents.instance', '=', 'decisions.instance'),
+    )
+    .select([
+      'decisions.call_id',
+      'decisions.instance',
+      'decisions.step',
+      'decisions.verdict',
+      'decisions.reason',
+      'decisions.stop_reason',
+      'decisions.action',
+      'decisions.executed_action',
+      'agents.name',
+      'receipts.outcome',
+      'receipts.observation',
+    ])
+    .where('decisions.tenant', '=', tenant)
+    .where('decisions.run_id', '=', runId)
+    .where('decisions.sequence', '<', sequence)
+    .orderBy('decisions.sequence', 'desc')
+    .orderBy('receipts.revision', 'desc')
+    .limit(limit)
+    .execute();
+}
+
+/** The approved tool calls of a run without a receipt; VoidWrit settles them before the run ends (TG-8, SV-7). */
+export async function writsWithoutReceipt(db: SupervisorReader, run: RunKey): Promise<CallKey[]> {
+  return (await selectUnsettled(db, run)).rows.map(callKeyOf);
+}
+
+const selectUnsettled = prepareQuery((db: SupervisorReader, run: RunKey) =>
+  withReceipts(db)
+    .select(['decisions.tenant', 'decisions.run_id', 'decisions.instance', 'decisions.call_id'])
+    .where('decisions.tenant', '=', run.tenant)
+    .where('decisions.run_id', '=', run.runId)
+    .where('decisions.args_sha256', 'is not', null)
+    .where('receipts.receipt_id', 'is', null)
+    .orderBy('decisions.sequence'),
+);
+
+/** The decisions, each with every receipt of its call. */
+function withReceipts(db: SupervisorReader) {
+  return db
+    .selectFrom('decisions')
+    .leftJoin('receipts', (join) =>
+      join
+        .onRef('receipts.tenant', '=', 'decisions.tenant')
+        .onRef('receipts.run_id', '=', 'decisions.run_id')
+        .onRef('receipts.instance', '=', 'decisions.instance')
+        .onRef('receipts.call_id', '=', 'decisions.call_id'),
+    );
+}
