@@ -1,5 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import {
@@ -14,21 +13,16 @@ import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
 const example = loadExample('refund-desk');
-const settings = mkdtempSync(join(tmpdir(), 'writ-progress-'));
 let test: TestPlatform;
 
 beforeAll(async () => {
   // The agents of the refund desk, with streaming of unreviewed text enabled.
   const agents = readFileSync(join(example.folder, 'agents.yaml'), 'utf8');
-  const file = join(settings, 'agents.yaml');
   const kind = '    kind: json-action\n';
-  writeFileSync(file, agents.replaceAll(kind, `${kind}    unreviewed_deltas: true\n`));
-  test = await startTestPlatform({ env: { WRIT_AGENTS_FILE: file } });
+  const streaming = agents.replaceAll(kind, `${kind}    unreviewed_deltas: true\n`);
+  test = await startTestPlatform({ files: { WRIT_AGENTS_FILE: streaming } });
 });
-afterAll(async () => {
-  await test.close();
-  rmSync(settings, { recursive: true, force: true });
-});
+afterAll(() => test.close());
 
 /** Starts and watches a run with an escalated call, and approves the call. */
 async function runEscalated(): Promise<{ events: RunEvent[]; runId: string }> {

@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createWritClient } from '@writ/client';
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
@@ -34,29 +32,16 @@ export const agents = [defineAgent({
 `;
 
 describe('the log entries of a run', () => {
-  let folder: string;
   let world: TestPlatform;
   const lines: string[] = [];
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'writ-log-'));
-    const file = (name: string, text: string) => {
-      writeFileSync(join(folder, name), text);
-      return join(folder, name);
-    };
     world = await startTestPlatform({
-      env: {
-        WRIT_AGENTS_FILE: file('agents.yaml', AGENTS),
-        WRIT_POLICY_FILE: file('policy.yaml', POLICY),
-        WRIT_AGENT_MODULES: file('diarist.ts', MODULE),
-        WRIT_LOG_LEVEL: 'trace',
-      },
+      files: { WRIT_AGENTS_FILE: AGENTS, WRIT_POLICY_FILE: POLICY, WRIT_AGENT_MODULES: MODULE },
+      env: { WRIT_LOG_LEVEL: 'trace' },
       onLogLine: (line) => void lines.push(line),
     });
   });
-  afterAll(async () => {
-    await world.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  afterAll(() => world.close());
 
   async function start(
     agent: string,

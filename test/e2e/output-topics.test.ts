@@ -1,6 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import type { WritClient } from '@writ/client';
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
@@ -57,18 +55,12 @@ const ENTRIES = [
 ];
 
 async function start() {
-  const folder = mkdtempSync(join(tmpdir(), 'writ-topics-'));
-  const module = join(folder, 'agents.ts');
-  writeFileSync(module, MODULE);
   const platform = await startScriptedPlatform({
     agentsInCode: AGENTS,
     entries: ENTRIES,
-    env: { WRIT_AGENT_MODULES: module },
+    modules: MODULE,
   });
-  onTestFinished(async () => {
-    await platform.close();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  onTestFinished(() => platform.close());
   return platform.test.client.runs;
 }
 

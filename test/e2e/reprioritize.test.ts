@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createWritClient } from '@writ/client';
 import { SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
@@ -8,16 +6,15 @@ import { API_KEYS_FILE, openApiKeys } from '@writ/identity';
 import type { Role } from '@writ/rpc';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { familySettings } from './scripted/family.ts';
+import { FAMILY } from './scripted/family.ts';
 import type { ScriptedAgent } from './scripted/scripted-agent.ts';
 import { ScriptedWorker } from './scripted/scripted-worker.ts';
 
 describe('an operator changes the priority of a live agent', () => {
-  const settings = mkdtempSync(join(tmpdir(), 'writ-reprioritize-'));
   let test: TestPlatform;
   let worker: ScriptedWorker;
   beforeAll(async () => {
-    test = await startTestPlatform({ env: familySettings(settings) });
+    test = await startTestPlatform({ files: FAMILY });
     worker = await ScriptedWorker.start({
       dataDir: test.dataDir,
       addresses: test.platform.addresses,
@@ -26,7 +23,6 @@ describe('an operator changes the priority of a live agent', () => {
   afterAll(async () => {
     worker.close();
     await test.close();
-    rmSync(settings, { recursive: true, force: true });
   });
 
   /** A root and a LOW scout that fill the pool of their run. */

@@ -1,8 +1,5 @@
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { newId } from '@writ/kernel';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -28,29 +25,20 @@ const agent = (model: string) => `
     budget: { max_cost_usd: "1.00" }
 `;
 
-let folder: string;
 let url: string;
 let test: TestPlatform;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'writ-run-errors-'));
   url = `http://127.0.0.1:${await closedPort()}/v1`;
-  const file = (name: string, text: string) => {
-    writeFileSync(join(folder, name), text);
-    return join(folder, name);
-  };
   const names = ['no-price', 'no-key', 'no-variable', 'no-server', 'no-such-model'];
   test = await startTestPlatform({
-    env: {
-      WRIT_MODELS_FILE: file('models.yaml', modelsAt(url)),
-      WRIT_AGENTS_FILE: file('agents.yaml', `agents:${names.map(agent).join('')}`),
+    files: {
+      WRIT_MODELS_FILE: modelsAt(url),
+      WRIT_AGENTS_FILE: `agents:${names.map(agent).join('')}`,
     },
   });
 });
-afterAll(async () => {
-  await test.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => test.close());
 
 /** A port on which nothing listens. */
 async function closedPort(): Promise<number> {

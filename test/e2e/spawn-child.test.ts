@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import { TabState } from '@writ/contracts/writ/meter/v1/tab_pb';
@@ -10,19 +7,18 @@ import { Priority } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import type { ClosableRpcClient } from '@writ/rpc';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { familySettings } from './scripted/family.ts';
+import { FAMILY } from './scripted/family.ts';
 import type { ScriptedAgent } from './scripted/scripted-agent.ts';
 import { ScriptedWorker } from './scripted/scripted-worker.ts';
 import { type RunningPlatform, supervisorClient } from './scripted/worker-clients.ts';
 
 describe('a worker that spawns children through the real services', () => {
-  const settings = mkdtempSync(join(tmpdir(), 'writ-family-'));
   let test: TestPlatform;
   let worker: ScriptedWorker;
   let slots: ClosableRpcClient<typeof SpawnBudgetService>;
   let tabs: ClosableRpcClient<typeof ExecutionMeterService>;
   beforeAll(async () => {
-    test = await startTestPlatform({ env: familySettings(settings) });
+    test = await startTestPlatform({ files: FAMILY });
     const platform: RunningPlatform = { dataDir: test.dataDir, addresses: test.platform.addresses };
     worker = await ScriptedWorker.start(platform);
     slots = await supervisorClient(platform, SpawnBudgetService, 'spawn-budget');
@@ -31,7 +27,6 @@ describe('a worker that spawns children through the real services', () => {
   afterAll(async () => {
     for (const each of [worker, slots, tabs]) each.close();
     await test.close();
-    rmSync(settings, { recursive: true, force: true });
   });
 
   let started = 0;

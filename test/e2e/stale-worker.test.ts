@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
 import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
@@ -8,7 +5,7 @@ import { isWritError } from '@writ/kernel';
 import type { ClosableRpcClient } from '@writ/rpc';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { familySettings } from './scripted/family.ts';
+import { FAMILY } from './scripted/family.ts';
 import type { ScriptedAgent } from './scripted/scripted-agent.ts';
 import { ScriptedWorker } from './scripted/scripted-worker.ts';
 import { until } from './scripted/until.ts';
@@ -129,13 +126,12 @@ async function untilGrantExpired(agent: ScriptedAgent): Promise<void> {
 }
 
 describe('a worker that continues to call', () => {
-  const settings = mkdtempSync(join(tmpdir(), 'writ-stale-'));
   let test: TestPlatform;
   let worker: ScriptedWorker;
   beforeAll(async () => {
     test = await startTestPlatform({
+      files: FAMILY,
       env: {
-        ...familySettings(settings),
         WRIT_SLOT_GRANT_TTL: '2500ms',
         WRIT_SLOT_LEASE: '3500ms',
       },
@@ -147,7 +143,6 @@ describe('a worker that continues to call', () => {
   afterAll(async () => {
     for (const each of [worker, slots]) each.close();
     await test.close();
-    rmSync(settings, { recursive: true, force: true });
   });
 
   let started = 0;

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { MessageInitShape } from '@bufbuild/protobuf';
@@ -221,18 +221,14 @@ describe('caps', () => {
   });
 
   it('of a manifest apply to the session of its runs (EM-3)', async () => {
-    const agents = join(dataDir, 'agents.yaml');
-    writeFileSync(
-      agents,
-      `agents:
+    const agents = `agents:
   - name: capped
     kind: json-action
     model: { model: refund-desk, also_allowed: ["sim-*"], json_mode: true }
     tools: [get_refund_context]
     session_budget: { max_turns: 0 }
-`,
-    );
-    const own = await startTestPlatform({ env: { WRIT_AGENTS_FILE: agents } });
+`;
+    const own = await startTestPlatform({ files: { WRIT_AGENTS_FILE: agents } });
     onTestFinished(() => own.close());
     const { run } = await own.client.runs.startRun({
       requestId: newId('req'),

@@ -1,6 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
@@ -35,26 +33,13 @@ export const agents = [defineAgent({
 })];
 `;
 
-let folder: string;
 let world: TestPlatform;
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'writ-waits-'));
-  const file = (name: string, text: string) => {
-    writeFileSync(join(folder, name), text);
-    return join(folder, name);
-  };
   world = await startTestPlatform({
-    env: {
-      WRIT_AGENTS_FILE: file('agents.yaml', AGENTS),
-      WRIT_POLICY_FILE: file('policy.yaml', POLICY),
-      WRIT_AGENT_MODULES: file('sleeper.ts', MODULE),
-    },
+    files: { WRIT_AGENTS_FILE: AGENTS, WRIT_POLICY_FILE: POLICY, WRIT_AGENT_MODULES: MODULE },
   });
 });
-afterAll(async () => {
-  await world.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => world.close());
 
 it('a run that waits longer than its active time for a person, a timer and its children continues, and shows that it waits (EM-1, AG-4, AG-7)', async () => {
   const { runs } = world.client;

@@ -7,7 +7,7 @@ import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_se
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import type { JsonValue } from '@writ/kernel';
 import { startTestPlatform } from '@writ/testing/platform';
-import { familySettings } from '../e2e/scripted/family.ts';
+import { FAMILY } from '../e2e/scripted/family.ts';
 
 /** Messages of this process. */
 export type PlatformMessage =
@@ -120,7 +120,7 @@ process.once('disconnect', () => process.kill(process.pid, 'SIGKILL'));
 
 const dataDir = process.env.WRIT_DATA ?? '';
 // Calls are held in the gRPC client, which in-memory calls bypass.
-const env = { ...familySettings(dataDir), WRIT_LOOPBACK: 'grpc' };
-const { platform } = await startTestPlatform({ dataDir, env });
+const env = { WRIT_LOOPBACK: 'grpc' };
+const { platform } = await startTestPlatform({ dataDir, files: FAMILY, env });
 const { edgeUrl, apiKey, addresses } = platform;
 send({ kind: 'started', edgeUrl, apiKey, addresses });

@@ -1,6 +1,3 @@
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-
 const AGENTS = `
 agents:
   - name: lead
@@ -40,14 +37,5 @@ rules:
     reason: fine
 `;
 
-/**
- * Writes an agents file with agents that delegate to each other and a policy that allows it; returns the
- * settings that name the files.
- */
-export function familySettings(dir: string): Readonly<Record<string, string>> {
-  const agents = join(dir, 'agents.yaml');
-  const policy = join(dir, 'policy.yaml');
-  writeFileSync(agents, AGENTS);
-  writeFileSync(policy, POLICY);
-  return { WRIT_AGENTS_FILE: agents, WRIT_POLICY_FILE: policy };
-}
+/** Settings files of agents that delegate to each other and a policy that allows it. */
+export const FAMILY = { WRIT_AGENTS_FILE: AGENTS, WRIT_POLICY_FILE: POLICY };

@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { AgentManifest } from '@writ/platform';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import {
@@ -26,6 +23,8 @@ export interface ScriptedPlatformOptions {
   readonly agentsInCode?: readonly AgentManifest[];
   /** Policy file in YAML; default: approves everything. */
   readonly policy?: string;
+  /** TypeScript module with custom agents. */
+  readonly modules?: string;
   readonly entries: Script['entries'];
   /** Called before each answer of the model, which waits for it. */
   readonly beforeAnswer?: (chat: ChatRequest) => Promise<void>;
@@ -42,12 +41,7 @@ rules:
 export async function startScriptedPlatform(
   options: ScriptedPlatformOptions,
 ): Promise<ScriptedPlatform> {
-  const dir = mkdtempSync(join(tmpdir(), 'writ-scripted-'));
-  const agents = join(dir, 'agents.yaml');
-  const policy = join(dir, 'policy.yaml');
-  if (options.agents !== undefined) writeFileSync(agents, options.agents);
-  writeFileSync(policy, options.policy ?? APPROVE_ALL);
-  const { beforeAnswer, agentsInCode } = options;
+  const { agents, modules, beforeAnswer, agentsInCode } = options;
   const model = await createModelSimulator({
     scripts: [{ name: 'scripted', entries: options.entries }],
     ...(beforeAnswer && { beforeAnswer }),
@@ -55,9 +49,12 @@ export async function startScriptedPlatform(
   const test = await startTestPlatform({
     example: 'research-team',
     ...(agentsInCode && { agents: agentsInCode }),
+    files: {
+      ...(agents !== undefined && { WRIT_AGENTS_FILE: agents }),
+      ...(modules !== undefined && { WRIT_AGENT_MODULES: modules }),
+      WRIT_POLICY_FILE: options.policy ?? APPROVE_ALL,
+    },
     env: {
-      ...(options.agents !== undefined && { WRIT_AGENTS_FILE: agents }),
-      WRIT_POLICY_FILE: policy,
       OPENAI_BASE_URL: model.url,
       OPENAI_API_KEY: 'scripted',
       WRIT_SIMULATOR_URL: model.url,
@@ -71,7 +68,6 @@ export async function startScriptedPlatform(
     close: async () => {
       await test.close();
       await model.close();
-      rmSync(dir, { recursive: true, force: true });
     },
   };
 }

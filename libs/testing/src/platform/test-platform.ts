@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Bus } from '@writ/bus';
@@ -16,6 +16,14 @@ import {
 import { InMemorySpans, traceparentOf } from '@writ/telemetry';
 import { type RequestRecord, readRequestLog } from '../simulator/index.ts';
 
+/** Settings that name a file, and the file's name in the data folder. */
+const FILES = {
+  WRIT_AGENTS_FILE: 'agents.yaml',
+  WRIT_POLICY_FILE: 'policy.yaml',
+  WRIT_MODELS_FILE: 'models.yaml',
+  WRIT_AGENT_MODULES: 'agents.ts',
+} as const;
+
 /** Options of {@link startTestPlatform}. */
 export interface TestPlatformOptions {
   /** Name of the example to run; default `refund-desk`. */
@@ -24,6 +32,8 @@ export interface TestPlatformOptions {
   readonly agents?: readonly AgentManifest[];
   /** Existing data folder to reuse; default: a temporary one. */
   readonly dataDir?: string;
+  /** Contents of settings files, by the variable that names the file; written to the data folder. */
+  readonly files?: Readonly<Partial<Record<keyof typeof FILES, string>>>;
   /** Environment variables on top of the defaults. */
   readonly env?: Readonly<Record<string, string>>;
   /** Receives log lines; default: standard error. */
@@ -54,7 +64,8 @@ export interface TestPlatform {
 export async function startTestPlatform(options: TestPlatformOptions = {}): Promise<TestPlatform> {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'writ-test-'));
   const { WRIT_LOOPBACK = 'memory' } = process.env;
-  const env = { WRIT_LOG_LEVEL: 'silent', WRIT_LOOPBACK, ...options.env };
+  const files = writeFiles(dataDir, options.files);
+  const env = { WRIT_LOG_LEVEL: 'silent', WRIT_LOOPBACK, ...files, ...options.env };
   const example = loadExample(options.example ?? 'refund-desk');
   const spans = new InMemorySpans();
   const { agents, reroute, busOf, onLogLine } = options;
@@ -90,6 +101,20 @@ export async function startTestPlatform(options: TestPlatformOptions = {}): Prom
       if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
     },
   };
+}
+
+/** Writes the files and returns the settings that name them. */
+function writeFiles(
+  dataDir: string,
+  contents: TestPlatformOptions['files'] = {},
+): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(contents).map(([variable, content]) => {
+      const file = join(dataDir, FILES[variable as keyof typeof FILES]);
+      writeFileSync(file, content);
+      return [variable, file];
+    }),
+  );
 }
 
 async function rerouted(
