@@ -35,6 +35,39 @@ agents:
     model: { model: research }
     budget: { max_cost_usd: "1.00" }
     guardrails: { reserve_cost_fraction: 1 }
+  - name: default-cut
+    kind: react
+    instructions: You are cut.
+    model: &short { model: research, max_output_tokens: 1 }
+  - name: never-continued
+    kind: react
+    instructions: You are cut.
+    model: *short
+    guardrails: { max_tokens_recoveries: 0 }
+  - name: once-continued
+    kind: react
+    instructions: You are cut.
+    model: *short
+    guardrails: { max_tokens_recoveries: 1 }
+  - name: impatient-react
+    kind: react
+    instructions: You wait.
+    model: &impatient { model: research, timeout: 50ms }
+  - name: impatient-orchestrator
+    kind: orchestrator
+    instructions: You wait.
+    model: *impatient
+    sub_agents: [{ name: person }]
+  - name: impatient-json-action
+    kind: json-action
+    instructions: You wait.
+    model: *impatient
+  - name: impatient-information
+    kind: information
+    instructions: You wait.
+    model: *impatient
+    output_topic: items
+    options: { max_items: 1 }
 `;
 
 const ENTRIES = [
@@ -55,6 +88,11 @@ const ENTRIES = [
     reply: { tool_calls: [{ name: 'search_library', arguments: { words: 'tides' } }] },
   },
   { when: { system_contains: 'You answer' }, reply: { text: 'Done.' } },
+  { when: { system_contains: 'You are cut' }, reply: { text: 'On and on.' } },
+  {
+    when: { system_contains: 'You wait' },
+    reply: { text: 'Too late.', delay_ms: 600_000 },
+  },
 ];
 
 async function start() {
@@ -120,5 +158,38 @@ describe('the settings of an agent', () => {
     };
     expect(await trips('saver')).toEqual([]);
     expect(await trips('spender')).toEqual(['near_budget']);
+  }, 60_000);
+
+  it('decide how often an answer that was cut is continued (AG-1, AG-6)', async () => {
+    const { runs, seen } = await start();
+    const requestsOf = async (agent: string) => {
+      const before = seen.length;
+      const watched = runs.runAgent({ start: { requestId: agent, agent, goal: 'Answer.' } });
+      const events = await Array.fromAsync(watched);
+      const [result] = events.flatMap(({ event }) =>
+        event?.entry.case === 'result' ? [event.entry.value] : [],
+      );
+      return { answer: result?.answer, requests: seen.length - before };
+    };
+    // A token is four characters.
+    expect(await requestsOf('default-cut')).toEqual({ answer: 'On aOn aOn a', requests: 3 });
+    expect(await requestsOf('never-continued')).toEqual({ answer: 'On a', requests: 1 });
+    expect(await requestsOf('once-continued')).toEqual({ answer: 'On aOn a', requests: 2 });
+  }, 60_000);
+
+  it('end each model call at the timeout of the agent, not at that of the catalog (AG-1, EM-8)', async () => {
+    const { runs } = await start();
+    const stopReasonOf = async (kind: string) => {
+      const agent = `impatient-${kind}`;
+      const watched = runs.runAgent({ start: { requestId: agent, agent, goal: 'Answer.' } });
+      const events = await Array.fromAsync(watched);
+      return events.flatMap(({ event }) =>
+        event?.entry.case === 'result' ? [event.entry.value.stopReason] : [],
+      );
+    };
+    // Three attempts of 60 s would exceed the limit of this test.
+    const kinds = ['react', 'orchestrator', 'json-action', 'information'];
+    const stopReasons = await Promise.all(kinds.map(stopReasonOf));
+    expect(stopReasons).toEqual(kinds.map(() => ['llm_timeout']));
   }, 60_000);
 });

@@ -49,9 +49,9 @@ export type HandoffAnswer =
 
 /** Restrictions of a child by its parent; they only narrow what the manifest of the child allows (SUP-9). */
 export interface SpawnOptions {
-  /** A subset of its tools. Default: all of them. */
+  /** A subset of its tools, not empty. Default: all of them. */
   readonly tools?: readonly string[];
-  /** A subset of its models. Default: all of them. */
+  /** A subset of its models, not empty; the first is its default. Default: all of them. */
   readonly models?: readonly string[];
   /** A lower priority. Default: that of its manifest. */
   readonly priority?: PriorityName;

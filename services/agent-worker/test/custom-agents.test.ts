@@ -100,7 +100,7 @@ describe('an agent in TypeScript', () => {
   it('spawns children, works, and asks them later (AG-3, RT-1)', async () => {
     const world = await startWorld((_, __, instance) => `${instance.split('-')[0]} is done`);
     const source = `async run(agent) {
-      const spawned = [await agent.spawn('reader', 'Read.', { tools: [] }), await agent.spawn('counter', 'Count.')];
+      const spawned = [await agent.spawn('reader', 'Read.'), await agent.spawn('counter', 'Count.')];
       const own = await agent.prompt({ text: 'Think.' });
       const replies = [];
       for (const { child } of spawned) replies.push((await agent.ask(child, 60_000)).text);

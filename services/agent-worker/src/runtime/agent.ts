@@ -48,9 +48,9 @@ export type Proposal = (
 
 /** Restrictions of a child by its parent (SUP-9). */
 export interface SpawnOptions {
-  /** A subset of the tools in the child's manifest; default: all of them. */
+  /** A subset of the tools in the child's manifest, not empty; default: all of them. */
   readonly tools?: readonly string[];
-  /** A subset of the models in the child's manifest; default: all of them. */
+  /** A subset of the models in the child's manifest, not empty; default: all of them. */
   readonly models?: readonly string[];
   /** A lower priority than that of the child's manifest. */
   readonly priority?: PriorityName;

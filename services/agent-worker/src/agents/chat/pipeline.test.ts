@@ -37,7 +37,8 @@ describe('the view of a conversation', () => {
     { role: 'user', text: 'Last. <|endoftext|>' },
   ];
   const view = async (context: Partial<AgentManifest['context']>, answers: LlmOutcome[] = []) => {
-    const settings = { context: { strategy: '', options: {}, ...context } };
+    const model = { model: 'small', alsoAllowed: [], jsonMode: false, timeoutMs: 300 };
+    const settings = { model, context: { strategy: '', options: {}, ...context } };
     const { pipeline, ctx, asked } = pipelineOf(settings, { answers });
     return { shown: await pipeline.view(ctx, turns), asked, pipeline, ctx };
   };
@@ -76,6 +77,7 @@ describe('the view of a conversation', () => {
       text: expect.stringContaining('They spoke.'),
     });
     expect(further).toHaveLength(3);
+    expect(asked.requests.map(({ timeoutMs }) => timeoutMs)).toEqual([300, 300]);
   });
 
   it('omits the older turns when the model returns no summary (AG-8)', async () => {

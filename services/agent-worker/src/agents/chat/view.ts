@@ -100,13 +100,15 @@ async function askModel(
   instructions: string,
   text: string,
 ): Promise<string | undefined> {
+  const { model, timeoutMs } = ctx.manifest.model;
   const answer = await ctx.llm({
-    model: ctx.manifest.model.model,
+    model,
     messages: [
       { role: 'system', text: instructions },
       { role: 'user', text },
     ],
     temperature: 0,
+    ...(timeoutMs !== undefined && { timeoutMs }),
     json: false,
     requireContent: false,
     purpose: 'summary',

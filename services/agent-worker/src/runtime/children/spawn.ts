@@ -23,6 +23,12 @@ export async function spawn(
 ): Promise<SpawnOutcome> {
   const call = scope.cursor.next();
   const { callId } = call;
+  const empty = (['tools', 'models'] as const).find((field) => options[field]?.length === 0);
+  if (empty !== undefined) {
+    // On the wire an empty list means all of them, which is the opposite of a restriction.
+    const message = `${empty} must not be an empty list; omit it to allow all ${empty} of ${agent}.`;
+    return { kind: 'failed', callId, stopReason: 'error:invalid_spawn', message };
+  }
   const { runId, instance } = scope.session.lease;
   const correlationId = derivedId('ask', runId, instance, callId);
   const delegation = { agent, task, correlationId, ...options };
