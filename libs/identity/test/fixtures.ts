@@ -6,11 +6,11 @@ import { Priority } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { ManualClock, sha256Hex } from '@writ/kernel';
 import { importJWK, type JWK } from 'jose';
 import { afterAll, onTestFinished } from 'vitest';
-import { AUDIT, EVERY_SERVICE, SERVICE_NAMES, type ServiceName } from '../src/names.ts';
-import { openSigner, type Signer } from '../src/signer.ts';
-import type { ClaimsInit, TokenKind } from '../src/token-kinds.ts';
-import { trustSigners } from '../src/trust.ts';
-import { createVerifier, type Verifier } from '../src/verifier.ts';
+import { openSigner, type Signer } from '../src/keys/signer.ts';
+import { trustSigners } from '../src/keys/trust.ts';
+import { AUDIT, EVERY_SERVICE, SERVICE_NAMES, type ServiceName } from '../src/services/names.ts';
+import type { ClaimsInit, TokenKind } from '../src/tokens/token-kinds.ts';
+import { createVerifier, type Verifier } from '../src/tokens/verifier.ts';
 
 /** Creates a temporary folder, removed after the test. */
 export function tempDir(): string {

@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
-import type { OidcAlgorithm } from '../src/oidc/oidc-settings.ts';
+import type { OidcAlgorithm } from '../src/people/oidc/oidc-settings.ts';
 
 /** An OpenID Connect issuer on loopback that serves its key set over HTTP and signs tokens. */
 export class Issuer {

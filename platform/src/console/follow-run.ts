@@ -16,7 +16,7 @@ import { isWritError, newId } from '@writ/kernel';
 import type { SignalShown } from './answer-signals.ts';
 import type { Human, HumanAnswer } from './human.ts';
 
-/** Time between two looks at an approval that a person is asked about. */
+/** Interval at which an approval is read while a person is asked about it. */
 const CLOSED_POLL_MS = 500;
 
 /** The services that a follower calls: `runs` as a caller, `approvals` as the approver. */
@@ -136,7 +136,7 @@ async function answerOrClosed(
   }
 }
 
-/** Resolves when an approval is no longer pending. Asks again and again, since a watch shows only later decisions. */
+/** Resolves when an approval is no longer pending. It is polled, since a watch shows only later decisions. */
 async function untilClosed(
   { approvals }: FollowerClient,
   { approvalId }: Approval,

@@ -1,0 +1,257 @@
+import type { KeyObject } from 'node:crypto';
+import { join } from 'node:path';
+import { create, toJson } from '@bufbuild/protobuf';
+import { assertId, type Clock, InvalidRequestError, isWritError, newId } from '@writ/kernel';
+import { compactVerify } from 'jose';
+import type { ServiceName } from '../services/names.ts';
+import {
+  CLAIM_SCHEMAS,
+  type ClaimsInit,
+  KIND_RULES,
+  type TokenKind,
+} from '../tokens/token-kinds.ts';
+import { privateKey, publicKey, signCompact } from './ed25519.ts';
+import { newKey, openKeyFile, readKeyFile, type StoredKeys, writeKeyFile } from './key-file.ts';
+import { badFile, fileStamp, whileLocked } from './private-file.ts';
+
+/** Options of {@link Signer.sign}. */
+export interface SignOptions<K extends TokenKind> {
+  /** The service that the token is for; others reject it. */
+  readonly audience: string;
+  readonly claims: ClaimsInit<K>;
+  /** Lifetime of the token, ms; a token with zero or less has expired. */
+  readonly ttlMs: number;
+  /** The `jti`. Default: generated. */
+  readonly id?: string;
+}
+
+/** A signed token. */
+export interface SignedToken {
+  /** The compact JWS. Secret until it expires: never log it. */
+  readonly token: string;
+  /** Its `jti`, safe to log. */
+  readonly id: string;
+  readonly expireTime: Date;
+}
+
+/** A public key of a service. */
+export interface PublicKey {
+  readonly keyId: string;
+  readonly jwk: { readonly kty: 'OKP'; readonly crv: 'Ed25519'; readonly x: string };
+  readonly notBefore: Date;
+  /** End of the validity of its signatures; absent for the signing key. */
+  readonly notAfter?: Date;
+}
+
+/** The signing key of a service. */
+export interface Signer {
+  readonly service: ServiceName;
+  readonly clock: Clock;
+  /**
+   * Signs a token of `kind`.
+   * @throws InvalidRequestError INVALID_CLAIMS naming the field, TOKEN_TOO_LARGE naming the limit
+   */
+  sign<K extends TokenKind>(kind: K, options: SignOptions<K>): Promise<SignedToken>;
+  /** The signing key first, then the retired ones. */
+  publicKeys(): readonly PublicKey[];
+  /**
+   * Creates a new signing key, durably, before it signs. The old private part is deleted; its signatures stay
+   * valid for `vouchForMs` (default: the longest lifetime of a token).
+   */
+  rotate(options?: { readonly vouchForMs?: number }): Promise<void>;
+  /** Reloads the key file when another process has changed it. */
+  refresh(): Promise<void>;
+}
+
+/** Options of {@link openSigner}. */
+export interface SignerOptions {
+  readonly service: ServiceName;
+  /** Folder of the file `<service>.jwks.json`. */
+  readonly keyDir: string;
+  readonly clock: Clock;
+  /**
+   * Maximum age of the signing key, ms: the next signature rotates an older key. Tokens of the old key stay
+   * valid until they expire. Without it, keys are rotated by {@link Signer.rotate} only.
+   */
+  readonly rotateEveryMs?: number | undefined;
+}
+
+/** The longest lifetime of a token, that of a receipt: 30 days. */
+export const LONGEST_TTL_MS = 30 * 24 * 60 * 60 * 1000;
+/** Poll interval for rotations by other processes, ms. */
+const POLL_INTERVAL_MS = 1_000;
+/** Maximum attempts to acquire the lock for a rotation that delays a signature. */
+const LOCK_ATTEMPTS_WHEN_DUE = 20;
+/** Delay before a failed rotation is retried, ms. */
+const ROTATION_RETRY_MS = 60_000;
+
+/**
+ * Opens a service's signing key, `<keyDir>/<service>.jwks.json` (mode 0600): a JSON Web Key Set,
+ * the signing key first. The first start creates it; the replicas of a service share it.
+ * @throws InvalidRequestError INVALID_FILE naming the file and the remedy; the file is never recreated
+ */
+export async function openSigner(options: SignerOptions): Promise<Signer> {
+  const { service, keyDir, clock, rotateEveryMs } = options;
+  const file = join(keyDir, `${service}.jwks.json`);
+  const signer = new FileSigner(service, file, clock, rotateEveryMs);
+  await signer.load(() => openKeyFile(file, clock.now()));
+  return signer;
+}
+
+interface Loaded {
+  readonly stored: StoredKeys;
+  readonly signing: KeyObject;
+  readonly stamp: string | undefined;
+}
+
+class FileSigner implements Signer {
+  readonly service: ServiceName;
+  readonly clock: Clock;
+  readonly #file: string;
+  readonly #rotateEveryMs: number | undefined;
+  #loaded: Loaded | undefined;
+  #checkedAt = 0;
+  #rotating: Promise<void> | undefined;
+  /** Time of the next rotation attempt after a failure. */
+  #notBefore = 0;
+
+  constructor(service: ServiceName, file: string, clock: Clock, rotateEveryMs: number | undefined) {
+    this.service = service;
+    this.#file = file;
+    this.clock = clock;
+    this.#rotateEveryMs = rotateEveryMs;
+  }
+
+  async sign<K extends TokenKind>(kind: K, options: SignOptions<K>): Promise<SignedToken> {
+    await this.refresh();
+    await this.#rotateWhenDue();
+    const { stored, signing } = this.#keys();
+    const rules = KIND_RULES[kind];
+    const claims = create(CLAIM_SCHEMAS[kind], options.claims);
+    const field = rules.badField(claims);
+    if (field !== undefined)
+      throw new InvalidRequestError(
+        'INVALID_CLAIMS',
+        `A ${kind} token cannot be signed: its ${field} is missing or malformed.`,
+        { field },
+      );
+    const id = assertId(options.id ?? newId('tok'), 'id');
+    const now = this.clock.now().getTime();
+    const expireTime = new Date(now + options.ttlMs);
+    const payload = {
+      iss: this.service,
+      aud: options.audience,
+      sub: rules.subject(claims),
+      iat: now / 1000,
+      exp: expireTime.getTime() / 1000,
+      jti: id,
+      [kind]: toJson(CLAIM_SCHEMAS[kind], claims, { useProtoFieldName: true }),
+    };
+    const header = { alg: 'EdDSA', typ: rules.typ, kid: stored[0].keyId };
+    const token = signCompact(header, payload, signing);
+    if (token.length > rules.maxLength)
+      throw new InvalidRequestError(
+        'TOKEN_TOO_LARGE',
+        `The ${kind} token has ${token.length} characters; the limit is ${rules.maxLength}. Shorten its lists.`,
+        { limit: String(rules.maxLength) },
+      );
+    return { token, id, expireTime };
+  }
+
+  publicKeys(): readonly PublicKey[] {
+    return this.#keys().stored.map(({ keyId, x, notBefore, notAfter }) => ({
+      keyId,
+      jwk: { kty: 'OKP', crv: 'Ed25519', x },
+      notBefore,
+      ...(notAfter === undefined ? {} : { notAfter }),
+    }));
+  }
+
+  async rotate(options: { readonly vouchForMs?: number } = {}): Promise<void> {
+    await this.#rotate(options.vouchForMs ?? LONGEST_TTL_MS, false);
+  }
+
+  #isDue([{ notBefore }]: StoredKeys): boolean {
+    if (this.#rotateEveryMs === undefined) return false;
+    return this.clock.now().getTime() - notBefore.getTime() >= this.#rotateEveryMs;
+  }
+
+  /** Concurrent signatures share one rotation. */
+  async #rotateWhenDue(): Promise<void> {
+    const now = this.clock.now().getTime();
+    if (!this.#isDue(this.#keys().stored) || now < this.#notBefore) return;
+    this.#rotating ??= this.#rotate(LONGEST_TTL_MS, true)
+      .catch((error: unknown) => {
+        // The old key is still valid, and the stale lock of a killed process must not block signing.
+        if (!isWritError(error)) throw error;
+        this.#notBefore = now + ROTATION_RETRY_MS;
+      })
+      .finally(() => {
+        this.#rotating = undefined;
+      });
+    await this.#rotating;
+  }
+
+  async #rotate(vouchForMs: number, ifDue: boolean): Promise<void> {
+    await whileLocked(
+      this.#file,
+      async () => {
+        const now = this.clock.now();
+        const notAfter = new Date(now.getTime() + vouchForMs);
+        const stored = await readKeyFile(this.#file);
+        // Another process or signature has already rotated the key.
+        if (ifDue && !this.#isDue(stored)) return await this.load(async () => stored);
+        const [{ keyId, x, notBefore }, ...retired] = stored;
+        const old = { keyId, x, notBefore, notAfter };
+        const keys: StoredKeys = [await newKey(now), old, ...retired];
+        writeKeyFile(this.#file, keys);
+        await this.load(() => readKeyFile(this.#file));
+      },
+      ifDue ? LOCK_ATTEMPTS_WHEN_DUE : undefined,
+    );
+  }
+
+  async refresh(): Promise<void> {
+    const now = this.clock.now().getTime();
+    if (Math.abs(now - this.#checkedAt) < POLL_INTERVAL_MS) return;
+    this.#checkedAt = now;
+    if (fileStamp(this.#file) === this.#keys().stamp) return;
+    try {
+      await this.load(() => readKeyFile(this.#file));
+    } catch (error) {
+      // A running service keeps its keys; its next start reports the problem.
+      if (!isWritError(error)) throw error;
+    }
+  }
+
+  async load(read: () => Promise<StoredKeys>): Promise<void> {
+    const before = fileStamp(this.#file);
+    const stored = await read();
+    const [{ x, d }] = stored;
+    const signing = await matchingKey(this.#file, x, d);
+    // The file changed meanwhile; an undefined stamp makes the next refresh reload it.
+    const after = fileStamp(this.#file);
+    this.#loaded = { stored, signing, stamp: before === after ? after : undefined };
+  }
+
+  #keys(): Loaded {
+    if (this.#loaded !== undefined) return this.#loaded;
+    throw badFile(this.#file, 'was not loaded');
+  }
+}
+
+/** Returns the private key after checking that it matches the public key. */
+async function matchingKey(file: string, x: string, d: string): Promise<KeyObject> {
+  try {
+    const signing = privateKey(x, d);
+    const probe = signCompact({ alg: 'EdDSA' }, {}, signing);
+    await compactVerify(probe, publicKey(x), { algorithms: ['EdDSA'] });
+    return signing;
+  } catch (error) {
+    throw badFile(
+      file,
+      'contains a private key that does not match its public key; restore it from a backup, or delete it to start with a new key',
+      error,
+    );
+  }
+}

@@ -1,0 +1,65 @@
+import { isWritError, UnavailableError } from '@writ/kernel';
+import type { ServiceName } from '../services/names.ts';
+import { type Key, publicKey } from './ed25519.ts';
+import type { PublicKey, Signer } from './signer.ts';
+
+/** A trusted public key. */
+export interface TrustedKey {
+  readonly key: Key;
+  /** End of the validity of its signatures. */
+  readonly notAfter: Date | undefined;
+}
+
+/** Looks up the public keys of trusted services. */
+export interface Trust {
+  /**
+   * Returns the key `keyId` of `issuer`; undefined when the service does not have it.
+   * @throws UnavailableError KEYS_UNAVAILABLE when the keys cannot be fetched (SYS-4)
+   */
+  key(issuer: ServiceName, keyId: string): Promise<TrustedKey | undefined>;
+  /** Closes connections. */
+  close(): void;
+}
+
+/** Trusts signers of this process: for the service itself, single-process tools and tests. */
+export function trustSigners(...signers: readonly Signer[]): Trust {
+  const keys = new Map(signers.map((signer) => [signer.service, signerKeys(signer)]));
+  return {
+    async key(issuer, keyId) {
+      const find = keys.get(issuer);
+      if (find === undefined) throw keysUnavailable(issuer, 'it is not among the trusted services');
+      return find(keyId);
+    },
+    close: () => undefined,
+  };
+}
+
+/** Looks keys up in a local signer. */
+export function signerKeys(signer: Signer): (keyId: string) => Promise<TrustedKey | undefined> {
+  const imported = new Map<string, Key>();
+  return async (keyId) => {
+    const found = signer.publicKeys().find((key) => key.keyId === keyId);
+    return found && trusted(found, imported);
+  };
+}
+
+function trusted({ keyId, jwk, notAfter }: PublicKey, imported: Map<string, Key>): TrustedKey {
+  const key = imported.get(keyId) ?? publicKey(jwk.x);
+  imported.set(keyId, key);
+  return { key, notAfter };
+}
+
+/** The error for keys that cannot be fetched. */
+export function keysUnavailable(
+  issuer: ServiceName,
+  why: string,
+  cause?: unknown,
+): UnavailableError {
+  const detail = isWritError(cause) ? ` (${cause.reason})` : '';
+  return new UnavailableError(
+    'KEYS_UNAVAILABLE',
+    `The keys of ${issuer} are unavailable: ${why}${detail}.`,
+    { service: issuer },
+    { cause },
+  );
+}

@@ -1,0 +1,130 @@
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { ManualClock } from '@writ/kernel';
+import type { Person } from '@writ/rpc';
+import { describe, expect, it } from 'vitest';
+import { tempDir } from '../../test/fixtures.ts';
+import { newApiKey, openApiKeys } from './api-keys.ts';
+import { API_KEYS_FILE, DEV_API_KEY_FILE, devApiKey } from './dev-api-key.ts';
+
+const ANN: Person = { subject: 'ann', tenant: 'acme', roles: ['approver'] };
+
+describe('API keys', () => {
+  it('are returned once and stored as hashes with mode 0600 (SYS-6)', async () => {
+    const file = join(tempDir(), 'api-keys.json');
+    const apiKeys = openApiKeys({ file });
+    const key = await apiKeys.create(ANN);
+    expect(key).toMatch(/^writ_[a-z0-9]{12}_[A-Za-z0-9_-]{43}$/);
+    expect(apiKeys.verify(key)).toEqual(ANN);
+    const text = readFileSync(file, 'utf8');
+    expect(text).not.toContain(key.slice(-43));
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(JSON.stringify(apiKeys.list())).not.toContain('sha256');
+    expect(openApiKeys({ file }).verify(key)).toEqual(ANN);
+  });
+
+  it('are rejected when a character of id or secret differs', async () => {
+    const apiKeys = openApiKeys({ file: join(tempDir(), 'api-keys.json') });
+    expect(apiKeys.verify('')).toBeUndefined();
+    const key = await apiKeys.create(ANN);
+    const other = await apiKeys.create({ ...ANN, subject: 'bob' });
+    for (const at of [5, 16, 18, 40, 60]) {
+      const changed = key.slice(0, at) + (key[at] === 'a' ? 'b' : 'a') + key.slice(at + 1);
+      expect(apiKeys.verify(changed), changed).toBeUndefined();
+    }
+    expect(apiKeys.verify(key.slice(0, 18) + other.slice(18))).toBeUndefined();
+    expect(apiKeys.verify(`${key} `)).toBeUndefined();
+  });
+
+  it('created or revoked by another process take effect within a second', async () => {
+    const file = join(tempDir(), 'api-keys.json');
+    const clock = new ManualClock();
+    const server = openApiKeys({ file, clock });
+    const cli = openApiKeys({ file, clock });
+    const key = await cli.create(ANN);
+    clock.advance(1_000);
+    expect(server.verify(key)).toEqual(ANN);
+    const [info] = cli.list();
+    expect(await cli.revoke(info?.id ?? '')).toBe(true);
+    expect(await cli.revoke(info?.id ?? '')).toBe(false);
+    clock.advance(1_000);
+    expect(server.verify(key)).toBeUndefined();
+  });
+
+  it('are all stored when created concurrently', async () => {
+    const file = join(tempDir(), 'api-keys.json');
+    const instances = [openApiKeys({ file }), openApiKeys({ file }), openApiKeys({ file })];
+    await Promise.all(instances.map((apiKeys) => apiKeys.create(ANN)));
+    expect(openApiKeys({ file }).list()).toHaveLength(3);
+  });
+
+  it('without a file are accepted by their process alone and stored nowhere (SYS-6)', async () => {
+    const file = join(tempDir(), 'api-keys.json');
+    const key = newApiKey();
+    const unsaved = new Map([[key, ANN]]);
+    const apiKeys = openApiKeys({ file, unsaved });
+    const saved = await apiKeys.create({ ...ANN, subject: 'bob' });
+    expect(apiKeys.verify(key)).toEqual(ANN);
+    expect(apiKeys.verify(saved)).toMatchObject({ subject: 'bob' });
+    expect(apiKeys.verify(`${key.slice(0, -1)}${key.endsWith('A') ? 'B' : 'A'}`)).toBeUndefined();
+    expect(apiKeys.list()).toMatchObject([{ subject: 'bob' }]);
+    expect(openApiKeys({ file }).verify(key)).toBeUndefined();
+  });
+
+  it('are rejected while their file is damaged (SYS-4)', async () => {
+    const file = join(tempDir(), 'api-keys.json');
+    const clock = new ManualClock();
+    const apiKeys = openApiKeys({ file, clock });
+    const key = await apiKeys.create(ANN);
+    for (const text of ['{', '{}', '{"keys":[{"id":"x"}]}']) {
+      writeFileSync(file, text);
+      clock.advance(1_000);
+      expect(() => apiKeys.verify(key)).toThrow('The API keys cannot be read.');
+      expect(() => openApiKeys({ file })).toThrow(`${file} is not a valid API key file`);
+    }
+  });
+
+  it('require a subject, a tenant and a role', async () => {
+    const apiKeys = openApiKeys({ file: join(tempDir(), 'api-keys.json') });
+    await expect(apiKeys.create({ ...ANN, subject: '' })).rejects.toMatchObject({
+      reason: 'INVALID_SUBJECT',
+    });
+    await expect(apiKeys.create({ ...ANN, tenant: 'A B' })).rejects.toMatchObject({
+      reason: 'INVALID_ID',
+    });
+    await expect(apiKeys.create({ ...ANN, roles: [] })).rejects.toMatchObject({
+      reason: 'INVALID_ROLES',
+    });
+  });
+});
+
+describe('development key', () => {
+  it('is created once, with mode 0600 and every role', async () => {
+    const dir = tempDir();
+    const [key, again] = await Promise.all([devApiKey(dir), devApiKey(dir)]);
+    expect(again).toBe(key);
+    expect(await devApiKey(dir)).toBe(key);
+    expect(statSync(join(dir, DEV_API_KEY_FILE)).mode & 0o777).toBe(0o600);
+    const apiKeys = openApiKeys({ file: join(dir, API_KEYS_FILE) });
+    expect(apiKeys.list()).toHaveLength(1);
+    expect(apiKeys.verify(key)).toEqual({
+      subject: 'developer',
+      tenant: 'default',
+      roles: ['caller', 'approver', 'admin', 'operator'],
+    });
+  });
+
+  it('is registered again when only the key file was lost', async () => {
+    const dir = tempDir();
+    const key = await devApiKey(dir);
+    writeFileSync(join(dir, API_KEYS_FILE), '{"keys":[]}');
+    await devApiKey(dir);
+    expect(openApiKeys({ file: join(dir, API_KEYS_FILE) }).verify(key)).toBeDefined();
+  });
+
+  it('is not recreated when its file contains something else', async () => {
+    const dir = tempDir();
+    writeFileSync(join(dir, DEV_API_KEY_FILE), 'hello', { mode: 0o600 });
+    await expect(devApiKey(dir)).rejects.toThrow('dev-api-key contains no API key; delete it');
+  });
+});

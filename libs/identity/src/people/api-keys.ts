@@ -1,0 +1,176 @@
+import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import {
+  assertId,
+  type Clock,
+  InvalidRequestError,
+  systemClock,
+  UnavailableError,
+} from '@writ/kernel';
+import type { Person, Role } from '@writ/rpc';
+import { fileStamp, whileLocked } from '../keys/private-file.ts';
+import {
+  type ApiKeyRecord,
+  isRole,
+  ROLES,
+  readApiKeyFile,
+  writeApiKeyFile,
+} from './api-key-file.ts';
+
+/** The public information about a key. */
+export type ApiKeyInfo = Omit<ApiKeyRecord, 'sha256'>;
+
+/** The API keys of people. Only their SHA-256 is stored. */
+export interface ApiKeys {
+  /** Returns the person of a key, in constant time; undefined for an unknown key. */
+  verify(key: string): Person | undefined;
+  /**
+   * Creates a key durably. Its text is returned only once and is not stored.
+   * @throws InvalidRequestError INVALID_ID, INVALID_ROLES, INVALID_SUBJECT
+   */
+  create(person: Person): Promise<string>;
+  /** Registers a key whose text already exists; idempotent. */
+  register(key: string, person: Person): Promise<void>;
+  /** All keys, oldest first. */
+  list(): readonly ApiKeyInfo[];
+  /** Deletes a key by its id; returns false for an unknown id. */
+  revoke(id: string): Promise<boolean>;
+}
+
+/** Options of {@link openApiKeys}. */
+export interface ApiKeysOptions {
+  /** Created by the first `create`, mode 0600. */
+  readonly file: string;
+  /** Keys that are accepted as long as this process runs and are stored nowhere, with their persons. */
+  readonly unsaved?: ReadonlyMap<string, Person> | undefined;
+  /** Default: the system clock. */
+  readonly clock?: Clock;
+}
+
+const KEY_PATTERN = /^writ_([a-z0-9]{12})_[A-Za-z0-9_-]{43}$/;
+const ID_ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
+/** Poll interval for changes by other processes, ms. */
+const POLL_INTERVAL_MS = 200;
+const MAX_SUBJECT = 256;
+
+/**
+ * Opens an API key file. Keys created by another process are accepted at once; keys revoked by it are
+ * rejected within 200 ms.
+ * @throws InvalidRequestError INVALID_FILE naming the file and what to do
+ */
+export function openApiKeys({ file, unsaved, clock = systemClock }: ApiKeysOptions): ApiKeys {
+  const unsavedRecords = Array.from(unsaved ?? [], ([key, person]) =>
+    newRecord(key, person, clock.now()),
+  );
+  let stamp = fileStamp(file);
+  let records = readApiKeyFile(file);
+  let checkedAt = clock.now().getTime();
+
+  const reload = (atOnce = false): void => {
+    const now = clock.now().getTime();
+    if (!atOnce && Math.abs(now - checkedAt) < POLL_INTERVAL_MS) return;
+    const newStamp = fileStamp(file);
+    if (newStamp !== stamp) {
+      try {
+        records = readApiKeyFile(file);
+      } catch (error) {
+        // Revoked keys are unknown, so all keys are rejected (SYS-4).
+        throw new UnavailableError(
+          'API_KEYS_UNREADABLE',
+          'The API keys cannot be read.',
+          {},
+          { cause: error },
+        );
+      }
+      stamp = newStamp;
+    }
+    checkedAt = now;
+  };
+
+  const change = <T>(update: (now: readonly ApiKeyRecord[]) => [readonly ApiKeyRecord[], T]) =>
+    whileLocked(file, () => {
+      const [after, result] = update(readApiKeyFile(file));
+      writeApiKeyFile(file, after);
+      records = after;
+      stamp = fileStamp(file);
+      return result;
+    });
+
+  const register = (key: string, person: Person): Promise<void> => {
+    const record = newRecord(key, person, clock.now());
+    return change((now) => [
+      now.some(({ id, sha256 }) => id === record.id && sha256 === record.sha256)
+        ? now
+        : [...now.filter(({ id }) => id !== record.id), record],
+      undefined,
+    ]);
+  };
+
+  return {
+    verify(key) {
+      reload();
+      const id = KEY_PATTERN.exec(key)?.[1];
+      const find = () => [...unsavedRecords, ...records].find((candidate) => candidate.id === id);
+      if (find() === undefined) reload(true);
+      const record = find();
+      // An unknown id costs the same work as a wrong secret.
+      const expected = Buffer.from(record?.sha256 ?? '0'.repeat(64), 'hex');
+      const same = timingSafeEqual(hash('sha256', key, 'buffer'), expected);
+      return same && record !== undefined ? personOf(record) : undefined;
+    },
+    async create(person) {
+      const key = newApiKey();
+      await register(key, person);
+      return key;
+    },
+    register,
+    list() {
+      reload();
+      return records.map(({ sha256: _, ...info }) => info);
+    },
+    revoke: (id) =>
+      change((now) => {
+        const after = now.filter((record) => record.id !== id);
+        return [after, after.length < now.length];
+      }),
+  };
+}
+
+/** Generates the text of a key, `writ_<id>_<secret>`, with 60 and 256 random bits. */
+export function newApiKey(): string {
+  const id = Array.from(randomBytes(12), (byte) => ID_ALPHABET.charAt(byte & 31)).join('');
+  return `writ_${id}_${randomBytes(32).toString('base64url')}`;
+}
+
+function newRecord(key: string, { subject, tenant, roles }: Person, now: Date): ApiKeyRecord {
+  const id = KEY_PATTERN.exec(key)?.[1];
+  if (id === undefined)
+    throw new InvalidRequestError(
+      'INVALID_API_KEY',
+      'An API key must have the form writ_<id>_<secret>.',
+      {
+        field: 'key',
+      },
+    );
+  if (subject === '' || subject.length > MAX_SUBJECT)
+    throw new InvalidRequestError(
+      'INVALID_SUBJECT',
+      `subject must have 1 to ${MAX_SUBJECT} characters.`,
+      { field: 'subject' },
+    );
+  if (roles.length === 0 || !roles.every(isRole))
+    throw new InvalidRequestError('INVALID_ROLES', `roles must be some of ${ROLES.join(', ')}.`, {
+      field: 'roles',
+    });
+  return {
+    id,
+    sha256: hash('sha256', key, 'hex'),
+    subject,
+    tenant: assertId(tenant, 'tenant'),
+    roles: [...new Set<Role>(roles)],
+    createTime: now,
+  };
+}
+
+function personOf({ subject, tenant, roles }: ApiKeyRecord): Person {
+  return { subject, tenant, roles };
+}

@@ -1,0 +1,36 @@
+import { join } from 'node:path';
+import type { Person } from '@writ/rpc';
+import { badFile, createPrivate, readPrivate } from '../keys/private-file.ts';
+import { newApiKey, openApiKeys } from './api-keys.ts';
+
+/** Name of the file of API keys in a data folder. */
+export const API_KEYS_FILE = 'api-keys.json';
+/** Name of the file with the text of the development key in a data folder. */
+export const DEV_API_KEY_FILE = 'dev-api-key';
+
+/** The person of the development key. */
+export const DEVELOPER: Person = {
+  subject: 'developer',
+  tenant: 'default',
+  roles: ['caller', 'approver', 'admin', 'operator'],
+};
+
+/**
+ * Returns the API key of a development installation: created by the first start, stored as text in
+ * `<dataDir>/dev-api-key` and registered in `<dataDir>/api-keys.json`, both mode 0600. It has every
+ * role in the tenant `default`. Never use it in production.
+ * @throws InvalidRequestError INVALID_FILE naming the file and what to do
+ */
+export async function devApiKey(dataDir: string): Promise<string> {
+  const file = join(dataDir, DEV_API_KEY_FILE);
+  if (readPrivate(file) === undefined) createPrivate(file, `${newApiKey()}\n`);
+  const key = (readPrivate(file) ?? '').trim();
+  const apiKeys = openApiKeys({ file: join(dataDir, API_KEYS_FILE) });
+  if (apiKeys.verify(key) !== undefined) return key;
+  try {
+    await apiKeys.register(key, DEVELOPER);
+  } catch (error) {
+    throw badFile(file, 'contains no API key; delete it to create a new one', error);
+  }
+  return key;
+}

@@ -1,0 +1,94 @@
+import { readFileSync } from 'node:fs';
+import { type Clock, UnavailableError } from '@writ/kernel';
+import {
+  createLocalJWKSet,
+  createRemoteJWKSet,
+  errors,
+  type JSONWebKeySet,
+  type JWTVerifyGetKey,
+} from 'jose';
+import { fileStamp } from '../../keys/private-file.ts';
+import type { OidcSettings } from './oidc-settings.ts';
+
+/** Maximum age of cached keys, and minimum interval between fetches for unknown key ids, ms. */
+const CACHE_MS = 10 * 60_000;
+const COOL_DOWN_MS = 30_000;
+const TIMEOUT_MS = 3_000;
+/** Minimum interval after a failed fetch, ms. */
+const PAUSE_MS = 1_000;
+/** Poll interval for changes of a key file, ms. */
+const POLL_INTERVAL_MS = 1_000;
+
+/**
+ * Returns the public keys of an issuer, fetched on demand and cached. Unknown key ids and failures are cached
+ * too, so that callers cannot trigger repeated fetches.
+ * @throws UnavailableError ISSUER_UNAVAILABLE (from the function it returns) when keys are unavailable: then
+ *   all tokens are rejected (SYS-4)
+ */
+export function issuerJwks({ jwks }: Pick<OidcSettings, 'jwks'>, clock: Clock): JWTVerifyGetKey {
+  return 'url' in jwks ? remoteJwks(jwks.url, clock) : fileJwks(jwks.file, clock);
+}
+
+function remoteJwks(url: string, clock: Clock): JWTVerifyGetKey {
+  const remote = createRemoteJWKSet(new URL(url), {
+    cacheMaxAge: CACHE_MS,
+    cooldownDuration: COOL_DOWN_MS,
+    timeoutDuration: TIMEOUT_MS,
+  });
+  let failedAt = Number.NEGATIVE_INFINITY;
+  return async (header, token) => {
+    const now = clock.now().getTime();
+    if (!remote.fresh && Math.abs(now - failedAt) < PAUSE_MS) throw unavailable();
+    try {
+      return await remote(header, token);
+    } catch (error) {
+      if (isAboutTheToken(error)) throw error;
+      failedAt = now;
+      throw unavailable(error);
+    }
+  };
+}
+
+function fileJwks(file: string, clock: Clock): JWTVerifyGetKey {
+  let stamp: string | undefined;
+  let keys: JWTVerifyGetKey | undefined;
+  let checkedAt = Number.NEGATIVE_INFINITY;
+  return async (header, token) => {
+    const now = clock.now().getTime();
+    if (Math.abs(now - checkedAt) >= POLL_INTERVAL_MS) {
+      const newStamp = fileStamp(file);
+      if (newStamp === undefined || newStamp !== stamp) keys = readKeys(file);
+      stamp = newStamp;
+      checkedAt = now;
+    }
+    if (keys === undefined) throw unavailable();
+    return await keys(header, token);
+  };
+}
+
+/** Returns undefined for an unreadable file: revoked keys are unknown, so none is trusted. */
+function readKeys(file: string): JWTVerifyGetKey | undefined {
+  try {
+    return createLocalJWKSet(JSON.parse(readFileSync(file, 'utf8')) as JSONWebKeySet);
+  } catch {
+    // All tokens are rejected until the file is valid again.
+    return undefined;
+  }
+}
+
+function isAboutTheToken(error: unknown): boolean {
+  return (
+    error instanceof errors.JWKSNoMatchingKey ||
+    error instanceof errors.JWKSMultipleMatchingKeys ||
+    error instanceof errors.JOSENotSupported
+  );
+}
+
+function unavailable(cause?: unknown): UnavailableError {
+  return new UnavailableError(
+    'ISSUER_UNAVAILABLE',
+    'The keys of the token issuer are unavailable; retry later.',
+    {},
+    { cause },
+  );
+}

@@ -1,0 +1,56 @@
+import { PermissionDeniedError, UnauthenticatedError } from '@writ/kernel';
+import type { Gate, Person } from '@writ/rpc';
+import { callerRow, rpcKey } from '../services/caller-table.ts';
+import { bearer } from '../tokens/credentials.ts';
+import type { ApiKeys } from './api-keys.ts';
+import type { Oidc } from './oidc/oidc.ts';
+
+/** Options of {@link publicGate}. */
+export interface PublicGateOptions {
+  readonly apiKeys: Pick<ApiKeys, 'verify'>;
+  /** The issuer whose tokens are accepted; without it, only API keys are. */
+  readonly oidc?: Oidc | undefined;
+  /** Counts one call of a tenant, or throws. Without it, calls are not limited. */
+  readonly rateLimit?: (tenant: string) => void | Promise<void>;
+}
+
+const API_KEY = /^writ_/;
+
+/**
+ * Creates the gate of the public port: people with API keys or OIDC tokens, by role, rate limited per
+ * tenant (SYS-6). Internal RPCs are always denied there.
+ * @throws UnauthenticatedError TOKEN_MISSING, TOKEN_INVALID, TOKEN_EXPIRED (from the gate it returns)
+ * @throws PermissionDeniedError ROLE_REQUIRED, CALLER_NOT_ALLOWED (from the gate it returns)
+ * @throws OverloadedError RATE_LIMITED, UnavailableError ISSUER_UNAVAILABLE, API_KEYS_UNREADABLE
+ *   (from the gate it returns)
+ */
+export function publicGate({ apiKeys, oidc, rateLimit }: PublicGateOptions): Gate {
+  const personOf = async (credential: string): Promise<Person> => {
+    if (oidc !== undefined && !API_KEY.test(credential)) return await oidc.verify(credential);
+    const person = apiKeys.verify(credential);
+    if (person !== undefined) return person;
+    throw new UnauthenticatedError('TOKEN_INVALID', 'The API key is not valid.', {
+      token: 'api_key',
+    });
+  };
+  return async (call) => {
+    const row = callerRow(call.method);
+    const rpc = rpcKey(call.method);
+    if (row !== undefined && 'open' in row) return {};
+    if (row === undefined || !('people' in row))
+      throw new PermissionDeniedError(
+        'CALLER_NOT_ALLOWED',
+        `${rpc} is not available on the public port.`,
+        { rpc },
+      );
+    const person = await personOf(bearer(call, 'an API key'));
+    await rateLimit?.(person.tenant);
+    if (!row.people.some((role) => person.roles.includes(role)))
+      throw new PermissionDeniedError(
+        'ROLE_REQUIRED',
+        `${rpc} requires the role ${row.people.join(' or ')}.`,
+        { rpc, roles: row.people.join(',') },
+      );
+    return { person };
+  };
+}

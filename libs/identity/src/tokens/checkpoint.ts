@@ -1,0 +1,30 @@
+import type { SignedToken, Signer } from '../keys/signer.ts';
+import { AUDIT } from '../services/names.ts';
+import type { ClaimsInit } from './token-kinds.ts';
+import type { VerifiedToken, Verifier } from './verifier.ts';
+
+/** Lifetime of a checkpoint, ms. Readers accept expired checkpoints, but every token has an expiry. */
+const CHECKPOINT_TTL_MS = 10 * 365 * 24 * 60 * 60 * 1000;
+
+/** Signs the head of an audit chain (SV-8). `signer` is the supervisor's. */
+export function mintCheckpoint(
+  signer: Signer,
+  claims: ClaimsInit<'checkpoint'>,
+): Promise<SignedToken> {
+  return signer.sign('checkpoint', { audience: AUDIT, claims, ttlMs: CHECKPOINT_TTL_MS });
+}
+
+/**
+ * Verifies a checkpoint of any age (SV-8), also with a key that was retired afterwards.
+ * @throws UnauthenticatedError TOKEN_INVALID
+ */
+export function readCheckpoint(
+  verifier: Verifier,
+  token: string,
+): Promise<VerifiedToken<'checkpoint'>> {
+  return verifier.verify('checkpoint', token, {
+    issuer: 'supervisor',
+    audience: AUDIT,
+    allowExpired: true,
+  });
+}

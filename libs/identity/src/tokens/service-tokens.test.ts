@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest';
+import { createWorld } from '../../test/fixtures.ts';
+import { assertServesTenant } from './agent-token.ts';
+import { serviceTokens } from './service-tokens.ts';
+
+describe('service tokens', () => {
+  it('prove service, replica and tenants to one audience (SYS-6)', async () => {
+    const { signers, verifier } = await createWorld();
+    const token = await serviceTokens(signers['agent-worker'], {
+      audience: 'supervisor',
+      replica: 'w1',
+      tenants: ['acme'],
+    })();
+    const { claims } = await verifier.verify('service', token, {
+      issuer: 'agent-worker',
+      audience: 'supervisor',
+    });
+    expect(claims).toMatchObject({ name: 'agent-worker', replica: 'w1', tenants: ['acme'] });
+  });
+
+  it('are cached and renewed at half of their lifetime', async () => {
+    const { signers, clock } = await createWorld();
+    const token = serviceTokens(signers.supervisor, { audience: 'tool-gateway', replica: 'r1' });
+    const [first, same] = await Promise.all([token(), token()]);
+    expect(same).toBe(first);
+    clock.advance(5 * 60_000 - 1);
+    expect(await token()).toBe(first);
+    clock.advance(1);
+    expect(await token()).not.toBe(first);
+  });
+
+  it('are renewed after the clock was set back', async () => {
+    const { signers, clock, verifier } = await createWorld();
+    const token = serviceTokens(signers.supervisor, { audience: 'tool-gateway', replica: 'r1' });
+    await token();
+    clock.advance(-60_000);
+    const of = { issuer: 'supervisor', audience: 'tool-gateway' } as const;
+    await expect(verifier.verify('service', await token(), of)).resolves.toBeDefined();
+  });
+
+  it('are requested again after a failure', async () => {
+    const { signers } = await createWorld();
+    let fail = true;
+    const signer = {
+      ...signers.supervisor,
+      clock: signers.supervisor.clock,
+      service: signers.supervisor.service,
+      sign: async () => {
+        if (fail) throw new Error('The disk is full.');
+        return { token: 'good', id: 'tok_1', expireTime: new Date() };
+      },
+      publicKeys: () => [],
+      rotate: async () => undefined,
+      refresh: async () => undefined,
+    };
+    const token = serviceTokens(signer, { audience: 'tool-gateway', replica: 'r1' });
+    await expect(token()).rejects.toThrow('disk');
+    fail = false;
+    expect(await token()).toBe('good');
+  });
+});
+
+describe('tenants of a service', () => {
+  it('are all tenants when none is listed, else the listed ones (SYS-6)', () => {
+    const service = { name: 'agent-worker', replica: 'w1', tenants: ['acme'] };
+    assertServesTenant({ service }, 'acme');
+    assertServesTenant({ service: { ...service, tenants: [] } }, 'beta');
+    expect(() => assertServesTenant({ service }, 'beta')).toThrow(
+      'This agent-worker does not serve the tenant beta.',
+    );
+    expect(() => assertServesTenant({}, 'acme')).toThrow('Only a service');
+  });
+});

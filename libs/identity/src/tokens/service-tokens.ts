@@ -1,0 +1,49 @@
+import type { SignedToken, Signer } from '../keys/signer.ts';
+import type { ServerName } from '../services/names.ts';
+
+/** Options of {@link serviceTokens}. */
+export interface ServiceTokenOptions {
+  /** The called service. */
+  readonly audience: ServerName;
+  /** Id of the calling replica. */
+  readonly replica: string;
+  /** Tenants that the caller serves; empty means all (SYS-6). */
+  readonly tenants?: readonly string[];
+}
+
+/** Lifetime of a service token, ms; it is renewed at half of it. */
+const SERVICE_TOKEN_TTL_MS = 10 * 60 * 1000;
+
+/**
+ * Returns a function that returns the service token for one audience, cached and renewed at half of its
+ * lifetime. Pass it to a client as `serviceToken`.
+ */
+export function serviceTokens(
+  signer: Signer,
+  { audience, replica, tenants = [] }: ServiceTokenOptions,
+): () => Promise<string> {
+  let latest: Promise<SignedToken> | undefined;
+  let renewAt = Number.NEGATIVE_INFINITY;
+
+  const renew = (now: number): Promise<SignedToken> => {
+    const pending = signer.sign('service', {
+      audience,
+      claims: { name: signer.service, replica, tenants: [...tenants] },
+      ttlMs: SERVICE_TOKEN_TTL_MS,
+    });
+    renewAt = now + SERVICE_TOKEN_TTL_MS / 2;
+    // A failure rejects the current callers; the next call retries.
+    pending.catch(() => {
+      if (latest === pending) latest = undefined;
+    });
+    return pending;
+  };
+
+  return async () => {
+    const now = signer.clock.now().getTime();
+    // After the clock was set back, the cached token would have been issued in the future.
+    if (latest === undefined || now >= renewAt || now < renewAt - SERVICE_TOKEN_TTL_MS / 2)
+      latest = renew(now);
+    return (await latest).token;
+  };
+}

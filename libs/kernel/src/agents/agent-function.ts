@@ -1,0 +1,254 @@
+import type { JsonObject, JsonValue } from '../json/json-value.ts';
+import type { PriorityName } from '../runs/priority.ts';
+import type { AgentRef } from '../runs/supervision.ts';
+import type { ModelAnswered, ModelCall, ModelReply } from './agent-model.ts';
+import type { ChatTurn, ToolOffer } from './model-call.ts';
+
+/** The request to an agent. */
+export interface AgentTask {
+  readonly goal: string;
+  /** Structured payload of the request; empty by default. */
+  readonly data: JsonObject;
+}
+
+/** One prompt to a model. */
+export interface ModelQuestion {
+  /** Instructions. Default: those of the manifest. */
+  readonly instructions?: string;
+  readonly text: string;
+  /** Requests one JSON object as the response. Default: `json_mode` of the manifest. */
+  readonly json?: boolean;
+}
+
+/** The result of a tool call. An agent can handle a rejected or failed call. */
+export type ToolAnswer =
+  | { readonly ok: true; readonly result: JsonObject }
+  | {
+      readonly ok: false;
+      /** A stop reason such as `supervisor_block:…` or `tool_error:…`. */
+      readonly error: string;
+      /** One sentence. */
+      readonly message: string;
+    };
+
+/** The result of a handoff to another agent (AG-3). */
+export type HandoffAnswer =
+  | {
+      readonly ok: true;
+      readonly text: string;
+      /** Whether the agent was paused before it finished. */
+      readonly partial: boolean;
+    }
+  | {
+      readonly ok: false;
+      /** `timed_out`, `target_failed`, `target_cancelled`, `no_slot`, or a stop reason. */
+      readonly error: string;
+      /** One sentence. */
+      readonly message: string;
+    };
+
+/** Restrictions of a child by its parent; they only narrow what the manifest of the child allows (SUP-9). */
+export interface SpawnOptions {
+  /** A subset of its tools, not empty. Default: all of them. */
+  readonly tools?: readonly string[];
+  /** A subset of its models, not empty; the first is its default. Default: all of them. */
+  readonly models?: readonly string[];
+  /** A lower priority. Default: that of its manifest. */
+  readonly priority?: PriorityName;
+}
+
+/** How an agent follows a topic. */
+export interface FollowOptions {
+  /**
+   * Whether the subscription continues in the next run of the agent in its session: items that arrive meanwhile, and
+   * those that were not read, wait until that run follows the topic; at most 1,000, the oldest are dropped. It ends when
+   * a run follows the topic without this option. Needs the retention PERMANENT. Default: false.
+   */
+  readonly durable?: boolean;
+}
+
+/** The result of a spawn. */
+export type SpawnAnswer =
+  | { readonly ok: true; readonly child: AgentRef }
+  | {
+      readonly ok: false;
+      /** `no_slot`, or a stop reason. */
+      readonly error: string;
+      /** One sentence. */
+      readonly message: string;
+    };
+
+/** The result of a final answer that an agent proposed. */
+export type ReplyAnswer =
+  | { readonly ok: true }
+  | {
+      readonly ok: false;
+      /** A stop reason such as `supervisor_block:…`. */
+      readonly error: string;
+      /** One sentence. */
+      readonly message: string;
+    };
+
+/** The state of an agent between two steps. */
+export interface AgentCheckpoint {
+  /** The complete state except the items, as plain JSON. */
+  readonly state: JsonValue;
+  /** Items added since the previous checkpoint; stored once, separately from the state. */
+  readonly added?: readonly JsonValue[];
+  /** Number of the first item that the agent still needs, counted from 0 over all checkpoints. Default 0. */
+  readonly needsFrom?: number;
+}
+
+/** The latest checkpoint of an agent. */
+export interface RestoredAgent {
+  readonly state: JsonValue;
+  /** The items from `needsFrom` on. */
+  readonly items: readonly JsonValue[];
+}
+
+/**
+ * The operations of an agent that is written in TypeScript (RT-1). Every result is journaled: after a crash
+ * or suspension the function is replayed from its start with the same results. The code between operations
+ * must be deterministic: no clock, no random numbers, no I/O.
+ */
+export interface AgentOperations {
+  readonly tenant: string;
+  readonly runId: string;
+  readonly agent: AgentRef;
+  /** Options of the agent's manifest. */
+  readonly options: JsonObject;
+
+  /** Throws when the run was cancelled or its deadline has passed, as every operation does. */
+  check(): void;
+  /** The current time; the same in a replay. */
+  now(): Date;
+  /** A random number in [0, 1); the same in a replay. */
+  random(): number;
+  /**
+   * Writes an entry to the log of the run, not repeated in a replay. `message` is constant text and `fields` are ids:
+   * both are also written to the worker's log. `content` is only journaled; `ListLogEntries` returns it.
+   */
+  log(
+    message: string,
+    fields?: Readonly<Record<string, string | number | boolean>>,
+    content?: JsonObject,
+  ): void;
+
+  /** Calls the model with one prompt; a failure ends the agent with the stop reason of the meter. */
+  prompt(question: ModelQuestion): Promise<string>;
+  /** Calls the model with a conversation and tools; a failure is a result, not an error (EM-6). */
+  llm(call: ModelCall): Promise<ModelReply>;
+  /** The tools of the manifest, as the gateway describes them, for {@link ModelCall.tools}. */
+  tools(): Promise<readonly ToolOffer[]>;
+  /** Proposes a call of a tool of the manifest, which is reviewed and then executed (SV-1, TG-1). */
+  tool(name: string, args: JsonObject): Promise<ToolAnswer>;
+  /**
+   * Proposes the tool calls of a model's answer, one after the other, and returns their results as the next turn. What
+   * was rejected or failed becomes an error result that says why, at most `max_refusals` times (AG-10).
+   */
+  useTools(answer: ModelAnswered): Promise<ChatTurn>;
+
+  /** Delegates work to one of the `sub_agents` of the manifest and waits for its result (AG-3). */
+  handOff(agent: string, task: string): Promise<HandoffAnswer>;
+  /** Delegates work like {@link handOff}, but does not wait; {@link ask} does. A child that is not asked ends with its parent. */
+  spawn(agent: string, task: string, options?: SpawnOptions): Promise<SpawnAnswer>;
+  /**
+   * Suspends the agent until the child replies, and then ends the child, so that its slot is released.
+   * @param timeoutMs milliseconds. Default: `ask_timeout` of the manifest
+   */
+  ask(child: AgentRef, timeoutMs?: number): Promise<HandoffAnswer>;
+
+  /**
+   * Proposes the final answer. Approval ends the agent; `run` should return nothing then. A rejected answer counts for
+   * `max_refusals` (SV-1, AG-10).
+   */
+  reply(answer: string): Promise<ReplyAnswer>;
+
+  /** The turns that earlier runs of this agent left in the session, oldest first (AG-8). */
+  recall(): Promise<readonly ChatTurn[]>;
+  /**
+   * Sets the turns of this run that the session keeps, in place of those set before. They are stored when the agent ends
+   * with an approved answer and its retention is PERMANENT (SUP-4, AG-8).
+   */
+  remember(turns: readonly ChatTurn[]): void;
+
+  /**
+   * Returns the latest checkpoint; undefined when there is none. Call it once, at the beginning: the operations before it
+   * are replayed each time (RT-1).
+   */
+  restore(): Promise<RestoredAgent | undefined>;
+  /** Makes this the point from which later replays start. Call it between two steps, outside of branches (RT-1). */
+  checkpoint(checkpoint: AgentCheckpoint): void;
+
+  /** Publishes an item on the `output_topic` of the manifest (AG-5). */
+  emit(item: JsonObject): Promise<void>;
+  /**
+   * Subscribes to one of the `follow_topics` of the manifest; items arrive as signals `new_feed_item` (AG-5).
+   * @example
+   * await operations.follow('prices', { durable: true });
+   * const { item } = await operations.sleepUntilSignal('new_feed_item');
+   */
+  follow(topic: string, options?: FollowOptions): Promise<void>;
+  /** Suspends the agent until a signal of this name arrives; returns its payload. Uses no memory meanwhile. */
+  sleepUntilSignal(name: string): Promise<JsonObject>;
+  /** Suspends the agent for `ms` milliseconds. Uses no memory meanwhile. */
+  sleep(ms: number): Promise<void>;
+
+  /** Runs branches concurrently; each must use the operations passed to it. */
+  all<T>(branches: readonly ((operations: AgentOperations) => Promise<T>)[]): Promise<T[]>;
+  /**
+   * Runs one think-act cycle and commits its results together.
+   * @param step number of the cycle, from 1
+   * @param waitsFor the signal that the cycle starts with, for watchers
+   */
+  step<T>(step: number, work: () => Promise<T>, waitsFor?: string): Promise<T>;
+  /**
+   * Sets the partial result: when the manifest says `on_preempt: partial` and the agent loses its slot, it is
+   * proposed as the final answer with stop reason `paused` (SB-4). Call it again when there is more.
+   */
+  draft(text: string): void;
+  /** Ends the agent without an answer, with stop reason `error:<reason>`. */
+  fail(reason: string, detail: string): never;
+}
+
+/** The definition of an agent written in TypeScript (AG-1). */
+export interface AgentDefinition {
+  /** Name of the manifest, whose kind is `custom`. */
+  readonly name: string;
+  /**
+   * Version of the code, of a-z, 0-9, _ and -. Default: the empty version. An agent keeps the version with which it
+   * started: to change code while agents run, export the new version before the old one, and remove the old one when no
+   * agent uses it (RT-1). A worker without the version of an agent leaves it to others.
+   */
+  readonly version?: string;
+  /** Runs the agent. Its return value, if any, is proposed as the final answer, which is reviewed (SV-1). */
+  // biome-ignore lint/suspicious/noConfusingVoidType: an agent that replied returns nothing.
+  run(operations: AgentOperations, task: AgentTask): Promise<string | void>;
+}
+
+/** The exports of a module of agents; of several versions of an agent, the first is current. */
+export interface AgentModule {
+  readonly agents: readonly AgentDefinition[];
+}
+
+/**
+ * Defines an agent; checks the type only. A module of agents exports its definitions as `agents`.
+ *
+ * @example
+ * ```ts
+ * import { defineAgent } from '@writ/kernel';
+ *
+ * const refund = defineAgent({
+ *   name: 'refund-clerk',
+ *   async run(operations, { goal }) {
+ *     const order = await operations.tool('get_order', { goal });
+ *     if (!order.ok) return `The order was not found: ${order.message}`;
+ *     return await operations.prompt({ text: `Answer the customer: ${JSON.stringify(order.result)}` });
+ *   },
+ * });
+ * export const agents = [refund];
+ * ```
+ */
+export function defineAgent(definition: AgentDefinition): AgentDefinition {
+  return definition;
+}

@@ -1,0 +1,95 @@
+import { createHash, randomFillSync } from 'node:crypto';
+import { InvalidRequestError } from '../errors/errors.ts';
+
+/** The pattern of every id on the wire, in rows and in subjects (SYS-6). */
+export const ID_PATTERN = /^[a-z0-9_-]{1,64}$/;
+
+/** The pattern of tool names, which model APIs accept as function names. */
+export const TOOL_NAME_PATTERN = /^[a-zA-Z0-9_-]{1,64}$/;
+
+/** The lower-case Crockford alphabet: preserves order and has no i, l, o or u. */
+const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
+/** The digits of JavaScript's base 32 that differ. */
+const OTHER_DIGITS = /[i-v]/g;
+const BODY_LENGTH = 26;
+const RANDOM_BITS = 80n;
+const PREFIX_PATTERN = /^[a-z][a-z0-9]{0,15}$/;
+
+/** Whether `value` is a well-formed id (SYS-6). */
+export function isId(value: unknown): value is string {
+  return typeof value === 'string' && ID_PATTERN.test(value);
+}
+
+/**
+ * Returns `value` when it is a well-formed id (SYS-6).
+ * @throws InvalidRequestError INVALID_ID naming `field`
+ */
+export function assertId(value: unknown, field: string): string {
+  if (isId(value)) return value;
+  throw new InvalidRequestError(
+    'INVALID_ID',
+    `${field} must be 1 to 64 characters from a-z, 0-9, underscore and hyphen.`,
+    { field },
+  );
+}
+
+/** Prefetched, because reading from the system takes longer than the rest of an id. */
+const randomness = Buffer.alloc(4_096);
+let drawn = randomness.length;
+
+function randomBits(bytes: number): bigint {
+  if (drawn + bytes > randomness.length) {
+    randomFillSync(randomness);
+    drawn = 0;
+  }
+  drawn += bytes;
+  return BigInt(`0x${randomness.toString('hex', drawn - bytes, drawn)}`);
+}
+
+let lastTime = 0n;
+let lastRandom = 0n;
+
+/**
+ * Generates an id: `prefix`, an underscore and 26 characters that sort by creation time (48 bits of
+ * milliseconds, 80 random bits), strictly increasing within one process even when the clock is set back.
+ */
+export function newId(prefix: string): string {
+  const now = BigInt(Date.now());
+  if (now > lastTime) {
+    lastTime = now;
+    // The top bit is zero, so that increments within one millisecond cannot overflow.
+    lastRandom = randomBits(10) >> 1n;
+  } else {
+    lastRandom += 1n + randomBits(4);
+  }
+  return withPrefix(prefix, encode((lastTime << RANDOM_BITS) | lastRandom));
+}
+
+/**
+ * Derives an id deterministically from `parts`: `prefix`, an underscore and 130 bits of SHA-256 in 26
+ * characters. Used for instances, call ids and event ids, so that a repeat has the same id (HK-1). Part
+ * boundaries matter: ('ab','c') and ('a','bc') differ.
+ */
+export function derivedId(prefix: string, ...parts: readonly string[]): string {
+  const hash = createHash('sha256');
+  for (const part of parts) hash.update(`${Buffer.byteLength(part)}:`).update(part);
+  const bits = BigInt(`0x${hash.digest('hex')}`) >> 126n;
+  return withPrefix(prefix, encode(bits));
+}
+
+function withPrefix(prefix: string, body: string): string {
+  if (PREFIX_PATTERN.test(prefix)) return `${prefix}_${body}`;
+  throw new InvalidRequestError(
+    'INVALID_ID_PREFIX',
+    'The prefix of an id must be a lower-case word of at most 16 characters.',
+    { field: 'prefix' },
+  );
+}
+
+function encode(bits: bigint): string {
+  return bits.toString(32).padStart(BODY_LENGTH, '0').replace(OTHER_DIGITS, letterOf);
+}
+
+function letterOf(digit: string): string {
+  return ALPHABET.charAt(Number.parseInt(digit, 32));
+}

@@ -1,0 +1,245 @@
+import type { ValidateFunction } from 'ajv';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { fitsDecimals, MAX_DECIMALS } from '../budgets/decimals.ts';
+import { InvalidRequestError } from '../errors/errors.ts';
+import { canonicalDigest, canonicalJson } from '../json/canonical-json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
+import {
+  assertSchemaSize,
+  compileLinearPattern,
+  measureSchema,
+  SCHEMA_LIMITS,
+} from './schema-limits.ts';
+
+/** One compiled argument of a contract. */
+export interface ArgumentSpec {
+  readonly name: string;
+  readonly required: boolean;
+  /** May be missing in the proposal, but not at execution (TG-3). */
+  readonly fillable: boolean;
+  /** Largest number of decimal places of a number, such as 2 for an amount of money; absent = any. */
+  readonly decimals?: number | undefined;
+  /** Whether a trimmed value matches; undefined for an invalid spec (`unknown_spec`). */
+  readonly accepts: ((value: JsonValue) => boolean) | undefined;
+}
+
+/** The compiled JSON Schema of a tool's arguments (TG-3). */
+export interface ArgumentContract {
+  /** The schema, frozen. */
+  readonly schema: JsonObject;
+  /** In the order of the schema. */
+  readonly specs: readonly ArgumentSpec[];
+  /** Whether the schema allows an argument that `properties` does not list. */
+  readonly admits: (name: string) => boolean;
+  /** Validates rules over all arguments, such as dependentRequired and oneOf. */
+  readonly acceptsAll: (args: JsonObject) => boolean;
+  /** Names of the arguments with an invalid spec; a registry rejects such a tool. */
+  readonly unreadable: readonly string[];
+}
+
+/** Maximum number of cached contracts. */
+const CACHE_SIZE = 1024;
+const cache = new Map<string, ArgumentContract>();
+
+/** Matches patterns in linear time; inlined definitions would be compiled once for each reference. */
+const ajv = new Ajv2020({
+  strict: false,
+  validateFormats: false,
+  inlineRefs: false,
+  logger: false,
+  code: { regExp: Object.assign(compileLinearPattern, { code: 'compileLinearPattern' }) },
+});
+ajv.addKeyword({ keyword: 'fillable', schemaType: 'boolean' });
+ajv.addKeyword({
+  keyword: 'decimals',
+  type: 'number',
+  metaSchema: { type: 'integer', minimum: 0, maximum: MAX_DECIMALS },
+  validate: (decimals: number, value: number) => fitsDecimals(value, decimals),
+});
+// The keyword of Ajv compares every item with every other one.
+ajv.removeKeyword('uniqueItems');
+ajv.addKeyword({
+  keyword: 'uniqueItems',
+  type: 'array',
+  schemaType: 'boolean',
+  validate: (unique: boolean, items: readonly JsonValue[]) =>
+    !unique || new Set(items.map(canonicalJson)).size === items.length,
+});
+
+/** Keywords that name a document or dialect, or that are validated per argument. */
+const NOT_IN_WHOLE = new Set(['$schema', '$id', 'required', 'additionalProperties', 'properties']);
+
+/**
+ * Compiles the JSON Schema (2020-12, type object) of a tool's arguments; results are cached. Arguments not
+ * in `properties` are rejected unless the schema allows them. Two keywords are added to JSON Schema: `fillable`, and
+ * `decimals`, the precision of a number.
+ * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when the schema is not a valid contract
+ */
+export function compileContract(schema: JsonObject): ArgumentContract {
+  assertSchemaSize(schema);
+  const digest = canonicalDigest(schema);
+  const known = cache.get(digest);
+  if (known !== undefined) return known;
+  const contract = compile(deepFreeze(structuredClone(schema)));
+  const oldest = cache.keys().next();
+  if (cache.size >= CACHE_SIZE && !oldest.done) cache.delete(oldest.value);
+  cache.set(digest, contract);
+  return contract;
+}
+
+/**
+ * Compiles any other JSON Schema (2020-12) of an untrusted source, such as that of a result.
+ * @returns whether a value is valid
+ * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when it exceeds {@link SCHEMA_LIMITS} or is not a schema
+ */
+export function compileSchema(schema: JsonObject): (value: JsonValue) => boolean {
+  assertSchemaSize(schema);
+  const { $schema, $id, ...rules } = schema;
+  const { subschemas, patternSteps } = measureSchema(rules);
+  assertWithin(subschemas, patternSteps);
+  const accepts = tryCompile(rules);
+  if (accepts === undefined) throw badContract('schema', 'is not a valid JSON Schema');
+  return accepts;
+}
+
+function compile(schema: JsonObject): ArgumentContract {
+  if (schema.type !== 'object') throw badContract('type', 'must be "object"');
+  const properties = schema.properties ?? {};
+  if (!isJsonObject(properties)) throw badContract('properties', 'must be an object');
+  const required = schema.required ?? [];
+  if (!isNameList(required)) throw badContract('required', 'must be a list of argument names');
+  const undeclared = required.find((name) => !Object.hasOwn(properties, name));
+  if (undeclared !== undefined) {
+    throw badContract('required', `names ${undeclared}, which is not in properties`);
+  }
+  const admits = compileAdmission(schema);
+  assertBounded(schema, Object.keys(properties));
+  const specs = Object.entries(properties).map(([name, spec]) => ({
+    name,
+    required: required.includes(name),
+    fillable: readFillable(name, spec),
+    decimals: readDecimals(name, spec),
+    accepts: tryCompile(argumentSchema(schema, spec)),
+  }));
+  return Object.freeze({
+    schema,
+    specs,
+    admits,
+    acceptsAll: compileWhole(schema, Object.keys(properties)),
+    unreadable: specs.filter((spec) => spec.accepts === undefined).map((spec) => spec.name),
+  });
+}
+
+/** All that is compiled is measured first: one argument may cost little, and all of them together much. */
+function assertBounded(schema: JsonObject, names: readonly string[]): void {
+  const { arguments: most } = SCHEMA_LIMITS;
+  if (names.length > most) {
+    throw badContract('properties', `has ${names.length} arguments; the limit is ${most}`);
+  }
+  const properties = isJsonObject(schema.properties) ? schema.properties : {};
+  const measured = [
+    wholeSchema(schema, names),
+    ...Object.values(properties).map((spec) => argumentSchema(schema, spec)),
+  ].map(measureSchema);
+  assertWithin(
+    measured.reduce((sum, one) => sum + one.subschemas, 0),
+    measured.reduce((sum, one) => sum + one.patternSteps, 0),
+  );
+}
+
+function assertWithin(subschemas: number, patternSteps: number): void {
+  const limits = SCHEMA_LIMITS;
+  if (subschemas > limits.subschemas) {
+    const rule = `has ${subschemas} subschemas; the limit is ${limits.subschemas}`;
+    throw badContract('schema', rule);
+  }
+  if (patternSteps > limits.allPatternSteps) {
+    const rule = `has patterns of ${patternSteps} steps; the limit is ${limits.allPatternSteps}`;
+    throw badContract('schema', rule);
+  }
+}
+
+/** The schema of one argument together with the definitions of the schema, so that its `$ref`s resolve. */
+function argumentSchema(schema: JsonObject, spec: JsonValue): JsonObject {
+  const { $defs = {}, definitions = {} } = schema;
+  return { $defs, definitions, allOf: [spec] };
+}
+
+function compileAdmission(schema: JsonObject): (name: string) => boolean {
+  const extra = schema.additionalProperties ?? false;
+  const patterns = schema.patternProperties ?? {};
+  if (!isJsonObject(patterns)) throw badContract('patternProperties', 'must be an object');
+  const expressions = Object.keys(patterns).map((source) => {
+    try {
+      return compileLinearPattern(source);
+    } catch (cause) {
+      throw badContract('patternProperties', 'has a malformed or unsupported pattern', { cause });
+    }
+  });
+  return (name) => extra !== false || expressions.some((expression) => expression.test(name));
+}
+
+/** The rules of the schema that apply to all arguments together. */
+function wholeSchema(schema: JsonObject, names: readonly string[]): JsonObject {
+  const rest = Object.entries(schema).filter(([keyword]) => !NOT_IN_WHOLE.has(keyword));
+  const { additionalProperties } = schema;
+  return {
+    ...Object.fromEntries(rest),
+    properties: Object.fromEntries(names.map((name) => [name, true])),
+    ...(additionalProperties === undefined ? {} : { additionalProperties }),
+  };
+}
+
+function compileWhole(schema: JsonObject, names: readonly string[]): (args: JsonObject) => boolean {
+  const accepts = tryCompile(wholeSchema(schema, names));
+  if (accepts === undefined) throw badContract('schema', 'is not a valid JSON Schema');
+  return accepts;
+}
+
+function tryCompile(schema: JsonObject): ((value: JsonValue) => boolean) | undefined {
+  let validate: ValidateFunction;
+  try {
+    validate = ajv.compile(schema);
+  } catch {
+    // An invalid spec is not an error here: it is reported as unknown_spec.
+    return undefined;
+  } finally {
+    ajv.removeSchema(schema);
+  }
+  return (value) => validate(value) === true;
+}
+
+function readFillable(name: string, spec: JsonValue): boolean {
+  const fillable = isJsonObject(spec) ? (spec.fillable ?? false) : false;
+  if (typeof fillable === 'boolean') return fillable;
+  throw badContract(`properties.${name}.fillable`, 'must be true or false');
+}
+
+function readDecimals(name: string, spec: JsonValue): number | undefined {
+  const decimals = isJsonObject(spec) ? spec.decimals : undefined;
+  if (decimals === undefined) return undefined;
+  if (Number.isInteger(decimals) && Number(decimals) >= 0 && Number(decimals) <= MAX_DECIMALS) {
+    return Number(decimals);
+  }
+  throw badContract(
+    `properties.${name}.decimals`,
+    `must be a whole number from 0 to ${MAX_DECIMALS}`,
+  );
+}
+
+function isNameList(value: JsonValue): value is readonly string[] {
+  return Array.isArray(value) && value.every((name) => typeof name === 'string');
+}
+
+function badContract(field: string, rule: string, options?: ErrorOptions): InvalidRequestError {
+  const message = `The argument contract is unusable: ${field} ${rule}.`;
+  return new InvalidRequestError('INVALID_ARGUMENT_CONTRACT', message, { field }, options);
+}
+
+function deepFreeze<T extends JsonValue>(value: T): T {
+  if (typeof value === 'object' && value !== null) {
+    for (const member of Object.values(value)) deepFreeze(member);
+    Object.freeze(value);
+  }
+  return value;
+}

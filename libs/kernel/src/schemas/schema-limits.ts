@@ -1,0 +1,288 @@
+import { RE2JS } from 're2js';
+import { InvalidRequestError } from '../errors/errors.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
+
+/** Limits of an untrusted JSON Schema (BD-1). Within them, compiling and validating take linear time. */
+export const SCHEMA_LIMITS = {
+  /** UTF-8 bytes of the schema as JSON. */
+  bytes: 65_536,
+  /** Nested objects and lists. */
+  depth: 32,
+  /** Subschemas that are compiled for all arguments together. */
+  subschemas: 2_000,
+  /** Arguments of one tool. */
+  arguments: 256,
+  /** Subschemas with every `$ref` expanded. */
+  expanded: 50_000,
+  /** Subschemas that may be applied to one value, with every `$ref` expanded. */
+  checksPerValue: 1_000,
+  /** Instructions of all patterns that may be applied to one value. */
+  patternSteps: 1_000,
+  /** Instructions of all patterns of the schema. */
+  allPatternSteps: 20_000,
+} as const;
+
+/** The members of a value that a subschema applies to; `HERE` is the value, `ANY` stands for every member. */
+const HERE = '';
+const ANY = '*';
+
+/** How often a definition is applied again, by the member of the value below which that happens. */
+type Returns = ReadonlyMap<string, number>;
+
+/** What validation of one value can cost, at most. */
+interface Work {
+  readonly checks: number;
+  readonly steps: number;
+  /** Of the definitions that are being expanded. */
+  readonly returns: ReadonlyMap<JsonObject, Returns>;
+}
+
+const NOTHING: Work = { checks: 0, steps: 0, returns: new Map() };
+
+/** Keywords with subschemas of the value itself, and of any of its members. */
+const OF_VALUE = {
+  one: ['not', 'if', 'then', 'else'],
+  list: ['allOf', 'anyOf', 'oneOf'],
+  map: ['dependentSchemas', 'dependencies'],
+};
+const OF_MEMBERS = {
+  one: [
+    'items',
+    'contains',
+    'additionalProperties',
+    'propertyNames',
+    'unevaluatedItems',
+    'unevaluatedProperties',
+  ],
+  list: ['prefixItems'],
+  map: ['patternProperties'],
+};
+const UNSUPPORTED = ['$dynamicRef', '$dynamicAnchor', '$anchor', '$id'];
+
+/** The only schemas that Ajv knows from outside. */
+const DIALECT = 'https://json-schema.org/';
+
+/**
+ * Compiles a pattern of a schema for an engine whose time is linear in the length of the text. Lookaround and
+ * backreferences, which cannot be matched in linear time, are not supported.
+ * @throws Error when the pattern is malformed or not supported
+ * @see https://github.com/google/re2/wiki/Syntax
+ */
+export function compileLinearPattern(source: string): RE2JS {
+  return RE2JS.compile(RE2JS.translateRegExp(source));
+}
+
+/**
+ * Rejects a schema that is larger or deeper than {@link SCHEMA_LIMITS} allow, before anything walks it.
+ * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT
+ */
+export function assertSchemaSize(schema: JsonObject): void {
+  if (depthOf(schema) > SCHEMA_LIMITS.depth) {
+    throw exceeds(`is nested deeper than ${SCHEMA_LIMITS.depth} levels`);
+  }
+  const bytes = Buffer.byteLength(JSON.stringify(schema));
+  if (bytes > SCHEMA_LIMITS.bytes) {
+    throw exceeds(`has ${bytes} bytes; the limit is ${SCHEMA_LIMITS.bytes}`);
+  }
+}
+
+/**
+ * Measures what validation against a schema can cost, by rules that follow from JSON Schema 2020-12: branches of
+ * a combination apply to the same value, members of `properties` to different ones. A recursive definition may
+ * apply itself to each member once; more would take time exponential in the depth of the value.
+ * @returns what is reachable and thus compiled: the number of subschemas, and the instructions of all patterns
+ * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when a limit is exceeded or a keyword cannot be measured
+ */
+export function measureSchema(root: JsonObject): { subschemas: number; patternSteps: number } {
+  const expansion = new Expansion(root);
+  const { checks, steps } = expansion.expand(root);
+  const { checksPerValue, patternSteps } = SCHEMA_LIMITS;
+  if (checks > checksPerValue) {
+    throw exceeds(`applies ${checks} subschemas to one value; the limit is ${checksPerValue}`);
+  }
+  if (steps > patternSteps) {
+    throw exceeds(`has patterns of ${steps} steps for one value; the limit is ${patternSteps}`);
+  }
+  // A cycle is complete only from each of its definitions.
+  for (const target of expansion.recursive) expansion.expand(target);
+  return { subschemas: expansion.reached.size, patternSteps: expansion.allSteps };
+}
+
+class Expansion {
+  readonly reached = new Set<JsonObject>();
+  readonly recursive = new Set<JsonObject>();
+  readonly #root: JsonObject;
+  readonly #open = new Set<JsonObject>();
+  readonly #steps = new Map<string, number>();
+  #expanded = 0;
+
+  constructor(root: JsonObject) {
+    this.#root = root;
+  }
+
+  get allSteps(): number {
+    return [...this.#steps.values()].reduce((sum, steps) => sum + steps, 0);
+  }
+
+  expand(schema: JsonValue | undefined): Work {
+    // `true`, `false` and a missing schema cost nothing; Ajv rejects everything else.
+    if (!isJsonObject(schema)) return NOTHING;
+    if (this.#open.has(schema)) {
+      this.recursive.add(schema);
+      return { ...NOTHING, returns: new Map([[schema, new Map([[HERE, 1]])]]) };
+    }
+    this.#expanded += 1;
+    if (this.#expanded > SCHEMA_LIMITS.expanded) {
+      throw exceeds(`expands to more than ${SCHEMA_LIMITS.expanded} subschemas`);
+    }
+    this.reached.add(schema);
+    this.#open.add(schema);
+    const { returns, ...costs } = this.#parts(schema).reduce(added);
+    this.#open.delete(schema);
+    assertLinear(returns.get(schema));
+    return { ...costs, returns: new Map([...returns].filter(([target]) => target !== schema)) };
+  }
+
+  #parts(schema: JsonObject): Work[] {
+    const unsupported = UNSUPPORTED.find((keyword) => Object.hasOwn(schema, keyword));
+    if (unsupported !== undefined) throw exceeds(`uses ${unsupported}, which is not supported`);
+    const patterns = [schema.pattern, ...Object.keys(mapOf(schema.patternProperties))];
+    const members = Object.entries(mapOf(schema.properties));
+    return [
+      { ...NOTHING, checks: 1 },
+      ...patterns.map((pattern) => ({ ...NOTHING, steps: this.#stepsOf(pattern) })),
+      this.#target(schema.$ref),
+      ...subschemas(schema, OF_VALUE).map((part) => this.expand(part)),
+      ...subschemas(schema, OF_MEMBERS).map((part) => below(ANY, this.expand(part))),
+      members.map(([name, part]) => below(`.${name}`, this.expand(part))).reduce(apart, NOTHING),
+    ];
+  }
+
+  #target(reference: JsonValue | undefined): Work {
+    if (typeof reference !== 'string') return NOTHING;
+    if (reference.startsWith(DIALECT)) throw exceeds('refers to a meta-schema');
+    // A reference without a target does not compile.
+    const target = resolve(this.#root, reference);
+    return this.expand(target);
+  }
+
+  #stepsOf(pattern: JsonValue | undefined): number {
+    if (typeof pattern !== 'string') return 0;
+    const known = this.#steps.get(pattern);
+    if (known !== undefined) return known;
+    const steps = stepsOf(pattern);
+    this.#steps.set(pattern, steps);
+    return steps;
+  }
+}
+
+function subschemas(schema: JsonObject, { one, list, map }: typeof OF_VALUE): JsonValue[] {
+  return [
+    ...one.flatMap((keyword) => schema[keyword] ?? []),
+    ...list.flatMap((keyword) => listOf(schema[keyword])),
+    ...map.flatMap((keyword) => Object.values(mapOf(schema[keyword]))),
+  ];
+}
+
+/** The work of a subschema as part of the schema that applies it to a member. */
+function below(member: string, work: Work): Work {
+  const returns = [...work.returns].map(
+    ([target, counts]) => [target, new Map([[member, mostReturns(counts)]])] as const,
+  );
+  return { ...work, returns: new Map(returns) };
+}
+
+function mostReturns(counts: Returns): number {
+  const any = counts.get(ANY) ?? 0;
+  const named = [...counts].filter(([member]) => member !== ANY).map(([, count]) => count);
+  return any + Math.max(0, ...named);
+}
+
+function assertLinear(counts: Returns | undefined): void {
+  if (counts === undefined) return;
+  if (counts.has(HERE)) throw exceeds('has a definition that applies itself to the same value');
+  if (mostReturns(counts) > 1) {
+    throw exceeds('has a recursive definition that applies itself to one member more than once');
+  }
+}
+
+/** The work of two subschemas that apply to the same value. */
+function added(one: Work, other: Work): Work {
+  const checks = one.checks + other.checks;
+  return { checks, steps: one.steps + other.steps, returns: union(one.returns, other.returns) };
+}
+
+/** The work of two subschemas that apply to different members, whose costs fall on different values. */
+function apart(one: Work, other: Work): Work {
+  const checks = Math.max(one.checks, other.checks);
+  const steps = Math.max(one.steps, other.steps);
+  return { checks, steps, returns: union(one.returns, other.returns) };
+}
+
+function union(one: Work['returns'], other: Work['returns']): Work['returns'] {
+  if (other.size === 0) return one;
+  const all = new Map(one);
+  for (const [target, counts] of other) {
+    const sum = new Map(all.get(target));
+    for (const [member, count] of counts) sum.set(member, (sum.get(member) ?? 0) + count);
+    all.set(target, sum);
+  }
+  return all;
+}
+
+function stepsOf(pattern: string): number {
+  try {
+    return compileLinearPattern(pattern).programSize();
+  } catch {
+    // Such a pattern does not compile: the argument is reported as unknown_spec.
+    return 0;
+  }
+}
+
+function resolve(root: JsonObject, reference: string): JsonValue | undefined {
+  if (reference === '#') return root;
+  if (!reference.startsWith('#/')) return undefined;
+  let found: JsonValue | undefined = root;
+  for (const part of reference.slice(2).split('/')) {
+    const key = decodePointer(part);
+    if (key === undefined || typeof found !== 'object' || found === null) return undefined;
+    found = Object.hasOwn(found, key)
+      ? (found as Readonly<Record<string, JsonValue>>)[key]
+      : undefined;
+  }
+  return found;
+}
+
+/** Decodes one part of a JSON Pointer in a URI fragment (RFC 6901, section 6). */
+function decodePointer(part: string): string | undefined {
+  try {
+    return decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~');
+  } catch {
+    return undefined;
+  }
+}
+
+function depthOf(root: JsonValue): number {
+  let level: readonly JsonValue[] = [root];
+  let depth = 0;
+  while (level.length > 0 && depth <= SCHEMA_LIMITS.depth) {
+    level = level.flatMap((value) =>
+      typeof value === 'object' && value !== null ? Object.values<JsonValue>(value) : [],
+    );
+    depth += 1;
+  }
+  return depth;
+}
+
+function mapOf(value: JsonValue | undefined): JsonObject {
+  return isJsonObject(value) ? value : {};
+}
+
+function listOf(value: JsonValue | undefined): readonly JsonValue[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function exceeds(rule: string): InvalidRequestError {
+  const message = `The argument contract is unusable: the schema ${rule}.`;
+  return new InvalidRequestError('INVALID_ARGUMENT_CONTRACT', message, { field: 'schema' });
+}
