@@ -33,8 +33,18 @@ SELF = "tool-gateway"
 ID = re.compile(r"[a-z0-9_-]{1,64}")
 RECEIPT_LIFE_S = 30 * 24 * 3600
 SERVICE_LIFE_S = 600
-#: Clock skew granted to services; none past the expiry of a writ.
-SKEW_S = 5
+
+
+def clock_leeway_s(text: str) -> float:
+    """The tolerated difference between clocks, from a duration such as `60s`. Raises ValueError."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m)", text)
+    if found is None:
+        raise ValueError(f"WRIT_CLOCK_LEEWAY must be a duration such as 60s, not {text!r}")
+    return float(found[1]) * {"ms": 0.001, "s": 1.0, "m": 60.0}[found[2]]
+
+
+#: Tolerated difference to the clocks of other services; none after the expiry of a writ.
+SKEW_S = clock_leeway_s(os.environ.get("WRIT_CLOCK_LEEWAY") or "60s")
 FETCH_EVERY_S = 1.0
 KEYS_USABLE_S = 3600.0
 _REGISTERED = {"iss", "aud", "sub", "iat", "nbf", "exp", "jti"}

@@ -63,6 +63,7 @@ export {
   SLOT_GRANT_TTL_MS,
 } from './tokens/slot-grant.ts';
 export type { Claims, ClaimsInit, TokenKind } from './tokens/token-kinds.ts';
+export { DEFAULT_CLOCK_LEEWAY_MS } from './tokens/token-kinds.ts';
 export type { VerifiedToken, Verifier, VerifierOptions, VerifyOptions } from './tokens/verifier.ts';
 export { createVerifier } from './tokens/verifier.ts';
 export type { CheckWritOptions, OrderedCall } from './tokens/writ.ts';

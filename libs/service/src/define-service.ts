@@ -37,6 +37,8 @@ export interface ServiceConfig {
   /** Directory of keys and state. */
   readonly dataDir: string;
   readonly keyRotationMs?: number | undefined;
+  /** Tolerated difference to the clocks of other services, ms; default 60,000. */
+  readonly clockLeewayMs?: number | undefined;
   /** Maximum wait for in-flight calls at shutdown, ms. */
   readonly drainMs: number;
 }
@@ -267,7 +269,7 @@ class Host<C extends ServiceConfig, P extends ServiceParts> implements ServiceHo
     const addresses = () => knownAddresses(addressOf, trusts);
     const trust = createTrust({ addresses, telemetry, self: signer, clock, tls, loopback });
     resources.defer(() => trust.close());
-    const verifier = createVerifier({ trust, clock });
+    const verifier = createVerifier({ trust, clock, leewayMs: config.clockLeewayMs });
     return new Host(name, config, parts, { clock, signer, verifier, resources });
   }
 

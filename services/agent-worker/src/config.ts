@@ -14,6 +14,8 @@ export interface AgentWorkerConfig {
   readonly dataDir: string;
   /** How long a key signs before it is rotated; undefined disables rotation. */
   readonly keyRotationMs?: number | undefined;
+  /** Tolerated difference to the clocks of other services. */
+  readonly clockLeewayMs?: number | undefined;
   readonly store: StoreLocation;
   /** Stable across restarts and unique among the workers of a store. */
   readonly workerId: string;

@@ -20,6 +20,8 @@ export interface ExecutionMeterConfig extends CatalogSource {
   readonly dataDir: string;
   /** Rotation interval of the signing key; undefined = no rotation. */
   readonly keyRotationMs?: number | undefined;
+  /** Tolerated difference to the clocks of other services. */
+  readonly clockLeewayMs?: number | undefined;
   readonly store: StoreLocation;
   /** Name of this process among the replicas of the service. */
   readonly replica: string;
@@ -51,7 +53,7 @@ export const EXECUTION_METER_DEFAULTS = {
 export function readExecutionMeterConfig(
   env: NodeJS.ProcessEnv = process.env,
 ): ExecutionMeterConfig {
-  const { host, port, dataDir, keyRotationMs, catalogFile, capture } = readEnv(env, {
+  const { host, port, dataDir, keyRotationMs, clockLeewayMs, catalogFile, capture } = readEnv(env, {
     ...listenerVariables('execution-meter'),
     catalogFile: variable.string('WRIT_MODELS_FILE', {
       default: 'examples/refund-desk/models.yaml',
@@ -69,6 +71,7 @@ export function readExecutionMeterConfig(
     port,
     dataDir,
     keyRotationMs,
+    clockLeewayMs,
     store: readStoreLocation(env, 'execution-meter', dataDir),
     replica: `execution-meter-${randomBytes(4).toString('hex')}`,
     catalog: { file: catalogFile },

@@ -12,6 +12,8 @@ export interface SpawnBudgetConfig {
   readonly dataDir: string;
   /** Rotation interval of the signing key; undefined: no rotation. */
   readonly keyRotationMs?: number | undefined;
+  /** Tolerated difference to the clocks of other services. */
+  readonly clockLeewayMs?: number | undefined;
   readonly store: StoreLocation;
   /** Duration of a slot's lease (SB-8). */
   readonly leaseMs: number;
@@ -46,7 +48,7 @@ const LONGEST_LEASE_MS = 10 * 60_000;
  * @throws ConfigError naming every variable that is missing or malformed
  */
 export function readSpawnBudgetConfig(env: NodeJS.ProcessEnv = process.env): SpawnBudgetConfig {
-  const { host, port, dataDir, keyRotationMs, leaseMs, grantTtlMs } = readEnv(env, {
+  const { host, port, dataDir, keyRotationMs, clockLeewayMs, leaseMs, grantTtlMs } = readEnv(env, {
     ...listenerVariables('spawn-budget'),
     leaseMs: variable.duration('WRIT_SLOT_LEASE', {
       default: SPAWN_BUDGET_DEFAULTS.leaseMs,
@@ -70,6 +72,7 @@ export function readSpawnBudgetConfig(env: NodeJS.ProcessEnv = process.env): Spa
     port,
     dataDir,
     keyRotationMs,
+    clockLeewayMs,
     store: readStoreLocation(env, 'spawn-budget', dataDir),
     leaseMs,
     grantTtlMs,

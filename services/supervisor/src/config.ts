@@ -39,6 +39,8 @@ export interface SupervisorConfig {
   readonly developer?: string | undefined;
   /** Time until a signing key is rotated; undefined = never. */
   readonly keyRotationMs: number | undefined;
+  /** Tolerated difference to the clocks of other services. */
+  readonly clockLeewayMs?: number | undefined;
   /** Interval of the sweeps: deadlines, expired approvals, purges, changed policy and agents. */
   readonly sweepMs: number;
   /** First back-off of a failed order; doubles up to `orderRetryMaxMs`. */
@@ -157,7 +159,7 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
     }),
   });
   const { host, port, edgeHost, edgePort, dataDir, agentsFile, policyFile, approvalTtlMs } = values;
-  const { fourEyes, keyRotationMs } = values;
+  const { fourEyes, keyRotationMs, clockLeewayMs } = values;
   return {
     ...SUPERVISOR_DEFAULTS,
     ...readEdgeConfig(env),
@@ -172,6 +174,7 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
     approvalTtlMs,
     fourEyes,
     keyRotationMs,
+    clockLeewayMs,
     purgeAfterMs: values.purgeAfterMs,
     auditCheckpointRecords: values.auditCheckpointRecords,
     auditCheckpointMs: values.auditCheckpointMs,

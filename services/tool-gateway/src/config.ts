@@ -12,6 +12,8 @@ export interface ToolGatewayConfig {
   readonly dataDir: string;
   /** Signing key rotation interval; undefined disables rotation. */
   readonly keyRotationMs?: number | undefined;
+  /** Tolerated difference to the clocks of other services. */
+  readonly clockLeewayMs?: number | undefined;
   readonly store: StoreLocation;
   /** Name of this process among the replicas of the service. */
   readonly replica: string;
@@ -51,23 +53,27 @@ export const TOOL_GATEWAY_DEFAULTS = {
  * @throws ConfigError naming every variable that is missing or malformed
  */
 export function readToolGatewayConfig(env: NodeJS.ProcessEnv = process.env): ToolGatewayConfig {
-  const { host, port, dataDir, keyRotationMs, toolsFile, toolsPollMs } = readEnv(env, {
-    ...listenerVariables('tool-gateway'),
-    toolsFile: variable.string('WRIT_TOOLS_FILE', {
-      default: 'examples/refund-desk/tools.yaml',
-      about: 'the file that declares the tools',
-    }),
-    toolsPollMs: variable.duration('WRIT_TOOLS_POLL', {
-      default: TOOL_GATEWAY_DEFAULTS.toolsPollMs,
-      about: 'how often that file is checked for changes; 0s disables reloading',
-    }),
-  });
+  const { host, port, dataDir, keyRotationMs, clockLeewayMs, toolsFile, toolsPollMs } = readEnv(
+    env,
+    {
+      ...listenerVariables('tool-gateway'),
+      toolsFile: variable.string('WRIT_TOOLS_FILE', {
+        default: 'examples/refund-desk/tools.yaml',
+        about: 'the file that declares the tools',
+      }),
+      toolsPollMs: variable.duration('WRIT_TOOLS_POLL', {
+        default: TOOL_GATEWAY_DEFAULTS.toolsPollMs,
+        about: 'how often that file is checked for changes; 0s disables reloading',
+      }),
+    },
+  );
   return {
     ...TOOL_GATEWAY_DEFAULTS,
     host,
     port,
     dataDir,
     keyRotationMs,
+    clockLeewayMs,
     store: readStoreLocation(env, 'tool-gateway', dataDir),
     replica: `tool-gateway-${randomBytes(4).toString('hex')}`,
     tools: toolsFile,

@@ -38,8 +38,8 @@ export interface KindRules<K extends TokenKind> {
   readonly typ: string;
   /** The services that may issue it. */
   readonly issuers: readonly ServiceName[];
-  /** Tolerated clock skew after `exp`, ms. */
-  readonly leewayMs: number;
+  /** Whether it permits an action, so that its expiry has no leeway. */
+  readonly isStrict: boolean;
   /** Maximum length, in characters, as in the protobuf field that carries it. */
   readonly maxLength: number;
   /** Whether verified tokens are cached. */
@@ -50,8 +50,8 @@ export interface KindRules<K extends TokenKind> {
   badField(claims: Claims<K>): string | undefined;
 }
 
-/** Tolerated clock skew between machines, ms; zero for tokens that permit an action. */
-const SKEW_MS = 5_000;
+/** Default of the tolerated difference between the clocks of two services, ms. */
+export const DEFAULT_CLOCK_LEEWAY_MS = 60_000;
 const SHA256_PATTERN = /^[0-9a-f]{64}$/;
 const RECEIPT_STATUSES: readonly number[] = Object.values(CallStatus).filter(
   (status) => status !== CallStatus.UNSPECIFIED,
@@ -66,7 +66,7 @@ export const KIND_RULES: { readonly [K in TokenKind]: KindRules<K> } = {
   service: {
     typ: 'service+jwt',
     issuers: SERVICE_NAMES,
-    leewayMs: SKEW_MS,
+    isStrict: false,
     maxLength: 16_384,
     cached: true,
     subject: (claims) => claims.name,
@@ -80,7 +80,7 @@ export const KIND_RULES: { readonly [K in TokenKind]: KindRules<K> } = {
   agent: {
     typ: 'agent+jwt',
     issuers: ['supervisor'],
-    leewayMs: SKEW_MS,
+    isStrict: false,
     maxLength: 8_192,
     cached: true,
     subject: (claims) => claims.agent?.instance ?? '',
@@ -97,7 +97,7 @@ export const KIND_RULES: { readonly [K in TokenKind]: KindRules<K> } = {
   slot_grant: {
     typ: 'slot-grant+jwt',
     issuers: ['spawn-budget'],
-    leewayMs: 0,
+    isStrict: true,
     maxLength: 8_192,
     cached: true,
     subject: (claims) => claims.agentInstance,
@@ -113,7 +113,7 @@ export const KIND_RULES: { readonly [K in TokenKind]: KindRules<K> } = {
   writ: {
     typ: 'writ+jwt',
     issuers: ['supervisor'],
-    leewayMs: 0,
+    isStrict: true,
     maxLength: 16_384,
     cached: false,
     subject: (claims) => claims.callId,
@@ -133,7 +133,7 @@ export const KIND_RULES: { readonly [K in TokenKind]: KindRules<K> } = {
   receipt: {
     typ: 'receipt+jwt',
     issuers: ['tool-gateway'],
-    leewayMs: SKEW_MS,
+    isStrict: false,
     maxLength: 16_384,
     cached: false,
     subject: (claims) => claims.callId,
@@ -151,7 +151,7 @@ export const KIND_RULES: { readonly [K in TokenKind]: KindRules<K> } = {
   checkpoint: {
     typ: 'checkpoint+jwt',
     issuers: ['supervisor'],
-    leewayMs: SKEW_MS,
+    isStrict: false,
     maxLength: 8_192,
     cached: false,
     subject: (claims) => claims.tenant,

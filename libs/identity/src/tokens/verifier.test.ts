@@ -105,8 +105,8 @@ describe('verifier', () => {
         ...['', 'other', undefined].map((sub) => (p: Json) => ({ ...p, sub })),
         ...['', 7, undefined].map((jti) => (p: Json) => ({ ...p, jti })),
         ...[undefined, null, '9999999999', 1e300].map((exp) => (p: Json) => ({ ...p, exp })),
-        ...[undefined, 'now', now + 6].map((iat) => (p: Json) => ({ ...p, iat })),
-        ...['soon', null, now + 6].map((nbf) => (p: Json) => ({ ...p, nbf })),
+        ...[undefined, 'now', now + 61].map((iat) => (p: Json) => ({ ...p, iat })),
+        ...['soon', null, now + 61].map((nbf) => (p: Json) => ({ ...p, nbf })),
         ...[undefined, null, 'text', [], {}].map((claim) => (p: Json) => ({ ...p, [kind]: claim })),
         inner({ a_later_restriction: true }),
         inner({ tenant: 'Not An Id', name: 'unknown' }),
@@ -213,18 +213,18 @@ describe('verifier', () => {
     );
   });
 
-  it('tolerates five seconds of skew after expiry, but none for writs and slot grants (SB-4, TG-1)', async () => {
+  it('tolerates the clock leeway after expiry, but none for writs and slot grants (BD-3, SB-4, TG-1)', async () => {
     for (const kind of KINDS) {
       const later = await createWorld();
       const token = await tokenOf(later, kind);
       const verify = () => later.verifier.verify(kind, token, ISSUED[kind]);
-      later.clock.advance(59_999);
+      later.clock.step(59_999);
       await verify();
-      later.clock.advance(1);
-      const strict = kind === 'writ' || kind === 'slot_grant';
-      if (!strict) {
+      later.clock.step(1);
+      if (kind !== 'writ' && kind !== 'slot_grant') {
+        later.clock.step(59_999);
         await verify();
-        later.clock.advance(5_000);
+        later.clock.step(1);
       }
       await expect(verify()).rejects.toMatchObject({
         reason: 'TOKEN_EXPIRED',
@@ -236,6 +236,34 @@ describe('verifier', () => {
       });
       expect(allowed.expired).toBe(true);
     }
+  });
+
+  it('accepts a token of a clock that is ahead by at most the leeway (BD-3)', async () => {
+    for (const kind of KINDS) {
+      const later = await createWorld();
+      const token = await tokenOf(later, kind);
+      const verify = () => later.verifier.verify(kind, token, ISSUED[kind]);
+      later.clock.step(-60_000);
+      await verify();
+      later.clock.step(-1);
+      await expect(verify()).rejects.toMatchObject({
+        reason: 'TOKEN_INVALID',
+        metadata: { token: kind, check: 'iat' },
+      });
+    }
+  });
+
+  it('takes the leeway from its options (BD-3)', async () => {
+    const strict = await createWorld();
+    const { clock, signers } = strict;
+    const trust = trustSigners(...Object.values(signers));
+    const verifier = createVerifier({ trust, clock, leewayMs: 0 });
+    const token = await tokenOf(strict, 'service');
+    await verifier.verify('service', token, ISSUED.service);
+    clock.step(-1);
+    await expect(verifier.verify('service', token, ISSUED.service)).rejects.toMatchObject({
+      metadata: { check: 'iat' },
+    });
   });
 
   const counted = () => {

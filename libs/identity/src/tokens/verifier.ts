@@ -6,7 +6,7 @@ import { freezeDeep } from './freeze-deep.ts';
 import { parseToken, type Registered, readClaims, readRegistered } from './parse-token.ts';
 import { TokenCache } from './token-cache.ts';
 import { tokenExpired, tokenInvalid } from './token-error.ts';
-import { type Claims, KIND_RULES, type TokenKind } from './token-kinds.ts';
+import { type Claims, DEFAULT_CLOCK_LEEWAY_MS, KIND_RULES, type TokenKind } from './token-kinds.ts';
 
 /** Expectations of a reader. */
 export interface VerifyOptions {
@@ -35,8 +35,8 @@ export interface VerifiedToken<K extends TokenKind> {
 /** Verifies tokens. */
 export interface Verifier {
   /**
-   * Verifies signature, kind, algorithm, issuer, audience, times and form of a token (TG-1). Tolerates five
-   * seconds of clock skew, but none after the expiry of writs and slot grants.
+   * Verifies signature, kind, algorithm, issuer, audience, times and form of a token (TG-1). Tolerates the clock
+   * leeway, but not after the expiry of writs and slot grants (BD-3).
    * @throws UnauthenticatedError TOKEN_INVALID (`metadata.check` names the failed check), TOKEN_EXPIRED
    * @throws UnavailableError KEYS_UNAVAILABLE when the issuer's keys are unavailable (SYS-4)
    */
@@ -51,10 +51,10 @@ export interface Verifier {
 export interface VerifierOptions {
   readonly trust: Trust;
   readonly clock: Clock;
+  /** Tolerated difference to the clock of the issuer, ms. Default 60,000. */
+  readonly leewayMs?: number | undefined;
 }
 
-/** Tolerated clock skew of `iat` and `nbf`, ms. */
-const EARLY_MS = 5_000;
 const MAX_CACHED = 5_000;
 /** Maximum time for which cached tokens of a revoked key are accepted, ms. */
 const CACHE_MS = 5 * 60 * 1000;
@@ -63,7 +63,8 @@ const CACHE_MS = 5 * 60 * 1000;
  * Creates a verifier. Verified service, agent and slot grant tokens are cached by their SHA-256 until they
  * expire, at most five minutes; checks that depend on the reader and the time are always repeated.
  */
-export function createVerifier({ trust, clock }: VerifierOptions): Verifier {
+export function createVerifier(given: VerifierOptions): Verifier {
+  const { trust, clock, leewayMs = DEFAULT_CLOCK_LEEWAY_MS } = given;
   const caches: { readonly [K in TokenKind]: TokenCache<CheckedToken<K>> } = {
     service: newCache('service'),
     agent: newCache('agent'),
@@ -81,9 +82,15 @@ export function createVerifier({ trust, clock }: VerifierOptions): Verifier {
         known = await check({ trust, clock }, kind, token, issuersOf(kind, options));
         cache.set(token, known, known.cacheUntil);
       }
-      return judge(kind, known, options, clock.now().getTime());
+      return judge(kind, known, options, { leewayMs, now: clock.now().getTime() });
     },
   };
+}
+
+/** What the times of tokens are judged by, ms. */
+interface Times {
+  readonly now: number;
+  readonly leewayMs: number;
 }
 
 function newCache<V>(kind: TokenKind): TokenCache<V> {
@@ -135,19 +142,24 @@ function judge<K extends TokenKind>(
   kind: K,
   known: CheckedToken<K>,
   options: VerifyOptions,
-  now: number,
+  times: Times,
 ): VerifiedToken<K> {
   const { claims, id, issuer, issuedAt: issueTime, expireTime } = known;
+  const latest = times.now + times.leewayMs;
   if (!issuersOf(kind, options).includes(issuer)) throw wrongIssuer(kind, issuer);
   if (known.audience !== options.audience)
     throw tokenInvalid(kind, 'aud', `its audience is not ${options.audience}`);
-  if (known.issuedAt.getTime() > now + EARLY_MS)
+  if (known.issuedAt.getTime() > latest)
     throw tokenInvalid(kind, 'iat', 'it was issued in the future; compare the clocks');
-  if (known.notBefore !== undefined && known.notBefore.getTime() > now + EARLY_MS)
+  if (known.notBefore !== undefined && known.notBefore.getTime() > latest)
     throw tokenInvalid(kind, 'nbf', 'it is not valid yet; compare the clocks');
-  const expired = now >= expireTime.getTime() + KIND_RULES[kind].leewayMs;
+  const expired = isExpired(kind, known, times);
   if (expired && options.allowExpired !== true) throw tokenExpired(kind, expireTime);
   return { claims, id, issuer, issueTime, expireTime, expired };
+}
+
+function isExpired(kind: TokenKind, { expireTime }: Registered, { now, leewayMs }: Times): boolean {
+  return now >= expireTime.getTime() + (KIND_RULES[kind].isStrict ? 0 : leewayMs);
 }
 
 function wrongIssuer(kind: TokenKind, issuer: ServiceName): Error {

@@ -1,15 +1,26 @@
 /** A source of the current time. */
 export interface Clock {
-  /** The current time. */
+  /** The current time. It may be corrected at any moment, also backwards. */
   now(): Date;
+  /** Milliseconds since an arbitrary moment, never corrected; measures durations. Default: from `now`. */
+  monotonicMs?(): number;
 }
 
 /** The system clock. */
-export const systemClock: Clock = Object.freeze({ now: () => new Date() });
+export const systemClock: Clock = Object.freeze({
+  now: () => new Date(),
+  monotonicMs: () => performance.now(),
+});
+
+/** Returns the reading of a clock for durations, in milliseconds; meaningful only as a difference (BD-3). */
+export function monotonicMs(clock: Clock): number {
+  return clock.monotonicMs?.() ?? clock.now().getTime();
+}
 
 /** A clock for tests that advances only manually. */
 export class ManualClock implements Clock {
   #milliseconds: number;
+  #elapsedMs = 0;
 
   constructor(start: Date = new Date('2026-01-01T00:00:00Z')) {
     this.#milliseconds = start.getTime();
@@ -19,8 +30,18 @@ export class ManualClock implements Clock {
     return new Date(this.#milliseconds);
   }
 
-  /** Advances the clock by `ms` milliseconds; negative values set it back. */
+  monotonicMs(): number {
+    return this.#elapsedMs;
+  }
+
+  /** Lets `ms` milliseconds pass; negative values only set the clock back. */
   advance(ms: number): void {
+    this.#milliseconds += ms;
+    this.#elapsedMs += Math.max(0, ms);
+  }
+
+  /** Corrects the clock by `ms` milliseconds, forwards or backwards, without time passing. */
+  step(ms: number): void {
     this.#milliseconds += ms;
   }
 }

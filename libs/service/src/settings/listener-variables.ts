@@ -1,8 +1,8 @@
 import { variable } from '@writ/config';
-import type { ServiceName } from '@writ/identity';
+import { DEFAULT_CLOCK_LEEWAY_MS, type ServiceName } from '@writ/identity';
 import { defaultPort, variableName } from './names.ts';
 
-/** The variables of every service: its listener, its data directory and the rotation of its keys. */
+/** The variables of every service: its listener, its data directory, the rotation of its keys and its clock. */
 export function listenerVariables(service: ServiceName) {
   return {
     host: variable.string(variableName(service, 'HOST'), {
@@ -21,6 +21,12 @@ export function listenerVariables(service: ServiceName) {
       optional: true,
       min: 1_000,
       about: 'the rotation interval of signing keys',
+    }),
+    clockLeewayMs: variable.duration('WRIT_CLOCK_LEEWAY', {
+      default: DEFAULT_CLOCK_LEEWAY_MS,
+      min: 0,
+      max: 600_000,
+      about: 'the tolerated difference between the clocks of two services',
     }),
   };
 }
