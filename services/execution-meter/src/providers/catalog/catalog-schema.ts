@@ -48,12 +48,15 @@ export interface CatalogSettings {
 }
 
 const text = { type: 'string', minLength: 1 };
-const count = { type: 'integer', minimum: 1, maximum: 1_000_000_000 };
+const integer = (minimum: number, maximum: number) => ({ type: 'integer', minimum, maximum });
+const count = integer(1, 1_000_000_000);
 const usd = {
   type: 'string',
   pattern: '^\\d{1,6}(\\.\\d{1,9})?$',
   'x-expected': 'decimal USD in quotes, such as "0.40"',
 };
+const price = (tokens: string, otherwise: string) =>
+  about(`Price of a million ${tokens} tokens.`, usd, { default: otherwise, unit: 'USD' });
 
 const model = {
   type: 'object',
@@ -84,21 +87,18 @@ const model = {
       unit: 'tokens',
     }),
     timeout: about('Timeout of one attempt.', text, { default: '60s' }),
-    max_retries: about(
-      'Further attempts after a recoverable failure.',
-      { type: 'integer', minimum: 0, maximum: 10 },
-      { default: '2', unit: 'attempts' },
-    ),
-    max_in_flight: about(
-      'Concurrent calls, over all replicas.',
-      { ...count, maximum: 100_000 },
-      { default: 'unlimited', unit: 'calls' },
-    ),
-    max_queued: about(
-      'Calls that wait when max_in_flight is reached.',
-      { type: 'integer', minimum: 0, maximum: 100_000 },
-      { default: '1000', unit: 'calls' },
-    ),
+    max_retries: about('Further attempts after a recoverable failure.', integer(0, 10), {
+      default: '2',
+      unit: 'attempts',
+    }),
+    max_in_flight: about('Concurrent calls, over all replicas.', integer(1, 100_000), {
+      default: 'unlimited',
+      unit: 'calls',
+    }),
+    max_queued: about('Calls that wait when max_in_flight is reached.', integer(0, 100_000), {
+      default: '1000',
+      unit: 'calls',
+    }),
     streaming: about(
       'Whether answers are streamed; false for servers without streaming.',
       { type: 'boolean' },
@@ -115,48 +115,29 @@ const model = {
       additionalProperties: false,
       minProperties: 1,
       properties: {
-        input_per_million_usd: about('Price of a million input tokens.', usd, {
-          default: 'that of the price list',
-          unit: 'USD',
-        }),
-        cached_input_per_million_usd: about('Price of a million cached input tokens.', usd, {
-          default: 'that of the price list, else of input',
-          unit: 'USD',
-        }),
-        output_per_million_usd: about('Price of a million output tokens.', usd, {
-          default: 'that of the price list',
-          unit: 'USD',
-        }),
-        reasoning_per_million_usd: about('Price of a million reasoning tokens.', usd, {
-          default: 'that of output',
-          unit: 'USD',
-        }),
+        input_per_million_usd: price('input', 'that of the price list'),
+        cached_input_per_million_usd: price(
+          'cached input',
+          'that of the price list, else of input',
+        ),
+        output_per_million_usd: price('output', 'that of the price list'),
+        reasoning_per_million_usd: price('reasoning', 'that of output'),
       },
     }),
   },
 };
 
 const NONE = 'means that nothing may be spent; leave it out for unlimited';
+const cap = (description: string, schema: object, unit: string) =>
+  about(description, { ...schema, 'x-zero': NONE }, { default: 'unlimited', unit });
 const caps = {
   type: 'object',
   additionalProperties: false,
   minProperties: 1,
   properties: {
-    max_tokens: about(
-      'Prompt and completion tokens.',
-      { type: 'integer', minimum: 0, maximum: 1_000_000_000_000, 'x-zero': NONE },
-      { default: 'unlimited', unit: 'tokens' },
-    ),
-    max_cost_usd: about(
-      'Cost of model calls.',
-      { ...usd, 'x-zero': NONE },
-      { default: 'unlimited', unit: 'USD' },
-    ),
-    max_turns: about(
-      'Model round trips.',
-      { type: 'integer', minimum: 0, maximum: 1_000_000_000, 'x-zero': NONE },
-      { default: 'unlimited', unit: 'turns' },
-    ),
+    max_tokens: cap('Prompt and completion tokens.', integer(0, 1_000_000_000_000), 'tokens'),
+    max_cost_usd: cap('Cost of model calls.', usd, 'USD'),
+    max_turns: cap('Model round trips.', integer(0, 1_000_000_000), 'turns'),
   },
 };
 
