@@ -1,8 +1,7 @@
 import type { AgentKey } from '@writ/kernel';
-import { agentColumns } from '../../store/keys.ts';
-import { deleteOldest, findSignal, insertSignal } from '../../store/signals.ts';
+import { deleteOldest } from '../../store/signals.ts';
 import type { WorkerTransaction } from '../../store/worker-store.ts';
-import type { InternalSignal } from './send-signal.ts';
+import { type InternalSignal, storeSignal } from './send-signal.ts';
 
 /** Maximum number of unread items that wait for the next run of an agent. */
 export const MAX_HELD_ITEMS = 1_000;
@@ -14,19 +13,9 @@ export const MAX_HELD_ITEMS = 1_000;
 export async function holdItem(
   trx: WorkerTransaction,
   key: AgentKey,
-  { id, name, payload }: InternalSignal,
+  item: InternalSignal,
   at: Date,
 ): Promise<void> {
-  if ((await findSignal(trx, key, id)) !== undefined) return;
-  await insertSignal(trx, {
-    ...agentColumns(key),
-    request_id: id,
-    request_digest: '',
-    name,
-    payload,
-    decision: null,
-    received_at: at,
-    consumed_at: null,
-  });
-  await deleteOldest(trx, key, name, MAX_HELD_ITEMS);
+  if (!(await storeSignal(trx, key, item, at))) return;
+  await deleteOldest(trx, key, item.name, MAX_HELD_ITEMS);
 }

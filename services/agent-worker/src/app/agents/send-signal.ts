@@ -31,11 +31,23 @@ export interface InternalSignal {
 export async function sendSignal(
   trx: WorkerTransaction,
   key: AgentKey,
-  { id, name, payload }: InternalSignal,
+  signal: InternalSignal,
   at: Date,
 ): Promise<boolean> {
   const agent = await findAgent(trx, key);
   if (agent === undefined || isTerminal(statusOf(agent).state)) return false;
+  if (!(await storeSignal(trx, key, signal, at))) return false;
+  await wakeAgent(trx, agent, signal.name, at);
+  return true;
+}
+
+/** Stores a signal of the worker itself. Returns false when the signal was sent before. */
+export async function storeSignal(
+  trx: WorkerTransaction,
+  key: AgentKey,
+  { id, name, payload }: InternalSignal,
+  at: Date,
+): Promise<boolean> {
   if ((await findSignal(trx, key, id)) !== undefined) return false;
   await insertSignal(trx, {
     ...agentColumns(key),
@@ -47,7 +59,6 @@ export async function sendSignal(
     received_at: at,
     consumed_at: null,
   });
-  await wakeAgent(trx, agent, name, at);
   return true;
 }
 
