@@ -100,6 +100,55 @@ describe('writ audit', () => {
     expect(await writ(`${verify} ${at('keys.json')}`)).toMatchObject({ exit: EXIT.error });
   });
 
+  it('compares with published checkpoints, in a file of lines or as one signature (SV-8)', async () => {
+    const lines = await chain(5);
+    const hashes = lines.slice(0, 5).map((line) => (JSON.parse(line) as { hash: string }).hash);
+    const checkpoint = async (count: number, checkpointNumber: number): Promise<string> => {
+      const headHash = hashes[count - 1] ?? 'f'.repeat(64);
+      const claims = { tenant: 'acme', count: BigInt(count), headHash, previousCount: 0n };
+      const numbered = { ...claims, checkpointNumber: BigInt(checkpointNumber) };
+      return (await mintCheckpoint(signer, numbered)).token;
+    };
+    const lineOf = (signed: string) => `${formatLine({ type: 'checkpoint', signed })}\n`;
+    const verify = async (content: string, options = '') => {
+      await writeFile(at('published'), content);
+      const keys = `--keys ${at('keys.json')}`;
+      return await writ(
+        `audit verify ${at('export.jsonl')} ${keys} --checkpoint ${at('published')}${options}`,
+      );
+    };
+    const [first, second] = [await checkpoint(2, 0), await checkpoint(4, 0)];
+    expect(await verify(second)).toMatchObject({ exit: EXIT.success });
+    const numbered = [await checkpoint(2, 1), await checkpoint(7, 2), await checkpoint(4, 2)];
+    const [one = '', seven = '', four = ''] = numbered.map(lineOf);
+    expect(await verify(one + seven)).toMatchObject({
+      exit: EXIT.failure,
+      out: expect.stringMatching(
+        /^The chain was rolled back: it ends with record 5, but checkpoint 2/,
+      ),
+    });
+    expect(await verify(one + seven + four)).toMatchObject({
+      exit: EXIT.failure,
+      out: expect.stringMatching(
+        /^Line 3 of .*: checkpoint 2 over 4 records follows checkpoint 2 over 7 records/,
+      ),
+    });
+    expect(await verify(first, ' --after 5')).toMatchObject({ exit: EXIT.failure });
+    const other = await mintCheckpoint(signer, {
+      tenant: 'rivals',
+      count: 1n,
+      headHash: hashes[0] ?? '',
+    });
+    expect(await verify(lineOf(other.token))).toMatchObject({
+      exit: EXIT.error,
+      err: expect.stringContaining('has no checkpoint of tenant acme'),
+    });
+    expect(await verify('{}')).toMatchObject({
+      exit: EXIT.error,
+      err: expect.stringMatching(/Line 1 of .* is not a checkpoint/),
+    });
+  });
+
   it('reports a signature by another key (SV-8)', async () => {
     const { clock } = signer;
     const other = await openSigner({ service: 'supervisor', keyDir: at('other'), clock });

@@ -8,6 +8,7 @@ export class ChainWalk {
   readonly #readHead: ReadHead;
   readonly #after: number;
   readonly #earlier: SignedHead | undefined;
+  readonly #published: ReadonlyMap<string, SignedHead>;
   #tenant: string | undefined;
   #sequence: number;
   /** Undefined before the first record of a partial export; the head proves it. */
@@ -16,17 +17,21 @@ export class ChainWalk {
   #checkpoints = 0;
   /** The record count of the last checkpoint; undefined before the first one of a partial export. */
   #signedCount: number | undefined;
+  /** The number of the last checkpoint; undefined before the first one of a partial export. */
+  #checkpointNumber: number | undefined;
   #head: SignedHead | undefined;
 
   /** @param readHead verifies the signatures of checkpoints and head */
-  constructor(readHead: ReadHead, { tenant, after = 0, earlier }: Expected) {
+  constructor(readHead: ReadHead, { tenant, after = 0, earlier, published = new Map() }: Expected) {
     this.#readHead = readHead;
     this.#earlier = earlier;
+    this.#published = published;
     this.#tenant = tenant ?? earlier?.tenant;
     this.#after = after;
     this.#sequence = after;
     this.#hash = after === 0 ? CHAIN_START : undefined;
     this.#signedCount = after === 0 ? 0 : undefined;
+    this.#checkpointNumber = after === 0 ? 0 : undefined;
   }
 
   /** Verifies the next line; returns its problem, if any. */
@@ -48,9 +53,21 @@ export class ChainWalk {
 
   /** Returns the problem of the whole export, if any. */
   problemAtEnd(): string | undefined {
-    const { count = 0 } = this.#earlier ?? {};
-    if (this.#head === undefined || count <= this.#head.count) return undefined;
-    return `The chain ends with record ${this.#head.count}, but the earlier export had ${count} records.`;
+    if (this.#head === undefined) return undefined;
+    const { tenant, count, checkpointNumber } = this.#head;
+    const { count: earlier = 0 } = this.#earlier ?? {};
+    if (earlier > count) {
+      return `The chain ends with record ${count}, but the earlier export had ${earlier} records.`;
+    }
+    const published = this.#published.get(tenant);
+    if (published === undefined) return undefined;
+    if (published.count > count) {
+      return `The chain was rolled back: it ends with record ${count}, but ${nameOf(published)} covers ${published.count} records.`;
+    }
+    if (published.checkpointNumber > checkpointNumber) {
+      return `The chain was rolled back: it has ${checkpointNumber} checkpoints, but ${nameOf(published)} was signed.`;
+    }
+    return undefined;
   }
 
   /** The problem of an export without a head. */
@@ -79,11 +96,15 @@ export class ChainWalk {
     return undefined;
   }
 
-  /** Compares the hash with that of the earlier export. */
+  /** Compares the hash with those of the earlier export and of the published checkpoint. */
   #rewritten(sequence: number, hash: string): string | undefined {
     const { count, headHash } = this.#earlier ?? {};
-    if (sequence !== count || hash === headHash) return undefined;
-    return `a record up to record ${count} was changed after the earlier export.`;
+    if (sequence === count && hash !== headHash) {
+      return `a record up to record ${count} was changed after the earlier export.`;
+    }
+    const published = this.#published.get(this.#tenant ?? '');
+    if (sequence !== published?.count || hash === published.headHash) return undefined;
+    return `a record up to record ${sequence} was changed after ${nameOf(published)} was signed.`;
   }
 
   #outOfOrder(sequence: number): string {
@@ -107,6 +128,7 @@ export class ChainWalk {
     const problem = this.#check(type, head);
     if (problem !== undefined) return problem;
     this.#signedCount = head.count;
+    this.#checkpointNumber = head.checkpointNumber;
     if (type === 'head') this.#head = head;
     else this.#checkpoints += 1;
     return undefined;
@@ -132,9 +154,24 @@ export class ChainWalk {
         : previousCount === this.#signedCount;
     if (!follows)
       return `the checkpoint over ${previousCount} records that ${name} follows is missing.`;
+    const misnumbered = this.#misnumbered(type, head, name);
+    if (misnumbered !== undefined) return misnumbered;
     if (headHash === (this.#hash ?? headHash)) return this.#rewritten(count, headHash);
     const from = (this.#signedCount ?? this.#after) + 1;
     return `${name} has a signature over another hash: records ${from} to ${count} contain a change with recomputed hashes.`;
+  }
+
+  /** Detects a checkpoint whose number does not follow the previous one's; older releases wrote no numbers. */
+  #misnumbered(
+    type: SignedLine['type'],
+    { checkpointNumber }: SignedHead,
+    name: string,
+  ): string | undefined {
+    const last = this.#checkpointNumber;
+    if (last === undefined || (last === 0 && checkpointNumber === 0)) return undefined;
+    const expected = type === 'head' ? last : last + 1;
+    if (checkpointNumber === expected || (last === 0 && this.#checkpoints > 0)) return undefined;
+    return `${name} has the number ${checkpointNumber} instead of ${expected}: the chain was rolled back.`;
   }
 
   /** Detects records and signatures of another tenant. */
@@ -143,4 +180,8 @@ export class ChainWalk {
     if (tenant === this.#tenant) return undefined;
     return `${what} belongs to tenant ${tenant}, but the chain to ${this.#tenant}.`;
   }
+}
+
+function nameOf({ checkpointNumber, signedAt }: SignedHead): string {
+  return `checkpoint ${checkpointNumber}, published at ${signedAt.toISOString()},`;
 }

@@ -7,6 +7,8 @@ export interface SignedHead {
   readonly headHash: string;
   /** The record count of the previous checkpoint; zero for the first. */
   readonly previousCount: number;
+  /** Number of checkpoints up to this one or, in a head, of all; zero in releases that did not number them. */
+  readonly checkpointNumber: number;
   /** Whether it is the head of an export. */
   readonly closesExport: boolean;
   readonly signedAt: Date;
@@ -26,6 +28,8 @@ export interface Expected {
   readonly after?: number;
   /** The head of an earlier export, which this one must continue. */
   readonly earlier?: SignedHead;
+  /** The last published checkpoint of each tenant; that of the tenant must be in the chain. */
+  readonly published?: ReadonlyMap<string, SignedHead>;
 }
 
 /** A valid export. */

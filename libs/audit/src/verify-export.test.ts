@@ -28,7 +28,7 @@ function sign(head: Omit<SignedHead, 'signedAt'>): string {
 /** An export of a tenant's chain after a record, as written by a supervisor. */
 function exported(tenant: string, records = RECORDS, after = 0): string[] {
   const lines: string[] = [];
-  let [hash, previousCount] = [CHAIN_START, 0];
+  let [hash, previousCount, checkpointNumber] = [CHAIN_START, 0, 0];
   for (let sequence = 1; sequence <= records; sequence += 1) {
     const record = { tenant, kind: 'decision', call_id: `op-${sequence}`, verdict: 'approve' };
     const previousHash = hash;
@@ -37,12 +37,15 @@ function exported(tenant: string, records = RECORDS, after = 0): string[] {
       lines.push(formatLine({ type: 'record', sequence, previousHash, hash, record }));
     }
     if (sequence % EVERY !== 0) continue;
-    const head = { tenant, count: sequence, headHash: hash, previousCount, closesExport: false };
+    checkpointNumber += 1;
+    const at = { count: sequence, previousCount, checkpointNumber };
+    const head = { tenant, headHash: hash, closesExport: false, ...at };
     if (sequence > after) lines.push(formatLine({ type: 'checkpoint', signed: sign(head) }));
     previousCount = sequence;
   }
   previousCount = records - (records % EVERY);
-  const head = { tenant, count: records, headHash: hash, previousCount, closesExport: true };
+  const at = { count: records, previousCount, checkpointNumber };
+  const head = { tenant, headHash: hash, closesExport: true, ...at };
   lines.push(formatLine({ type: 'head', signed: sign(head) }));
   return lines;
 }
@@ -227,6 +230,47 @@ describe('verifyExport', () => {
       sentence: 'The chain ends with record 30, but the earlier export had 40 records.',
     });
     expect(await asEarlier(RIVALS)).toMatchObject({ holds: false, line: 1 });
+  });
+
+  it('detects a chain that was rolled back since its last published checkpoint (SV-8)', async () => {
+    const checkpoints = ACME.flatMap((text) => {
+      const line = parseLine(text);
+      return typeof line !== 'string' && line.type === 'checkpoint' ? [line.signed] : [];
+    });
+    const published = async (at: number, change: Partial<SignedHead> = {}) => {
+      const head = { ...(await readHead(checkpoints.at(at) ?? '')), ...change };
+      return { published: new Map([['acme', head]]) };
+    };
+    const last = await published(-1);
+    expect(await verifyExport(ACME, readHead, last)).toMatchObject({ holds: true });
+    // Without the records since, and with a new signature over what is left.
+    expect(await verifyExport(exported('acme', 40), readHead, last)).toMatchObject({
+      holds: false,
+      sentence: expect.stringMatching(
+        /ends with record 40, but checkpoint 3, .* covers 48 records/,
+      ),
+    });
+    const rewritten = await published(1, { headHash: 'f'.repeat(64) });
+    expect(await verifyExport(ACME, readHead, rewritten)).toMatchObject({
+      holds: false,
+      sentence: expect.stringMatching(/^Line 33: a record up to record 32 was changed after/),
+    });
+    const numbered = await published(-1, { checkpointNumber: 4 });
+    expect(await verifyExport(ACME, readHead, numbered)).toMatchObject({
+      holds: false,
+      sentence: expect.stringMatching(/it has 3 checkpoints, but checkpoint 4, .* was signed/),
+    });
+    const misnumbered = sign({
+      ...(await readHead(checkpoints[2] ?? '')),
+      checkpointNumber: 2,
+      tenant: 'acme',
+    });
+    expect(signatures.get(misnumbered)).toMatchObject({ checkpointNumber: 2 });
+    expect(await verifyExport(ACME, readHead)).toMatchObject({
+      holds: false,
+      sentence: expect.stringMatching(/has the number 2 instead of 3: the chain was rolled back/),
+    });
+    sign({ ...(await readHead(checkpoints[2] ?? '')), checkpointNumber: 3 });
   });
 
   it('throws when a signature cannot be verified (SYS-4)', async () => {

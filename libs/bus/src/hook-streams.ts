@@ -13,6 +13,7 @@ export const HOOK_EMITTERS = {
     'APPROVAL_DECIDED',
     'HALTED',
     'HALT_LIFTED',
+    'AUDIT_CHECKPOINT',
   ],
   'spawn-budget': ['AGENT_PAUSED', 'AGENT_RESUMED', 'AGENT_SUSPENDED', 'AGENT_WOKEN'],
   'execution-meter': ['LLM_START', 'LLM_END', 'BUDGET_EXHAUSTED'],

@@ -23,6 +23,7 @@ export {
   SERVICE_USERS,
 } from './nats/server-users.ts';
 export {
+  AUDIT_CHECKPOINT_SUBJECTS,
   assertPattern,
   assertSubject,
   HOOK_SUBJECTS,

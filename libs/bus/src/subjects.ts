@@ -6,6 +6,9 @@ export const HOOK_SUBJECTS = 'writ.hooks.v1.>';
 /** The copies of the hook events that observers read; the rest of a subject is the same. */
 export const OBSERVED_SUBJECTS = 'writ.observed.v1.>';
 
+/** The checkpoints of the audit chains of all tenants (SV-8). */
+export const AUDIT_CHECKPOINT_SUBJECTS = 'writ.hooks.v1.*.-.-.AUDIT_CHECKPOINT';
+
 const HOOKS = 'writ.hooks.v1';
 const PROGRESS = 'writ.progress.v1';
 const ABSENT = '-';

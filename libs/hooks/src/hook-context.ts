@@ -22,6 +22,16 @@ export interface HookUsage {
   readonly reasoning_tokens: number;
 }
 
+/** A checkpoint of the audit chain of a tenant. */
+export interface HookCheckpoint {
+  /** Number of the checkpoint in its chain, from 1, without gaps. */
+  readonly number: number;
+  /** Number of records that it covers. */
+  readonly count: number;
+  /** The JWS, which `writ audit verify --checkpoint` accepts. */
+  readonly signed: string;
+}
+
 /** The argument of a callback: ids and numbers, never content, deeply frozen (HK-3). Unset fields are absent. */
 export interface HookContext {
   readonly event: HookEventName;
@@ -58,6 +68,8 @@ export interface HookContext {
   readonly attempt?: number;
   readonly approval_id?: string;
   readonly halt_id?: string;
+  /** The signed checkpoint of an AUDIT_CHECKPOINT event. */
+  readonly audit_checkpoint?: HookCheckpoint;
   /** The other agent: the child of a HANDOFF, the beneficiary of a pause. */
   readonly other_agent_id?: string;
   /** The budget dimension or guardrail. */
@@ -99,6 +111,7 @@ export function toHookContext(event: HookEvent): HookContext {
     ...number('attempt', event.attempt),
     ...text('approval_id', event.approvalId),
     ...text('halt_id', event.haltId),
+    ...checkpointOf(event),
     ...text('other_agent_id', event.otherAgent?.instance),
     ...text('dimension', event.dimension),
     ...text('traceparent', event.traceparent),
@@ -118,6 +131,13 @@ function spent({ usage, costNanoUsd, estimated }: HookEvent): Partial<HookContex
     cost_nano_usd: costNanoUsd,
     estimated,
   };
+}
+
+function checkpointOf({ auditCheckpoint }: HookEvent): Partial<HookContext> {
+  if (auditCheckpoint === undefined) return {};
+  const { number: ordinal, count, signed } = auditCheckpoint;
+  const checkpoint = { number: Number(ordinal), count: Number(count), signed };
+  return { audit_checkpoint: Object.freeze(checkpoint) };
 }
 
 function text<K extends keyof HookContext>(key: K, value: string | undefined) {

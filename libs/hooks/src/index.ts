@@ -3,6 +3,7 @@ export { type FollowBusOptions, followBus } from './follow-bus.ts';
 export { followEvents } from './follow-events.ts';
 export {
   HOOK_EVENTS,
+  type HookCheckpoint,
   type HookContext,
   type HookEventName,
   type HookUsage,

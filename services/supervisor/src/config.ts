@@ -76,6 +76,8 @@ export interface SupervisorConfig {
   readonly auditCheckpointRecords: number;
   /** Age of the last checkpoint at which a chain with unsigned records is signed. */
   readonly auditCheckpointMs: number;
+  /** File to which signed checkpoints are appended. */
+  readonly auditCheckpointFile?: string | undefined;
   /** How long a reader of the audit record waits for the chainer. */
   readonly auditWaitMs: number;
 }
@@ -157,6 +159,10 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
       min: 1_000,
       about: 'maximum age of audit records without a signed checkpoint',
     }),
+    auditCheckpointFile: variable.string('WRIT_AUDIT_CHECKPOINT_FILE', {
+      optional: true,
+      about: 'the file, outside the database, to which every signed audit checkpoint is appended',
+    }),
   });
   const { host, port, edgeHost, edgePort, dataDir, agentsFile, policyFile, approvalTtlMs } = values;
   const { fourEyes, keyRotationMs, clockLeewayMs } = values;
@@ -178,5 +184,6 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
     purgeAfterMs: values.purgeAfterMs,
     auditCheckpointRecords: values.auditCheckpointRecords,
     auditCheckpointMs: values.auditCheckpointMs,
+    auditCheckpointFile: values.auditCheckpointFile,
   };
 }

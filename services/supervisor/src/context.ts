@@ -3,6 +3,8 @@ import type { Signer, Verifier } from '@writ/identity';
 import type { Clock } from '@writ/kernel';
 import type { Policy } from '@writ/policy';
 import type { Telemetry } from '@writ/telemetry';
+import type { ChainGuard } from './app/audit/chain-guard.ts';
+import type { CheckpointFile } from './app/audit/checkpoint-file.ts';
 import type { HeldEvents } from './app/timeline/held-events.ts';
 import type { SupervisorConfig } from './config.ts';
 import type { AgentManifest } from './domain/manifest/agent-manifest.ts';
@@ -22,6 +24,10 @@ export interface SupervisorContext {
   readonly verifier: Verifier;
   readonly peers: SupervisorPeers;
   readonly events: SupervisorEvents;
+  /** Refuses signatures over an audit chain that went back (SV-8). */
+  readonly chainGuard: ChainGuard;
+  /** Keeps signed checkpoints outside the database. */
+  readonly checkpointFile?: CheckpointFile | undefined;
   /** Events of the bus that wait for their predecessors (HK-1). */
   readonly heldEvents: HeldEvents;
   /** The agents that can be started now, by name; a running run has its own, see store/run. */

@@ -170,6 +170,17 @@ export interface SupervisorEvents {
     halt: { readonly haltId: string; readonly tenant: string | undefined },
     at: Date,
   ): Promise<void>;
+  /** A checkpoint of the audit chain of a tenant was signed; the event belongs to no run (SV-8). */
+  auditCheckpoint(
+    trx: SupervisorTransaction,
+    checkpoint: {
+      readonly tenant: string;
+      readonly number: number;
+      readonly count: number;
+      readonly signed: string;
+    },
+    at: Date,
+  ): Promise<void>;
 }
 
 /** Appends to the outbox and wakes its relay after the commit. */
@@ -328,6 +339,24 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
       const payload = toBinary(HookEventSchema, event);
       await tell(trx, { eventId, subject: hookSubject({ tenant, event: name }), payload }, at);
       const fields = { tenant, halt_id: haltId, event_id: eventId };
+      afterCommit(trx, () => telemetry.log.info(fields, name));
+    },
+    async auditCheckpoint(trx, { tenant, number, count, signed }, at) {
+      const name = 'AUDIT_CHECKPOINT';
+      // With the signature, so that a number which was signed twice is two events.
+      const eventId = derivedId('evt', tenant, signed, name);
+      const event = create(HookEventSchema, {
+        eventId,
+        type: HookEventType[name],
+        emitter: 'supervisor',
+        eventTime: timestampFromDate(at),
+        tenant,
+        status: 'ok',
+        auditCheckpoint: { number: BigInt(number), count: BigInt(count), signed },
+      });
+      const payload = toBinary(HookEventSchema, event);
+      await tell(trx, { eventId, subject: hookSubject({ tenant, event: name }), payload }, at);
+      const fields = { tenant, checkpoint: number, records: count, event_id: eventId };
       afterCommit(trx, () => telemetry.log.info(fields, name));
     },
   };

@@ -1,11 +1,13 @@
 import { join } from 'node:path';
-import { HOOK_SUBJECTS, TIMELINE_CONSUMER } from '@writ/bus';
+import { AUDIT_CHECKPOINT_SUBJECTS, HOOK_SUBJECTS, TIMELINE_CONSUMER } from '@writ/bus';
 import { API_KEYS_FILE, assertRows, createOidc, openApiKeys, publicGate } from '@writ/identity';
 import { createEdge, type Route, type RpcServer, TlsFiles } from '@writ/rpc';
 import { defineService, type ServiceHost, Sweeper, tracedHandlers } from '@writ/service';
 import { ClockKeeper } from './app/agent/clock-keeper.ts';
 import { expireApprovals } from './app/approval/expire-approvals.ts';
 import { AuditChainer } from './app/audit/audit-chainer.ts';
+import { ChainGuard } from './app/audit/chain-guard.ts';
+import { CheckpointFile } from './app/audit/checkpoint-file.ts';
 import { AgentsFile } from './app/definitions/agents-file.ts';
 import { openPolicy } from './app/definitions/policy-file.ts';
 import { OrderEngine } from './app/order/order-engine.ts';
@@ -19,7 +21,7 @@ import { createSupervisorEvents } from './events.ts';
 import { createPeers } from './peers/peers.ts';
 import { internalRoutes, publicRoutes } from './rpc/index.ts';
 import { observeApprovals } from './store/approval/approvals.ts';
-import { openSupervisorStore } from './store/supervisor-store.ts';
+import { openSupervisorStore, type SupervisorStore } from './store/supervisor-store.ts';
 import { createTenantRate } from './store/tenant-rate.ts';
 
 /** The public API: runs, reviews, approvals and the audit log. */
@@ -98,6 +100,7 @@ async function openContext(
     verifier,
     peers,
     events: createSupervisorEvents(telemetry),
+    ...(await openChainGuard(host, store)),
     heldEvents: new HeldEvents(),
     get agents() {
       return agents.current;
@@ -111,6 +114,28 @@ async function openContext(
     await rules.look(peers.toolGateway);
   };
   return { context, reloadFiles };
+}
+
+/** Opens what remembers the audit chains outside the database (SV-8). */
+async function openChainGuard(
+  host: ServiceHost<SupervisorConfig>,
+  store: SupervisorStore,
+): Promise<Pick<SupervisorContext, 'chainGuard' | 'checkpointFile'>> {
+  const { config, telemetry, verifier, bus } = host;
+  const chainGuard = new ChainGuard({ store, verifier, log: telemetry.log });
+  const { auditCheckpointFile: path } = config;
+  const checkpointFile = path === undefined ? undefined : await CheckpointFile.open(path, verifier);
+  if (checkpointFile !== undefined) {
+    host.defer(() => checkpointFile.close());
+    for (const signed of checkpointFile.signed) await chainGuard.rememberSigned(signed);
+  }
+  await chainGuard.open();
+  const published = bus.subscribeLive({
+    subject: AUDIT_CHECKPOINT_SUBJECTS,
+    handler: chainGuard.onEvent,
+  });
+  host.defer(() => published.unsubscribe());
+  return { chainGuard, checkpointFile };
 }
 
 /** Binds the listener for clients. */

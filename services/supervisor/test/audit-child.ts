@@ -2,10 +2,12 @@
 // each committed transaction.
 import { writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { openSigner } from '@writ/identity';
+import { createVerifier, openSigner, trustSigners } from '@writ/identity';
 import { ManualClock } from '@writ/kernel';
 import { createTelemetry } from '@writ/telemetry';
 import { AuditChainer } from '../src/app/audit/audit-chainer.ts';
+import { ChainGuard } from '../src/app/audit/chain-guard.ts';
+import { createSupervisorEvents } from '../src/events.ts';
 import { appendAudit } from '../src/store/audit.ts';
 import { openSupervisorStore } from '../src/store/supervisor-store.ts';
 
@@ -18,7 +20,10 @@ const signer = await openSigner({ service: 'supervisor', keyDir, clock });
 const telemetry = createTelemetry({ service: 'supervisor', logLevel: 'silent' });
 const settings = { auditBatchWindowMs: 0, auditPollMs: 1_000, auditLeaseMs: 5_000 };
 const config = { ...settings, replica: 'child', auditCheckpointRecords: 3, auditCheckpointMs: 1 };
-new AuditChainer({ store, signer, clock, telemetry, config }).start();
+const verifier = createVerifier({ trust: trustSigners(signer), clock });
+const chainGuard = new ChainGuard({ store, verifier, log: telemetry.log });
+const events = createSupervisorEvents(telemetry);
+new AuditChainer({ store, signer, clock, telemetry, events, chainGuard, config }).start();
 
 for (let n = 0; ; n += 1) {
   const entry = { tenant: 'acme', kind: 'decision', callId: `op-${n}`, facts: {} } as const;

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { formatLine, type SignedHead, verifyExport } from '@writ/audit';
+import { formatLine, type ReadHead, type SignedHead, verifyExport } from '@writ/audit';
 import {
   AuditService,
   type ExportAuditResponse,
@@ -27,16 +27,21 @@ function lineOf({ entry }: ExportAuditResponse): string {
   return formatLine({ type: 'record', sequence: Number(sequence), previousHash, hash, record });
 }
 
-/** Verifies an export with the public keys of the supervisor in a data folder. */
-export async function verifyWith(dataDir: string, lines: readonly string[], after = 0) {
+/** Reads signatures with the public keys of the supervisor in a data folder. */
+export async function headReader(dataDir: string): Promise<ReadHead> {
   const jwks = await readFile(join(dataDir, 'keys', 'supervisor.jwks.json'), 'utf8');
   const trust = await trustPublicKeys('supervisor', jwks);
   const verifier = createVerifier({ trust, clock: systemClock });
-  const readHead = async (signed: string): Promise<SignedHead> => {
+  return async (signed): Promise<SignedHead> => {
     const { claims, issueTime: signedAt } = await readCheckpoint(verifier, signed);
     const { tenant, headHash, closesExport } = claims;
     const [count, previousCount] = [Number(claims.count), Number(claims.previousCount)];
-    return { tenant, count, headHash, previousCount, closesExport, signedAt };
+    const checkpointNumber = Number(claims.checkpointNumber);
+    return { tenant, count, headHash, previousCount, checkpointNumber, closesExport, signedAt };
   };
-  return await verifyExport(lines, readHead, { after });
+}
+
+/** Verifies an export with the public keys of the supervisor in a data folder. */
+export async function verifyWith(dataDir: string, lines: readonly string[], after = 0) {
+  return await verifyExport(lines, await headReader(dataDir), { after });
 }

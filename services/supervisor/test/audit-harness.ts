@@ -1,10 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openSigner, type Signer } from '@writ/identity';
+import { createVerifier, openSigner, type Signer, trustSigners } from '@writ/identity';
 import { ManualClock } from '@writ/kernel';
 import { createTelemetry } from '@writ/telemetry';
 import { AuditChainer, type ChainerParts } from '../src/app/audit/audit-chainer.ts';
+import { ChainGuard } from '../src/app/audit/chain-guard.ts';
+import { createSupervisorEvents } from '../src/events.ts';
 import { appendAudit } from '../src/store/audit.ts';
 import { checkpointsOf } from '../src/store/audit-chain/checkpoints.ts';
 import { readChain, readChainEnd } from '../src/store/audit-chain/read-chain.ts';
@@ -50,7 +52,17 @@ export class AuditHarness {
   chainer(replica: string, store = this.store): AuditChainer {
     const telemetry = createTelemetry({ service: 'supervisor', logLevel: 'silent' });
     const config: ChainerParts['config'] = { ...CHAINER_SETTINGS, replica };
-    return new AuditChainer({ store, signer: this.signer, clock: this.clock, telemetry, config });
+    const { signer, clock } = this;
+    const events = createSupervisorEvents(telemetry);
+    const chainGuard = this.guard(store);
+    return new AuditChainer({ store, signer, clock, telemetry, events, chainGuard, config });
+  }
+
+  /** A guard that has seen nothing. */
+  guard(store: Pick<SupervisorStore, 'db'> = this.store): ChainGuard {
+    const { log } = createTelemetry({ service: 'supervisor', logLevel: 'silent' });
+    const verifier = createVerifier({ trust: trustSigners(this.signer), clock: this.clock });
+    return new ChainGuard({ store, verifier, log });
   }
 
   /** Appends records, each in its own transaction. */

@@ -20,6 +20,7 @@ import {
 import type { CallContext } from '@writ/rpc';
 import { createTelemetry } from '@writ/telemetry';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ChainGuard } from '../src/app/audit/chain-guard.ts';
 import { loadAgents } from '../src/app/definitions/agents-file.ts';
 import { openPolicy } from '../src/app/definitions/policy-file.ts';
 import { recordRun } from '../src/app/run/start-run.ts';
@@ -94,6 +95,11 @@ describe('the records of a review', () => {
       }),
     );
     const toolGateway = { tool: async (name: string) => tools.get(name) } as ToolGatewayPeer;
+    const store = await openSupervisorStore(
+      { dialect: 'sqlite', file: ':memory:' },
+      () => undefined,
+    );
+    const verifier = createVerifier({ trust: trustSigners(signer), clock: systemClock });
     return {
       config: {
         ...SUPERVISOR_DEFAULTS,
@@ -104,15 +110,16 @@ describe('the records of a review', () => {
         agents: exampleFile('agents.yaml'),
         policy: exampleFile('policy.yaml'),
       },
-      store: await openSupervisorStore({ dialect: 'sqlite', file: ':memory:' }, () => undefined),
+      store,
       bus: createInProcessBus({ onError: () => undefined }),
       clock: systemClock,
       telemetry,
       signer,
-      verifier: createVerifier({ trust: trustSigners(signer), clock: systemClock }),
+      verifier,
       peers: { toolGateway } as SupervisorContext['peers'],
       events: createSupervisorEvents(telemetry),
       heldEvents: new HeldEvents(),
+      chainGuard: new ChainGuard({ store, verifier, log: telemetry.log }),
       agents: loadAgents(exampleFile('agents.yaml')).agents,
       policy: (await openPolicy(exampleFile('policy.yaml'), telemetry.log)).current,
     };

@@ -52,6 +52,7 @@ async function headReader(dataDir: string): Promise<ReadHead> {
     const { claims, issueTime: signedAt } = await readCheckpoint(verifier, signed);
     const { tenant, headHash, closesExport } = claims;
     const [count, previousCount] = [Number(claims.count), Number(claims.previousCount)];
-    return { tenant, count, headHash, previousCount, closesExport, signedAt };
+    const checkpointNumber = Number(claims.checkpointNumber);
+    return { tenant, count, headHash, previousCount, checkpointNumber, closesExport, signedAt };
   };
 }

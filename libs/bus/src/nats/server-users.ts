@@ -6,7 +6,7 @@ import {
   OBSERVED_STREAM,
   OBSERVER,
 } from '../hook-streams.ts';
-import { TIMELINE_CONSUMER } from '../subjects.ts';
+import { AUDIT_CHECKPOINT_SUBJECTS, TIMELINE_CONSUMER } from '../subjects.ts';
 
 /** A user of the NATS server. */
 export interface NatsUser {
@@ -78,7 +78,10 @@ function natsPermissions({ user, service, tenants }: NatsUser): NatsPermissions 
     : emitterApi(service);
   return {
     publish: [...events, ...(service === 'agent-worker' ? progress : []), ...api],
-    subscribe: [`_INBOX.${user}.>`, ...(isSupervisor ? progress : [])],
+    subscribe: [
+      `_INBOX.${user}.>`,
+      ...(isSupervisor ? [...progress, AUDIT_CHECKPOINT_SUBJECTS] : []),
+    ],
   };
 }
 

@@ -161,6 +161,7 @@ export const KIND_RULES: { readonly [K in TokenKind]: KindRules<K> } = {
         count: claims.count >= 0n,
         head_hash: SHA256_PATTERN.test(claims.headHash),
         previous_count: claims.previousCount >= 0n && claims.previousCount <= claims.count,
+        checkpoint_number: claims.checkpointNumber >= 0n,
       }),
   },
 };

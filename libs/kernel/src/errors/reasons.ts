@@ -295,9 +295,11 @@ export const REASONS = {
 
   // Audit, events and the bus
   AUDIT_CHAIN_LAGGING: { status: 'unavailable', meaning: 'The newest audit records are not yet part of the chain.', action: RETRY },
+  AUDIT_CHAIN_ROLLED_BACK: { status: 'data_loss', meaning: 'The audit chain of the tenant has fewer or other records than the supervisor has seen.', action: 'Compare the chain with the published checkpoints, find out who changed the database, and restore it.' },
   AUDIT_RECORD_NOT_FOUND: { status: 'invalid_argument', meaning: 'The field after_sequence is beyond the last audit record.', action: 'Send a sequence up to metadata.last.' },
   EXPORTS_NOT_COMPARABLE: { status: 'invalid_argument', meaning: 'The two exports have no record in common.', action: 'Compare exports that overlap.' },
   EXPORT_HEAD_MISSING: { status: 'invalid_argument', meaning: 'The file does not end with the head of an export.', action: 'Export the chain again.' },
+  CHECKPOINT_FILE_INVALID: { status: 'invalid_argument', meaning: 'A line of the file with published checkpoints is not a checkpoint.', action: 'Pass the file of WRIT_AUDIT_CHECKPOINT_FILE, or one with the JWS of an AUDIT_CHECKPOINT event.' },
   RECORD_UNREADABLE: { status: 'data_loss', meaning: 'An audit record of the export cannot be read.', action: 'Export again; if it fails again, restore the database.' },
   UNKNOWN_HOOK_EVENT: { status: 'invalid_argument', meaning: 'The hook event has a type that this version does not know.', action: 'Upgrade the consumer.' },
   INVALID_EVENT: { status: 'invalid_argument', meaning: 'The name of an event is not upper case.', action: 'Use a name such as LLM_START.' },

@@ -24,6 +24,7 @@ export function auditCommands(program: Command, io: CliIo, done: (exit: Exit) =>
     .option('--tenant <tenant>', 'expected tenant')
     .option('--after <record>', 'the record before the first of the export', '0')
     .option('--continues <file>', 'an earlier export that this one must continue')
+    .option('--checkpoint <file>', 'published checkpoints, the last of which must be in the chain')
     .action(async (file: string, options: VerifyOptions) => {
       const { verifyFile } = await import('./verify-file.ts');
       done(await verifyFile(file, options, io));

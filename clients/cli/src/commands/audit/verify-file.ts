@@ -12,6 +12,9 @@ import { type CliIo, EXIT, type Exit } from '../../io.ts';
 import { readLines } from './read-lines.ts';
 import { recordNumber } from './record-number.ts';
 
+/** A JSON web signature. */
+const JWS = /^[\w-]+\.[\w-]+\.[\w-]+\s*$/;
+
 /** Options of `writ audit verify`. */
 export interface VerifyOptions {
   readonly keys?: string;
@@ -19,12 +22,13 @@ export interface VerifyOptions {
   readonly tenant?: string;
   readonly after: string;
   readonly continues?: string;
+  readonly checkpoint?: string;
 }
 
 /**
  * Verifies an export offline with the public keys, and prints a summary or the first error (SV-8).
- * @throws InvalidRequestError KEYS_MISSING, INVALID_PUBLIC_KEYS, INVALID_OPTION, EXPORT_HEAD_MISSING; UnauthenticatedError for
- *   an invalid head of the earlier export; errors of reading the files
+ * @throws InvalidRequestError KEYS_MISSING, INVALID_PUBLIC_KEYS, INVALID_OPTION, EXPORT_HEAD_MISSING, CHECKPOINT_FILE_INVALID,
+ *   EXPORTS_NOT_COMPARABLE; UnauthenticatedError for an invalid head of the earlier export or checkpoint; errors of reading the files
  */
 export async function verifyFile(file: string, options: VerifyOptions, io: CliIo): Promise<Exit> {
   const { keys = options.key, tenant } = options;
@@ -38,13 +42,78 @@ export async function verifyFile(file: string, options: VerifyOptions, io: CliIo
   const readHead = await headReader(await readFile(keys, 'utf8'));
   const earlier =
     options.continues === undefined ? undefined : await headOf(options.continues, readHead);
+  const published =
+    options.checkpoint === undefined
+      ? undefined
+      : await publishedCheckpoints(options.checkpoint, readHead);
+  if (typeof published === 'string') {
+    io.print(published);
+    return EXIT.failure;
+  }
   const verdict = await verifyExport(readLines(file), readHead, {
     ...(tenant !== undefined && { tenant }),
     ...(earlier && { earlier }),
+    ...(published && { published }),
     after,
   });
   io.print(verdict.holds ? summaryOf(verdict, after) : verdict.sentence);
-  return verdict.holds ? EXIT.success : EXIT.failure;
+  if (!verdict.holds) return EXIT.failure;
+  if (options.checkpoint !== undefined)
+    refuseUncompared(options.checkpoint, verdict, published, after);
+  return EXIT.success;
+}
+
+/**
+ * The last checkpoint of each tenant in a file with one checkpoint a line, as WRIT_AUDIT_CHECKPOINT_FILE has them, or
+ * one JWS, as in an AUDIT_CHECKPOINT event; a sentence if the file shows that a chain was rolled back.
+ * @throws InvalidRequestError CHECKPOINT_FILE_INVALID; UnauthenticatedError for an invalid signature
+ */
+async function publishedCheckpoints(
+  file: string,
+  readHead: ReadHead,
+): Promise<ReadonlyMap<string, SignedHead> | string> {
+  const published = new Map<string, SignedHead>();
+  let number = 0;
+  for await (const text of readLines(file)) {
+    number += 1;
+    const line = JWS.test(text) ? { type: 'checkpoint', signed: text.trim() } : parseLine(text);
+    if (typeof line === 'string' || !('signed' in line)) {
+      throw new InvalidRequestError(
+        'CHECKPOINT_FILE_INVALID',
+        `Line ${number} of ${file} is not a checkpoint.`,
+        { file, line: String(number) },
+      );
+    }
+    const head = await readHead(line.signed);
+    const last = published.get(head.tenant);
+    if (
+      last !== undefined &&
+      (head.checkpointNumber <= last.checkpointNumber || head.count <= last.count)
+    ) {
+      return `Line ${number} of ${file}: checkpoint ${head.checkpointNumber} over ${head.count} records follows checkpoint ${last.checkpointNumber} over ${last.count} records: the chain of tenant ${head.tenant} was rolled back.`;
+    }
+    published.set(head.tenant, head);
+  }
+  return published;
+}
+
+/** Refuses to call a chain valid that was compared with nothing. */
+function refuseUncompared(
+  file: string,
+  { tenant }: SoundExport,
+  published: ReadonlyMap<string, SignedHead> | undefined,
+  after: number,
+): void {
+  const checkpoint = published?.get(tenant);
+  if (checkpoint !== undefined && checkpoint.count >= after) return;
+  const what =
+    checkpoint === undefined
+      ? `has no checkpoint of tenant ${tenant}`
+      : `ends with a checkpoint over ${checkpoint.count} records, before the export`;
+  throw new InvalidRequestError(
+    'EXPORTS_NOT_COMPARABLE',
+    `${file} ${what}; the export is valid in itself, but was not compared.`,
+  );
 }
 
 async function headReader(jwks: string): Promise<ReadHead> {
@@ -54,7 +123,8 @@ async function headReader(jwks: string): Promise<ReadHead> {
     const { claims, issueTime: signedAt } = await readCheckpoint(verifier, signed);
     const { tenant, headHash, closesExport } = claims;
     const [count, previousCount] = [Number(claims.count), Number(claims.previousCount)];
-    return { tenant, count, headHash, previousCount, closesExport, signedAt };
+    const checkpointNumber = Number(claims.checkpointNumber);
+    return { tenant, count, headHash, previousCount, checkpointNumber, closesExport, signedAt };
   };
 }
 

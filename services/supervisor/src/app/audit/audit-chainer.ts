@@ -4,15 +4,20 @@ import type { Clock } from '@writ/kernel';
 import { nextFlush } from '@writ/store';
 import type { Telemetry } from '@writ/telemetry';
 import type { SupervisorConfig } from '../../config.ts';
+import type { SupervisorEvents } from '../../events.ts';
 import {
   type ChainEnd,
+  type ChainRow,
   chainsToSign,
+  checkpointsOf,
   saveCheckpoint,
 } from '../../store/audit-chain/checkpoints.ts';
 import { holdLease, releaseLease } from '../../store/audit-chain/lease.ts';
 import { hasUnlinked, linkAudit } from '../../store/audit-chain/link-audit.ts';
 import { ChangeAlarm } from '../../store/change/change-alarm.ts';
 import type { SupervisorStore, SupervisorTransaction } from '../../store/supervisor-store.ts';
+import type { ChainGuard } from './chain-guard.ts';
+import type { CheckpointFile } from './checkpoint-file.ts';
 
 /** Records linked in one transaction; low, because reviews wait for the transaction. */
 const BATCH = 32;
@@ -23,6 +28,10 @@ export interface ChainerParts {
   readonly signer: Signer;
   readonly clock: Clock;
   readonly telemetry: Pick<Telemetry, 'log'>;
+  readonly events: Pick<SupervisorEvents, 'auditCheckpoint'>;
+  readonly chainGuard: ChainGuard;
+  /** Where checkpoints are kept outside the database. */
+  readonly checkpointFile?: CheckpointFile | undefined;
   readonly config: Pick<
     SupervisorConfig,
     | 'replica'
@@ -71,7 +80,7 @@ export class AuditChainer {
     const { store } = this.#parts;
     let isMore = await hasUnlinked(store.db);
     while (isMore && !this.#stopping.signal.aborted) {
-      const linked = await this.#asHolder((trx, now) => linkAudit(trx, BATCH, now));
+      const linked = await this.#link();
       if (linked === undefined) return;
       isMore = linked === BATCH;
     }
@@ -94,16 +103,58 @@ export class AuditChainer {
     await this.#release();
   }
 
+  /** Links a batch; returns the number of records, undefined when another replica holds the lease. */
+  async #link(): Promise<number | undefined> {
+    const { chainGuard } = this.#parts;
+    const batch = await this.#asHolder(async (trx, now) => {
+      const linked = await linkAudit(trx, BATCH, now);
+      for (const before of linked.before) {
+        await chainGuard.check(before, chainGuard.mark(before.tenant), trx);
+      }
+      return linked;
+    });
+    for (const mark of batch?.after ?? []) chainGuard.remember(mark);
+    return batch?.records;
+  }
+
   async #sign(): Promise<void> {
-    const { store, signer, clock, config } = this.#parts;
+    const { store, clock, config, chainGuard, telemetry } = this.#parts;
     const before = new Date(clock.now().getTime() - config.auditCheckpointMs);
     const rhythm = { records: config.auditCheckpointRecords, before };
+    const marks = chainGuard.marks();
     for (const chain of await chainsToSign(store.db, rhythm)) {
       if (this.#stopping.signal.aborted) return;
-      // Linked records never change, so signing does not need the transaction.
-      const signed = await signChain(signer, chain, false);
-      await this.#asHolder((trx, now) => saveCheckpoint(trx, chain, signed, now));
+      await chainGuard.check(chain, marks.get(chain.tenant));
+      if (chainGuard.isRolledBack(chain.tenant)) continue;
+      if (!(await this.#signOne(chain))) continue;
+      await this.#keep(chain).catch((error: unknown) => {
+        telemetry.log.error({ err: error }, 'failed to write the audit checkpoint file; retrying');
+      });
     }
+  }
+
+  /** Signs, saves and publishes a checkpoint; returns whether this replica did. */
+  async #signOne(chain: ChainRow): Promise<boolean> {
+    const { signer, events, chainGuard } = this.#parts;
+    const { tenant, sequence: count, hash } = chain;
+    // Linked records never change, so signing does not need the transaction.
+    const signed = await signChain(signer, chain, false);
+    const checkpoints = chain.checkpoints + 1;
+    const isSaved = await this.#asHolder(async (trx, now) => {
+      if (!(await saveCheckpoint(trx, chain, signed, now))) return false;
+      await events.auditCheckpoint(trx, { tenant, number: checkpoints, count, signed }, now);
+      return true;
+    });
+    if (isSaved === true) chainGuard.remember({ tenant, count, hash, checkpoints });
+    return isSaved === true;
+  }
+
+  /** Appends to the file what it does not have yet, also of other replicas and of before a crash. */
+  async #keep({ tenant, sequence }: ChainRow): Promise<void> {
+    const { store, checkpointFile } = this.#parts;
+    if (checkpointFile === undefined) return;
+    const after = checkpointFile.lastCount(tenant);
+    await checkpointFile.append(tenant, await checkpointsOf(store.db, tenant, after, sequence));
   }
 
   /** Runs `work` while holding the lease; returns undefined when another replica holds it. */
@@ -138,7 +189,7 @@ export class AuditChainer {
 /** Signs the linked part of a chain: a checkpoint, or the head that ends an export. */
 export async function signChain(
   signer: Signer,
-  { tenant, sequence, hash, signed_count }: ChainEnd,
+  { tenant, sequence, hash, signed_count, checkpoints }: ChainEnd,
   closesExport: boolean,
 ): Promise<string> {
   const { token } = await mintCheckpoint(signer, {
@@ -147,6 +198,7 @@ export async function signChain(
     headHash: hash,
     previousCount: BigInt(signed_count),
     closesExport,
+    checkpointNumber: BigInt(closesExport ? checkpoints : checkpoints + 1),
   });
   return token;
 }

@@ -5,7 +5,7 @@ import { signChain } from '../../app/audit/audit-chainer.ts';
 import { awaitLinked } from '../../app/audit/await-linked.ts';
 import type { SupervisorContext } from '../../context.ts';
 import { checkpointsOf } from '../../store/audit-chain/checkpoints.ts';
-import { readChain, readChainEnd } from '../../store/audit-chain/read-chain.ts';
+import { readChain } from '../../store/audit-chain/read-chain.ts';
 import { auditRecordMessage, checkpointMessage } from '../../wire/audit.ts';
 
 const PAGE = 500;
@@ -13,16 +13,17 @@ const PAGE = 500;
 /**
  * ExportAudit: the current chain of a tenant, with its checkpoints in order and a signed head at the end, for `writ
  * audit verify` (SV-8, SYS-6).
- * @throws UnavailableError AUDIT_CHAIN_LAGGING; InvalidRequestError AUDIT_RECORD_NOT_FOUND
+ * @throws UnavailableError AUDIT_CHAIN_LAGGING; InvalidRequestError AUDIT_RECORD_NOT_FOUND; DataLossError
+ *   AUDIT_CHAIN_ROLLED_BACK
  */
 export function exportAudit(
   context: SupervisorContext,
 ): Handler<typeof AuditService.method.exportAudit> {
   return async function* ({ afterSequence }, call) {
     const { tenant } = requirePerson(call);
-    const { store, signer, clock } = context;
+    const { store, signer, clock, chainGuard } = context;
     await awaitLinked(context, tenant, call.signal);
-    const end = await readChainEnd(store.db, tenant);
+    const end = await chainGuard.readEnd(tenant);
     let after = Number(afterSequence);
     if (after > end.sequence) throw noSuchRecord(after, end.sequence);
     const filters = {

@@ -52,11 +52,13 @@ export async function saveCheckpoint(
   at: Date,
 ): Promise<boolean> {
   const { tenant, sequence: count } = chain;
+  const checkpoints = chain.checkpoints + 1;
   const { numUpdatedRows } = await trx
     .updateTable('audit_chains')
-    .set({ signed_count: count, signed_at: at })
+    .set({ signed_count: count, checkpoints, signed_at: at })
     .where('tenant', '=', tenant)
     .where('signed_count', '=', chain.signed_count)
+    .where('checkpoints', '=', chain.checkpoints)
     .executeTakeFirst();
   if (numUpdatedRows === 0n) return false;
   await trx

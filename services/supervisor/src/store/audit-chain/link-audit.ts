@@ -4,6 +4,8 @@ import { sql } from 'kysely';
 import { noteChange } from '../change/changes.ts';
 import type { SupervisorDatabase } from '../schema.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
+import type { ChainEnd } from './checkpoints.ts';
+import { CHAIN_END } from './read-chain.ts';
 
 /** The last record of a chain. */
 interface LastRecord {
@@ -16,17 +18,32 @@ interface Link extends LastRecord {
   readonly previousHash: string;
 }
 
+/** A batch of linked records. */
+export interface LinkedBatch {
+  readonly records: number;
+  /** The ends of the chains that existed before. */
+  readonly before: readonly ChainEnd[];
+  /** The ends of the chains since. */
+  readonly after: readonly {
+    readonly tenant: string;
+    readonly count: number;
+    readonly hash: string;
+    readonly checkpoints: number;
+  }[];
+}
+
 /**
- * Links up to `limit` records, each to the end of its tenant's chain (SV-8). Returns how many. The transaction must
- * hold the chainer's lease, which prevents forks of a chain.
+ * Links up to `limit` records, each to the end of its tenant's chain (SV-8). The transaction must hold the chainer's
+ * lease, which prevents forks of a chain.
  */
 export async function linkAudit(
   trx: SupervisorTransaction,
   limit: number,
   now: Date,
-): Promise<number> {
+): Promise<LinkedBatch> {
   const { rows: records } = await selectUnlinked(trx, { limit });
-  const ends = await endsOf(trx, new Set(records.map(({ tenant }) => tenant)));
+  const before = await endsOf(trx, new Set(records.map(({ tenant }) => tenant)));
+  const ends = new Map<string, LastRecord>(before);
   const links = records.map(({ position, tenant, canonical_json }): Link => {
     const { sequence: last, hash: previousHash } = ends.get(tenant) ?? FIRST;
     const end = { sequence: last + 1, hash: linkHash(previousHash, canonical_json) };
@@ -34,9 +51,15 @@ export async function linkAudit(
     return { position, previousHash, ...end };
   });
   await saveLinks(trx, links);
-  for (const [tenant, end] of ends) await saveEnd(trx, tenant, end, now);
+  for (const [tenant, { sequence, hash }] of ends) {
+    await saveEnd(trx, tenant, { sequence, hash }, now);
+  }
   if (records.length > 0) noteChange(trx, 'audit-linked');
-  return records.length;
+  const after = [...ends].map(([tenant, { sequence: count, hash }]) => {
+    const { checkpoints = 0 } = before.get(tenant) ?? {};
+    return { tenant, count, hash, checkpoints };
+  });
+  return { records: records.length, before: [...before.values()], after };
 }
 
 async function saveLinks(trx: SupervisorTransaction, links: readonly Link[]): Promise<void> {
@@ -123,14 +146,14 @@ const FIRST: LastRecord = { sequence: 0, hash: CHAIN_START };
 async function endsOf(
   trx: SupervisorTransaction,
   tenants: ReadonlySet<string>,
-): Promise<Map<string, LastRecord>> {
+): Promise<Map<string, ChainEnd>> {
   if (tenants.size === 0) return new Map();
   const rows = await trx
     .selectFrom('audit_chains')
-    .select(['tenant', 'sequence', 'hash'])
+    .select(CHAIN_END)
     .where('tenant', 'in', [...tenants])
     .execute();
-  return new Map(rows.map(({ tenant, ...end }) => [tenant, end]));
+  return new Map(rows.map((end) => [end.tenant, end]));
 }
 
 async function saveEnd(
@@ -141,7 +164,7 @@ async function saveEnd(
 ): Promise<void> {
   await trx
     .insertInto('audit_chains')
-    .values({ tenant, ...end, signed_count: 0, signed_at: now })
+    .values({ tenant, ...end, signed_count: 0, checkpoints: 0, signed_at: now })
     .onConflict((conflict) => conflict.column('tenant').doUpdateSet(end))
     .execute();
 }

@@ -22,14 +22,37 @@ export interface AuditFilters {
   readonly until: Date | undefined;
 }
 
+/** The columns of a {@link ChainEnd}. */
+export const CHAIN_END = ['tenant', 'sequence', 'hash', 'signed_count', 'checkpoints'] as const;
+
 /** The end of a tenant's linked chain; sequence zero when it is empty. */
 export async function readChainEnd(db: SupervisorReader, tenant: string): Promise<ChainEnd> {
   const row = await db
     .selectFrom('audit_chains')
-    .select(['tenant', 'sequence', 'hash', 'signed_count'])
+    .select(CHAIN_END)
     .where('tenant', '=', tenant)
     .executeTakeFirst();
-  return row ?? { tenant, sequence: 0, hash: CHAIN_START, signed_count: 0 };
+  return row ?? { tenant, sequence: 0, hash: CHAIN_START, signed_count: 0, checkpoints: 0 };
+}
+
+/** The ends of the linked chains of all tenants. */
+export async function chainEnds(db: SupervisorReader): Promise<ChainEnd[]> {
+  return await db.selectFrom('audit_chains').select(CHAIN_END).orderBy('tenant').execute();
+}
+
+/** The hash of a linked record; undefined if there is none. */
+export async function hashOf(
+  db: SupervisorReader,
+  tenant: string,
+  sequence: number,
+): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('audit')
+    .select('hash')
+    .where('tenant', '=', tenant)
+    .where('sequence', '=', sequence)
+    .executeTakeFirst();
+  return row?.hash ?? undefined;
 }
 
 /** The records of a chain after a sequence, at most `limit`. */

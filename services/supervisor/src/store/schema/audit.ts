@@ -33,6 +33,8 @@ export const auditChains = table('audit_chains', {
     hash: column.text(),
     /** The count of the last checkpoint; zero before the first. */
     signed_count: column.integer(),
+    /** Number of checkpoints. */
+    checkpoints: column.integer(),
     /** Time of the last checkpoint; before the first, the start of the chain. */
     signed_at: column.timestamp(),
   },

@@ -320,7 +320,8 @@ export const AuditService: GenService<{
   /**
    * ExportAudit streams the chain of a tenant as of the start of the call, each
    * checkpoint after the last record that it covers, and ends with a signed head.
-   * `writ audit verify` verifies the result.
+   * `writ audit verify` verifies the result. DATA_LOSS AUDIT_CHAIN_ROLLED_BACK
+   * when the chain has fewer or other records than the supervisor has seen.
    *
    * @generated from rpc writ.audit.v1.AuditService.ExportAudit
    */

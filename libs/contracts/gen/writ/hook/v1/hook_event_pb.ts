@@ -17,7 +17,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file writ/hook/v1/hook_event.proto.
  */
 export const file_writ_hook_v1_hook_event: GenFile = /*@__PURE__*/
-  fileDesc("Ch13cml0L2hvb2svdjEvaG9va19ldmVudC5wcm90bxIMd3JpdC5ob29rLnYxItcFCglIb29rRXZlbnQSKwoIZXZlbnRfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSNQoEdHlwZRgCIAEoDjIbLndyaXQuaG9vay52MS5Ib29rRXZlbnRUeXBlQgq6SAeCAQQQASAAEg8KB2VtaXR0ZXIYAyABKAkSLgoKZXZlbnRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGdGVuYW50GAUgASgJEg4KBnJ1bl9pZBgGIAEoCRISCgpzZXNzaW9uX2lkGAcgASgJEiwKBWFnZW50GAggASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIMCgRzdGVwGAkgASgNEg8KB2NhbGxfaWQYCiABKAkSEwoLdHJhY2VwYXJlbnQYCyABKAkSEQoJdG9vbF9uYW1lGAwgASgJEg0KBW1vZGVsGA0gASgJEg4KBnN0YXR1cxgOIAEoCRIrCghkdXJhdGlvbhgPIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIjCgV1c2FnZRgQIAEoCzIULndyaXQubWV0ZXIudjEuVXNhZ2USFQoNY29zdF9uYW5vX3VzZBgRIAEoAxIRCgllc3RpbWF0ZWQYEiABKAgSDwoHYXR0ZW1wdBgTIAEoDRITCgthcHByb3ZhbF9pZBgUIAEoCRIPCgdoYWx0X2lkGBUgASgJEjIKC290aGVyX2FnZW50GBYgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIRCglkaW1lbnNpb24YFyABKAkSEwoLYXJnc19zaGEyNTYYGCABKAkSEwoLd2FpdGluZ19mb3IYGSABKAkSDQoFYWZ0ZXIYGiADKAkSFQoNc2xvdF9zZXF1ZW5jZRgeIAEoAxITCgtsb2dfbWVzc2FnZRgfIAEoCSr+BQoNSG9va0V2ZW50VHlwZRIfChtIT09LX0VWRU5UX1RZUEVfVU5TUEVDSUZJRUQQABIdChlIT09LX0VWRU5UX1RZUEVfUlVOX1NUQVJUEAESGwoXSE9PS19FVkVOVF9UWVBFX1JVTl9FTkQQAhIeChpIT09LX0VWRU5UX1RZUEVfU1RFUF9TVEFSVBADEhwKGEhPT0tfRVZFTlRfVFlQRV9TVEVQX0VORBAEEh0KGUhPT0tfRVZFTlRfVFlQRV9MTE1fU1RBUlQQBRIbChdIT09LX0VWRU5UX1RZUEVfTExNX0VORBAGEh4KGkhPT0tfRVZFTlRfVFlQRV9UT09MX1NUQVJUEAcSHAoYSE9PS19FVkVOVF9UWVBFX1RPT0xfRU5EEAgSIgoeSE9PS19FVkVOVF9UWVBFX0dVQVJEUkFJTF9UUklQEAkSGwoXSE9PS19FVkVOVF9UWVBFX0hBTkRPRkYQChIeChpIT09LX0VWRU5UX1RZUEVfRkxPV19TVEFSVBALEhwKGEhPT0tfRVZFTlRfVFlQRV9GTE9XX0VORBAMEiQKIEhPT0tfRVZFTlRfVFlQRV9CVURHRVRfRVhIQVVTVEVEEA0SJgoiSE9PS19FVkVOVF9UWVBFX0FQUFJPVkFMX1JFUVVFU1RFRBAOEiQKIEhPT0tfRVZFTlRfVFlQRV9BUFBST1ZBTF9ERUNJREVEEA8SGgoWSE9PS19FVkVOVF9UWVBFX0hBTFRFRBAQEiAKHEhPT0tfRVZFTlRfVFlQRV9BR0VOVF9QQVVTRUQQERIhCh1IT09LX0VWRU5UX1RZUEVfQUdFTlRfUkVTVU1FRBASEiMKH0hPT0tfRVZFTlRfVFlQRV9BR0VOVF9TVVNQRU5ERUQQFRIfChtIT09LX0VWRU5UX1RZUEVfQUdFTlRfV09LRU4QFhIdChlIT09LX0VWRU5UX1RZUEVfTE9HX0VOVFJZEBcSHwobSE9PS19FVkVOVF9UWVBFX0hBTFRfTElGVEVEEBhiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_writ_meter_v1_usage, file_writ_supervision_v1_supervision]);
+  fileDesc("Ch13cml0L2hvb2svdjEvaG9va19ldmVudC5wcm90bxIMd3JpdC5ob29rLnYxIpAGCglIb29rRXZlbnQSKwoIZXZlbnRfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSNQoEdHlwZRgCIAEoDjIbLndyaXQuaG9vay52MS5Ib29rRXZlbnRUeXBlQgq6SAeCAQQQASAAEg8KB2VtaXR0ZXIYAyABKAkSLgoKZXZlbnRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGdGVuYW50GAUgASgJEg4KBnJ1bl9pZBgGIAEoCRISCgpzZXNzaW9uX2lkGAcgASgJEiwKBWFnZW50GAggASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIMCgRzdGVwGAkgASgNEg8KB2NhbGxfaWQYCiABKAkSEwoLdHJhY2VwYXJlbnQYCyABKAkSEQoJdG9vbF9uYW1lGAwgASgJEg0KBW1vZGVsGA0gASgJEg4KBnN0YXR1cxgOIAEoCRIrCghkdXJhdGlvbhgPIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIjCgV1c2FnZRgQIAEoCzIULndyaXQubWV0ZXIudjEuVXNhZ2USFQoNY29zdF9uYW5vX3VzZBgRIAEoAxIRCgllc3RpbWF0ZWQYEiABKAgSDwoHYXR0ZW1wdBgTIAEoDRITCgthcHByb3ZhbF9pZBgUIAEoCRIPCgdoYWx0X2lkGBUgASgJEjIKC290aGVyX2FnZW50GBYgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIRCglkaW1lbnNpb24YFyABKAkSEwoLYXJnc19zaGEyNTYYGCABKAkSEwoLd2FpdGluZ19mb3IYGSABKAkSDQoFYWZ0ZXIYGiADKAkSFQoNc2xvdF9zZXF1ZW5jZRgeIAEoAxITCgtsb2dfbWVzc2FnZRgfIAEoCRI3ChBhdWRpdF9jaGVja3BvaW50GCAgASgLMh0ud3JpdC5ob29rLnYxLkF1ZGl0Q2hlY2twb2ludCJACg9BdWRpdENoZWNrcG9pbnQSDgoGbnVtYmVyGAEgASgDEg0KBWNvdW50GAIgASgDEg4KBnNpZ25lZBgDIAEoCSqkBgoNSG9va0V2ZW50VHlwZRIfChtIT09LX0VWRU5UX1RZUEVfVU5TUEVDSUZJRUQQABIdChlIT09LX0VWRU5UX1RZUEVfUlVOX1NUQVJUEAESGwoXSE9PS19FVkVOVF9UWVBFX1JVTl9FTkQQAhIeChpIT09LX0VWRU5UX1RZUEVfU1RFUF9TVEFSVBADEhwKGEhPT0tfRVZFTlRfVFlQRV9TVEVQX0VORBAEEh0KGUhPT0tfRVZFTlRfVFlQRV9MTE1fU1RBUlQQBRIbChdIT09LX0VWRU5UX1RZUEVfTExNX0VORBAGEh4KGkhPT0tfRVZFTlRfVFlQRV9UT09MX1NUQVJUEAcSHAoYSE9PS19FVkVOVF9UWVBFX1RPT0xfRU5EEAgSIgoeSE9PS19FVkVOVF9UWVBFX0dVQVJEUkFJTF9UUklQEAkSGwoXSE9PS19FVkVOVF9UWVBFX0hBTkRPRkYQChIeChpIT09LX0VWRU5UX1RZUEVfRkxPV19TVEFSVBALEhwKGEhPT0tfRVZFTlRfVFlQRV9GTE9XX0VORBAMEiQKIEhPT0tfRVZFTlRfVFlQRV9CVURHRVRfRVhIQVVTVEVEEA0SJgoiSE9PS19FVkVOVF9UWVBFX0FQUFJPVkFMX1JFUVVFU1RFRBAOEiQKIEhPT0tfRVZFTlRfVFlQRV9BUFBST1ZBTF9ERUNJREVEEA8SGgoWSE9PS19FVkVOVF9UWVBFX0hBTFRFRBAQEiAKHEhPT0tfRVZFTlRfVFlQRV9BR0VOVF9QQVVTRUQQERIhCh1IT09LX0VWRU5UX1RZUEVfQUdFTlRfUkVTVU1FRBASEiMKH0hPT0tfRVZFTlRfVFlQRV9BR0VOVF9TVVNQRU5ERUQQFRIfChtIT09LX0VWRU5UX1RZUEVfQUdFTlRfV09LRU4QFhIdChlIT09LX0VWRU5UX1RZUEVfTE9HX0VOVFJZEBcSHwobSE9PS19FVkVOVF9UWVBFX0hBTFRfTElGVEVEEBgSJAogSE9PS19FVkVOVF9UWVBFX0FVRElUX0NIRUNLUE9JTlQQGWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_writ_meter_v1_usage, file_writ_supervision_v1_supervision]);
 
 /**
  * HookEvent reports that something happened. It has ids and numbers, never content.
@@ -225,6 +225,13 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
    * @generated from field: string log_message = 31;
    */
   logMessage: string;
+
+  /**
+   * Checkpoint of an AUDIT_CHECKPOINT event.
+   *
+   * @generated from field: writ.hook.v1.AuditCheckpoint audit_checkpoint = 32;
+   */
+  auditCheckpoint?: AuditCheckpoint | undefined;
 };
 
 /**
@@ -233,6 +240,41 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
  */
 export const HookEventSchema: GenMessage<HookEvent> = /*@__PURE__*/
   messageDesc(file_writ_hook_v1_hook_event, 0);
+
+/**
+ * AuditCheckpoint is a signed checkpoint of the audit chain of a tenant.
+ *
+ * @generated from message writ.hook.v1.AuditCheckpoint
+ */
+export type AuditCheckpoint = Message<"writ.hook.v1.AuditCheckpoint"> & {
+  /**
+   * Number of the checkpoint in its chain, from 1, without gaps.
+   *
+   * @generated from field: int64 number = 1;
+   */
+  number: bigint;
+
+  /**
+   * Number of records that it covers, from the first.
+   *
+   * @generated from field: int64 count = 2;
+   */
+  count: bigint;
+
+  /**
+   * A JWS by the supervisor; its claims are CheckpointClaims.
+   *
+   * @generated from field: string signed = 3;
+   */
+  signed: string;
+};
+
+/**
+ * Describes the message writ.hook.v1.AuditCheckpoint.
+ * Use `create(AuditCheckpointSchema)` to create a new message.
+ */
+export const AuditCheckpointSchema: GenMessage<AuditCheckpoint> = /*@__PURE__*/
+  messageDesc(file_writ_hook_v1_hook_event, 1);
 
 /**
  * HookEventType is the type of an event. Each type has one emitter.
@@ -401,6 +443,13 @@ export const HookEventType = {
    * @generated from enum value: HOOK_EVENT_TYPE_HALT_LIFTED = 24;
    */
   HALT_LIFTED: 24,
+
+  /**
+   * Supervisor: a checkpoint of a tenant's audit chain was signed. Belongs to no run.
+   *
+   * @generated from enum value: HOOK_EVENT_TYPE_AUDIT_CHECKPOINT = 25;
+   */
+  AUDIT_CHECKPOINT: 25,
 } as const;
 
 /**

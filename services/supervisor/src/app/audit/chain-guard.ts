@@ -1,0 +1,147 @@
+import type { LiveOptions } from '@writ/bus';
+import { readCheckpoint, type Verifier } from '@writ/identity';
+import { DataLossError } from '@writ/kernel';
+import type { Logger } from '@writ/telemetry';
+import type { ChainEnd } from '../../store/audit-chain/checkpoints.ts';
+import { chainEnds, hashOf, readChainEnd } from '../../store/audit-chain/read-chain.ts';
+import type { SupervisorReader, SupervisorStore } from '../../store/supervisor-store.ts';
+import { readHookEvent } from '../../wire/hook-event.ts';
+
+/** What a chain had at some time: it may have more since then, and never less or something else. */
+interface ChainMark {
+  readonly tenant: string;
+  readonly count: number;
+  /** Hash of the last of these records. */
+  readonly hash: string;
+  /** Number of checkpoints. */
+  readonly checkpoints: number;
+}
+
+/** Dependencies of a {@link ChainGuard}. */
+interface GuardParts {
+  readonly store: Pick<SupervisorStore, 'db'>;
+  readonly verifier: Verifier;
+  readonly log: Logger;
+}
+
+/**
+ * Keeps how far the chain of each tenant has been seen, outside the database, and refuses to sign a chain that went
+ * back (SV-8): who can write the database can remove the last records and checkpoints, but gets no signature over what
+ * is left. The marks come from this process, from the checkpoints that other replicas publish, and from the checkpoint
+ * file. Linking continues, so that no run waits for it; only the tenant that is concerned gets no signature.
+ */
+export class ChainGuard {
+  readonly #parts: GuardParts;
+  readonly #marks = new Map<string, ChainMark>();
+  readonly #rolledBack = new Map<string, DataLossError>();
+
+  constructor(parts: GuardParts) {
+    this.#parts = parts;
+  }
+
+  /** Remembers the chains as they are when the process starts. */
+  async open(): Promise<void> {
+    const { db } = this.#parts.store;
+    const missing = this.marks();
+    for (const end of await chainEnds(db)) {
+      const { tenant, sequence: count, hash, checkpoints } = end;
+      missing.delete(tenant);
+      await this.check(end, this.mark(tenant));
+      this.remember({ tenant, count, hash, checkpoints });
+    }
+    for (const [tenant, mark] of missing) await this.check(await readChainEnd(db, tenant), mark);
+  }
+
+  /** Remembers what is committed. */
+  remember(mark: ChainMark): void {
+    const known = this.#marks.get(mark.tenant);
+    const longest = known === undefined || mark.count >= known.count ? mark : known;
+    const checkpoints = Math.max(mark.checkpoints, known?.checkpoints ?? 0);
+    this.#marks.set(mark.tenant, { ...longest, checkpoints });
+  }
+
+  /** Remembers the signed checkpoint of another replica. @throws UnauthenticatedError TOKEN_INVALID */
+  async rememberSigned(signed: string): Promise<void> {
+    const { claims } = await readCheckpoint(this.#parts.verifier, signed);
+    const { tenant, count, headHash: hash, checkpointNumber } = claims;
+    this.remember({ tenant, count: Number(count), hash, checkpoints: Number(checkpointNumber) });
+  }
+
+  /** Handles the AUDIT_CHECKPOINT events of the bus. */
+  readonly onEvent: LiveOptions['handler'] = async (message) => {
+    const signed = readHookEvent(message)?.auditCheckpoint?.signed;
+    if (signed === undefined) return;
+    try {
+      await this.rememberSigned(signed);
+    } catch (error) {
+      this.#parts.log.warn({ err: error, event_id: message.eventId }, 'invalid audit checkpoint');
+    }
+  };
+
+  /** The mark of a tenant; take it before the chain is read, so that the chain cannot be older. */
+  mark(tenant: string): ChainMark | undefined {
+    return this.#marks.get(tenant);
+  }
+
+  /** The marks of all tenants; see {@link mark}. */
+  marks(): Map<string, ChainMark> {
+    return new Map(this.#marks);
+  }
+
+  /** Whether the chain of a tenant went back. */
+  isRolledBack(tenant: string): boolean {
+    return this.#rolledBack.has(tenant);
+  }
+
+  /**
+   * Reads the end of a tenant's chain for a signature.
+   * @throws DataLossError AUDIT_CHAIN_ROLLED_BACK
+   */
+  async readEnd(tenant: string): Promise<ChainEnd> {
+    const mark = this.mark(tenant);
+    const end = await readChainEnd(this.#parts.store.db, tenant);
+    await this.check(end, mark);
+    const problem = this.#rolledBack.get(tenant);
+    if (problem !== undefined) throw problem;
+    return end;
+  }
+
+  /** Compares a chain with a mark from before it was read; notes and logs a chain that went back. */
+  async check(
+    end: ChainEnd,
+    mark: ChainMark | undefined,
+    db: SupervisorReader = this.#parts.store.db,
+  ): Promise<void> {
+    if (mark === undefined || this.#rolledBack.has(end.tenant)) return;
+    const isShorter = end.sequence < mark.count || end.checkpoints < mark.checkpoints;
+    const hash = end.sequence === mark.count ? end.hash : undefined;
+    if (!isShorter && (hash ?? (await hashOf(db, end.tenant, mark.count))) === mark.hash) return;
+    const { tenant, sequence, checkpoints } = end;
+    this.#parts.log.error(
+      {
+        tenant,
+        records: sequence,
+        checkpoints,
+        seen: mark.count,
+        seen_checkpoints: mark.checkpoints,
+      },
+      'audit chain was rolled back; signing no further checkpoint of the tenant',
+    );
+    this.#rolledBack.set(tenant, rolledBack(end, mark));
+  }
+}
+
+function rolledBack(
+  { tenant, sequence }: ChainEnd,
+  { count, checkpoints }: ChainMark,
+): DataLossError {
+  const what =
+    sequence < count
+      ? `has ${sequence} records, but ${count} were seen`
+      : `is another one than was seen with ${count} records`;
+  return new DataLossError(
+    'AUDIT_CHAIN_ROLLED_BACK',
+    `The audit chain of tenant ${tenant} ${what}, with checkpoint ${checkpoints}; it is not signed. Compare it with the published checkpoints, and restore the database.`,
+    { tenant, records: String(sequence), seen: String(count), checkpoint: String(checkpoints) },
+  );
+}
