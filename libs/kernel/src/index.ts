@@ -136,6 +136,13 @@ export {
   parseWorkerAction,
   validateWorkerAction,
 } from './runs/action.ts';
+export {
+  type CodeMismatch,
+  type CodeWait,
+  codeWaitFrom,
+  codeWaitSentence,
+  codeWaitSignal,
+} from './runs/code-wait.ts';
 export type { AgentKey, CallKey, ExecutedFrom, RunKey } from './runs/keys.ts';
 export { EXECUTED_FROM } from './runs/keys.ts';
 export type { PriorityName } from './runs/priority.ts';

@@ -75,6 +75,10 @@ export const createAgentWorker = defineService({
       settings,
       onRunnable,
     });
+    const checkModules = (manifest: AgentManifest) => {
+      createView(manifest, modules.strategies);
+      historyOf(manifest);
+    };
     const runParts = {
       store,
       peers,
@@ -83,6 +87,7 @@ export const createAgentWorker = defineService({
       telemetry,
       publisher: createProgressPublisher(bus, log),
       factoryOf,
+      checkModules,
       historyOf,
       settings,
       onEvents: () => relay.wake(),
@@ -94,8 +99,7 @@ export const createAgentWorker = defineService({
     const checkSettings = (manifest: AgentManifest) => {
       const { kind, name } = manifest;
       factoryOf(kind, name, codeVersionOf(kind, name) ?? '')?.(manifest, '');
-      createView(manifest, modules.strategies);
-      historyOf(manifest);
+      checkModules(manifest);
     };
     const flushEventsSoon = () => relay.flushSoon();
     const handlers = {

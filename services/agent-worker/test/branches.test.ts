@@ -113,9 +113,10 @@ describe('concurrent branches', () => {
     await world.deliver({ manifest: CUSTOM });
     await world.until('SUSPENDED');
     await signal(world, 'go', 'go');
-    const { stopReason } = await world.until('ERROR');
-    expect(stopReason).toBe('error:journal_divergence');
-    expect(world.supervisor.reports.at(-1)?.detail).toMatch(
+    const { wait, detail } = await world.untilCodeWait();
+    expect(wait).toBe('code:journal_divergence:op-0-1-0');
+    expect(world.supervisor.reports).toEqual([]);
+    expect(detail).toMatch(
       /diverges from its journal at index 0\.1\.0: recorded llm \(\w{12}\), but the agent requested llm with different arguments \(\w{12} recorded, \w{12} requested\)/,
     );
   });

@@ -156,7 +156,7 @@ describe('the journal of an agent’s context', () => {
 });
 
 describe('a replayed agent', () => {
-  it('is stopped when it diverges, with the position and both operations (RT-1)', async () => {
+  it('is parked when it diverges, with the position and both operations (RT-1, BD-6)', async () => {
     let runs = 0;
     const world = await startWith(
       async (ctx) => {
@@ -171,15 +171,16 @@ describe('a replayed agent', () => {
     await world.deliver({ manifest: CUSTOM });
     await world.until('SUSPENDED');
     await signal(world, 's-1');
-    const { stopReason } = await world.until('ERROR');
-    expect(stopReason).toBe('error:journal_divergence');
-    expect(world.supervisor.reports[0]?.detail).toMatch(
+    const { wait, detail } = await world.untilCodeWait();
+    expect(wait).toBe('code:journal_divergence:op-1');
+    expect(detail).toMatch(
       /^refund-desk-1 diverges from its journal at index 1: recorded llm \(\w{12}\), but the agent requested review \(\w{12}\)\.$/,
     );
+    expect(world.supervisor.reports).toEqual([]);
     expect(world.supervisor.decided).toEqual([]);
   });
 
-  it('is stopped when it requests different arguments or omits an operation (RT-1)', async () => {
+  it('is parked when it requests different arguments or omits an operation (RT-1)', async () => {
     for (const [change, detail] of [
       ['other', /requested llm with different arguments/],
       ['none', /index 0: recorded llm .* returned before it/],
@@ -188,7 +189,7 @@ describe('a replayed agent', () => {
       const world = await startWith(
         async (ctx) => {
           runs += 1;
-          if (runs === 2 && change === 'none') return;
+          if (runs > 1 && change === 'none') return;
           await ctx.llm(llmRequest(runs === 1 ? 'first' : change));
           await ctx.sleepUntilSignal('new_source_item');
         },
@@ -197,8 +198,8 @@ describe('a replayed agent', () => {
       await world.deliver({ manifest: CUSTOM });
       await world.until('SUSPENDED');
       await signal(world, 's-1');
-      await world.until('ERROR');
-      expect(world.supervisor.reports[0]?.detail).toMatch(detail);
+      expect((await world.untilCodeWait()).detail).toMatch(detail);
+      expect(world.supervisor.reports).toEqual([]);
     }
   });
 

@@ -302,7 +302,10 @@ function argumentsOf(text: string): JsonObject {
 
 /** The error for a call_id that is reused with another request. */
 export function reused(callId: string): InvalidRequestError {
-  return new InvalidRequestError('CALL_ID_REUSED', `${callId} was used for another request.`);
+  return new InvalidRequestError('CALL_ID_REUSED', `${callId} was used for another request.`, {
+    field: 'call_id',
+    call_id: callId,
+  });
 }
 
 function messageOf(action: RefundAction) {

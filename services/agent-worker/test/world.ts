@@ -21,12 +21,12 @@ import {
   type ServiceName,
   trustSigners,
 } from '@writ/identity';
-import { type Clock, type JsonObject, systemClock } from '@writ/kernel';
+import { type Clock, codeWaitFrom, type JsonObject, systemClock } from '@writ/kernel';
 import type { RpcClient } from '@writ/rpc';
 import { createTelemetry, InMemorySpans } from '@writ/telemetry';
 import { addressOf, type KeyPeer, startKeyPeer } from '@writ/testing';
 import { testStore } from '@writ/testing/postgres';
-import { onTestFinished, vi } from 'vitest';
+import { expect, onTestFinished, vi } from 'vitest';
 import {
   AGENT_WORKER_DEFAULTS,
   type AgentWorker,
@@ -243,6 +243,29 @@ export class World {
       },
       { interval: 5, timeout: 30_000 },
     );
+  }
+
+  /**
+   * Resolves when an agent waits for other code: to its wait, and to the sentence that names the
+   * difference in the trace.
+   */
+  async untilCodeWait(runId = RUN): Promise<{ wait: string; detail: string }> {
+    const { waitingFor } = await this.until('PARKED', runId);
+    const [wait = ''] = waitingFor;
+    const mismatch = codeWaitFrom(wait)?.mismatch;
+    const detail = await vi.waitFor(
+      () => {
+        const found = this.spans
+          .spans()
+          .find(
+            ({ attributes }) =>
+              attributes['writ.run_id'] === runId && attributes['error.type'] === mismatch,
+          );
+        return found?.status.message ?? expect.fail(`${wait} is in no trace.`);
+      },
+      { timeout: 30_000 },
+    );
+    return { wait, detail };
   }
 
   /** The worker's events so far, as `STEP_START 1` and `STEP_END 1 approve`. */

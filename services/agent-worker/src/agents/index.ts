@@ -57,7 +57,8 @@ export function agentCode(
     },
     factoryOf(kind, name, version) {
       const factory = unversioned(kind);
-      if (factory !== undefined) return factory;
+      // Later code may give versions to built-in kinds; this code cannot continue such agents.
+      if (factory !== undefined) return version === '' ? factory : undefined;
       const definition = definitionsOf(kind, name).find((each) => versionOf(each) === version);
       return definition && ((manifest, id) => createCustomAgent(definition, manifest, id));
     },

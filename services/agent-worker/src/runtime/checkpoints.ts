@@ -42,7 +42,7 @@ export class Checkpoints {
 
   /**
    * Restores the latest checkpoint.
-   * @throws DataLossError JOURNAL_DIVERGENCE when it was restored at another position before
+   * @throws CodeMismatched when it was restored at another position before
    */
   async restore(cursor: BranchCursor): Promise<Restored | undefined> {
     assertAlone(cursor);
@@ -56,7 +56,7 @@ export class Checkpoints {
 
   /**
    * Saves a checkpoint with the next commit.
-   * @throws DataLossError JOURNAL_DIVERGENCE when the agent has not requested all journaled
+   * @throws CodeMismatched when the agent has not requested all journaled
    *   operations before this position
    */
   take(cursor: BranchCursor, { state, added = [], needsFrom = 0 }: Checkpoint): void {

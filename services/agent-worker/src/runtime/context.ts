@@ -12,7 +12,7 @@ import type { Reply } from '../domain/agent/message.ts';
 import type { ChatTurn, LlmOutcome, LlmRequest } from '../domain/calls/model-call.ts';
 import type { ToolInfo } from '../domain/calls/tool-call.ts';
 import type { Guardrail } from '../domain/guardrails/guardrails.ts';
-import type { Operation, OperationKind } from '../domain/journal/entry.ts';
+import type { JournalEntry, Operation, OperationKind } from '../domain/journal/entry.ts';
 import type {
   AgentContext,
   Checkpoint,
@@ -35,7 +35,14 @@ import { turnOf } from './rate-limits.ts';
 import type { RunScope } from './scope.ts';
 import { awaitSignal, sleep } from './signals.ts';
 import { emit, follow } from './topics.ts';
-import { BranchSuspended, PeerRefusal, type Stop, Stopped, Unwinding } from './unwinding.ts';
+import {
+  BranchSuspended,
+  CodeMismatched,
+  PeerRefusal,
+  type Stop,
+  Stopped,
+  Unwinding,
+} from './unwinding.ts';
 
 /** Default timeout of an ask (AG-3). */
 const ASK_TIMEOUT_MS = 120_000;
@@ -73,6 +80,14 @@ export class RuntimeContext implements AgentContext {
     return this.#fate.hasEnded;
   }
 
+  /**
+   * Throws again what the agent may have caught: its code does not fit its journal (RT-1).
+   * @throws CodeMismatched
+   */
+  assertCodeMatched(): void {
+    if (this.#fate.unwinding instanceof CodeMismatched) throw this.#fate.unwinding;
+  }
+
   get manifest(): AgentManifest {
     return this.#scope.session.manifest;
   }
@@ -83,12 +98,8 @@ export class RuntimeContext implements AgentContext {
 
   check(): void {
     this.#assertNotUnwinding();
-    try {
-      this.#scope.session.check(this.#scope.journal.isReplaying);
-    } catch (error) {
-      // A slot may be back before the next operation, but an unwinding is permanent.
-      throw error instanceof Unwinding ? this.#unwind(error) : error;
-    }
+    // A slot may be back before the next operation, but an unwinding is permanent.
+    this.#sticky(() => this.#scope.session.check(this.#scope.journal.isReplaying));
   }
 
   now(): Date {
@@ -274,7 +285,7 @@ export class RuntimeContext implements AgentContext {
 
   checkpoint(checkpoint: Checkpoint): void {
     this.check();
-    this.#scope.checkpoints.take(this.#scope.cursor, checkpoint);
+    this.#sticky(() => this.#scope.checkpoints.take(this.#scope.cursor, checkpoint));
   }
 
   draft(compose: () => string): void {
@@ -295,7 +306,7 @@ export class RuntimeContext implements AgentContext {
     const { journal, cursor } = this.#scope;
     const call = cursor.next();
     const operation = this.#operation(call, kind, args);
-    const recorded = journal.recall(operation);
+    const recorded = this.#sticky((): JournalEntry | undefined => journal.recall(operation));
     if (recorded !== undefined) return recorded.value as T;
     const value = live(call.callId);
     journal.record({ ...operation, value }, kind === 'now' || kind === 'random');
@@ -344,6 +355,15 @@ export class RuntimeContext implements AgentContext {
     } catch (error) {
       if (error instanceof Unwinding) throw this.#unwind(error);
       throw error;
+    }
+  }
+
+  /** Like {@link #guarded}, for work that does not wait. */
+  #sticky<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      throw error instanceof Unwinding ? this.#unwind(error) : error;
     }
   }
 

@@ -1,4 +1,4 @@
-import { derivedId, isStopReason, isWritError, RetryPolicy } from '@writ/kernel';
+import { codeWaitSignal, derivedId, isStopReason, isWritError, RetryPolicy } from '@writ/kernel';
 import { onAgentEnded } from '../app/agents/on-agent-ended.ts';
 import { type AgentEvent, reduceAgent } from '../domain/agent/state.ts';
 import { type AgentChanges, statusColumns } from '../store/agents.ts';
@@ -8,6 +8,7 @@ import { endPartially, NO_PARTIAL, repeatPartialFinal } from './partial-final.ts
 import type { RunScope } from './scope.ts';
 import {
   AlreadyEnded,
+  CodeMismatched,
   Drained,
   LeaseLost,
   Parked,
@@ -30,17 +31,21 @@ export interface EndingSettings {
 /** The result of a lease for logs and spans: a stop reason, or why the agent has not ended. */
 export type LeaseOutcome = string;
 
+/** The outcome of a lease whose agent waits for other code. */
+export const CODE_WAIT: LeaseOutcome = 'code_mismatch';
+
 const NO_LEASE = { lease_owner: null, lease_expires_at: null } as const;
 
 /**
  * Ends an agent whose function returned: with its approved final answer, or with an error when
  * there is none.
- * @throws DataLossError JOURNAL_DIVERGENCE; LeaseLost
+ * @throws CodeMismatched, LeaseLost
  */
 export async function endReturned(
   scope: RunScope,
-  context: Pick<RuntimeContext, 'hasEnded'>,
+  context: Pick<RuntimeContext, 'hasEnded' | 'assertCodeMatched'>,
 ): Promise<LeaseOutcome> {
+  context.assertCodeMatched();
   scope.journal.assertComplete();
   if (context.hasEnded) return await end(scope, 'success');
   return await report(scope, {
@@ -62,6 +67,7 @@ export async function endThrown(
   if (thrown instanceof Suspended) return 'suspended';
   if (thrown instanceof LeaseLost) return 'lease_lost';
   if (thrown instanceof Parked) return await park(scope, settings);
+  if (thrown instanceof CodeMismatched) return await waitForCode(scope, thrown, settings);
   if (thrown instanceof Preempted) {
     const partial = thrown.isPaused ? await endPartially(scope) : NO_PARTIAL;
     if (partial.ended) return await end(scope, 'paused');
@@ -78,13 +84,6 @@ export async function endThrown(
   }
   if (thrown instanceof AlreadyEnded) return await endAlreadyEnded(scope, thrown);
   if (thrown instanceof Stopped) return await report(scope, thrown.stop);
-  if (isWritError(thrown) && thrown.reason === 'JOURNAL_DIVERGENCE') {
-    return await report(scope, {
-      stopReason: 'error:journal_divergence',
-      phase: 'worker',
-      detail: thrown.message,
-    });
-  }
   return await restart(scope, thrown, settings);
 }
 
@@ -152,6 +151,37 @@ async function park(scope: RunScope, { parkMs }: EndingSettings): Promise<LeaseO
   const until = new Date(scope.session.meta.clock.now().getTime() + parkMs);
   await commitInactive(scope, { type: 'parked', until });
   return 'parked';
+}
+
+/** How much longer than a halted agent one parks at first that waits for other code. */
+const CODE_PARKS = 5;
+/** How often this delay doubles at most: from 10 seconds to 43 minutes. */
+const MAX_CODE_DOUBLINGS = 8;
+/** Marks `failures` as a count of such waits. */
+const NO_PROGRESS_NEEDED = -1;
+
+/**
+ * Parks an agent until a worker has the code with which it started, so that no run ends before its
+ * owner was told (BD-6). What it did under the wrong code since the last commit is discarded, as
+ * after a crash; services have recorded its calls. A started worker retries at once.
+ */
+async function waitForCode(
+  scope: RunScope,
+  { wait }: CodeMismatched,
+  { parkMs }: EndingSettings,
+): Promise<LeaseOutcome> {
+  const { session } = scope;
+  const { failed_length: failedLength, failures } = session.row;
+  const waits = failedLength === NO_PROGRESS_NEEDED ? failures : 0;
+  const delay = parkMs * CODE_PARKS * 2 ** Math.min(waits, MAX_CODE_DOUBLINGS);
+  const until = new Date(session.meta.clock.now().getTime() + delay);
+  const parked = { type: 'parked', until, waitingFor: codeWaitSignal(wait) } as const;
+  await session.write(
+    () => ({ ...rest(scope, parked), failures: waits + 1, failed_length: NO_PROGRESS_NEEDED }),
+    (trx, at) => pauseTimersWhileParked(trx, session.lease, 'RUNNING', 'PARKED', at),
+  );
+  scope.progress.publishState('PARKED');
+  return CODE_WAIT;
 }
 
 /**

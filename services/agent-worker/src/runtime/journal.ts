@@ -1,4 +1,4 @@
-import { InternalError } from '@writ/kernel';
+import { InternalError, isWritError } from '@writ/kernel';
 import { type Decision, withoutWrit } from '../domain/calls/decision.ts';
 import {
   assertAllReplayed,
@@ -10,6 +10,7 @@ import {
   type Place,
 } from '../domain/journal/entry.ts';
 import type { SegmentEntry } from '../store/journal.ts';
+import { CodeMismatched } from './unwinding.ts';
 
 /** An operation with the call_id that other services know it by. */
 export interface NumberedCall extends Pick<Place, 'branch' | 'position'> {
@@ -99,16 +100,16 @@ export class Journal {
 
   /**
    * Returns the recorded entry of an operation, or undefined when the operation is new.
-   * @throws DataLossError JOURNAL_DIVERGENCE when a different operation is recorded there
+   * @throws CodeMismatched when a different operation is recorded there
    */
   recall(operation: Operation): JournalEntry | undefined {
     if (this.#foldedAt !== undefined && this.#prologue === undefined && operation.branch === '') {
       const { prologue } = this.#foldedAt;
-      assertSamePrologue(prologue, operation.position, this.#agent, operation);
+      assertSame(() => assertSamePrologue(prologue, operation.position, this.#agent, operation));
     }
     const recorded = this.#recorded.get(key(operation));
     if (recorded === undefined) return undefined;
-    assertSameOperation(recorded, operation, this.#agent);
+    assertSame(() => assertSameOperation(recorded, operation, this.#agent));
     this.#replayed.add(key(operation));
     return recorded;
   }
@@ -160,19 +161,20 @@ export class Journal {
 
   /**
    * Continues at the latest checkpoint, if there is one.
-   * @throws DataLossError JOURNAL_DIVERGENCE when it was restored at another position before
+   * @throws CodeMismatched when it was restored at another position before
    */
   restore(cursor: BranchCursor): void {
     this.#prologue = cursor.asked;
     this.#segment = this.#foldedAt?.segment ?? 1;
     if (this.#foldedAt === undefined) return;
-    assertSamePrologue(this.#foldedAt.prologue, cursor.asked, this.#agent);
-    cursor.skipTo(this.#foldedAt.position);
+    const { prologue, position } = this.#foldedAt;
+    assertSame(() => assertSamePrologue(prologue, cursor.asked, this.#agent));
+    cursor.skipTo(position);
   }
 
   /**
    * Starts the next segment; earlier entries are not replayed again.
-   * @throws DataLossError JOURNAL_DIVERGENCE when a recorded operation was not requested;
+   * @throws CodeMismatched when a recorded operation was not requested;
    *   InternalError when the agent never called restore
    */
   fold(cursor: BranchCursor): FoldedAt {
@@ -193,11 +195,22 @@ export class Journal {
 
   /**
    * Checks that all recorded operations were requested.
-   * @throws DataLossError JOURNAL_DIVERGENCE
+   * @throws CodeMismatched
    */
   assertComplete(): void {
     const asked = (branch: string) => this.#cursors.get(branch)?.asked ?? 0;
-    assertAllReplayed(this.#recorded.values(), asked, this.#agent);
+    assertSame(() => assertAllReplayed(this.#recorded.values(), asked, this.#agent));
+  }
+}
+
+/** Runs a comparison of the code with its journal. */
+function assertSame(compare: () => void): void {
+  try {
+    compare();
+  } catch (error) {
+    if (!isWritError(error) || error.reason !== 'JOURNAL_DIVERGENCE') throw error;
+    const subject = error.metadata.call_id ?? '';
+    throw new CodeMismatched({ mismatch: 'journal_divergence', subject }, error.message);
   }
 }
 

@@ -12,6 +12,7 @@ import {
   reclaimLeases,
   releaseLease,
   renewLeases,
+  retryCodeWaits,
 } from '../store/leases.ts';
 import { nextDue } from '../store/timers.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
@@ -80,10 +81,19 @@ export class LeaseLoop {
     this.#parts = parts;
   }
 
-  /** Starts, and reclaims the leases of a previous process of this worker. */
+  /**
+   * Starts, reclaims the leases of a previous process of this worker, and retries the agents that
+   * wait for other code.
+   */
   async start(): Promise<void> {
-    const { store, settings } = this.#parts;
-    await store.transaction((trx) => reclaimLeases(trx, settings.workerId), { background: true });
+    const { store, clock, settings } = this.#parts;
+    await store.transaction(
+      async (trx) => {
+        await reclaimLeases(trx, settings.workerId);
+        await retryCodeWaits(trx, clock.now());
+      },
+      { background: true },
+    );
     this.#renewal = setInterval(() => void this.#renew(), settings.leaseTtlMs / 3);
     this.#loop ??= this.#outside(() => this.#run());
   }

@@ -6,7 +6,14 @@ import { reactTo } from '../domain/calls/reaction.ts';
 import type { Credentials } from './credentials.ts';
 import type { Session } from './session.ts';
 import type { HeldSlot } from './slots/held-slot.ts';
-import { AlreadyEnded, LeaseLost, Parked, PeerRefusal, Stopped } from './unwinding.ts';
+import {
+  AlreadyEnded,
+  CodeMismatched,
+  LeaseLost,
+  Parked,
+  PeerRefusal,
+  Stopped,
+} from './unwinding.ts';
 
 /** Timeouts and retries of calls. Times are in milliseconds. */
 export interface CallSettings {
@@ -93,6 +100,11 @@ export class PeerCalls {
             break;
           case 'park':
             throw new Parked(error.message);
+          case 'diverged':
+            throw new CodeMismatched(
+              { mismatch: 'journal_divergence', subject: error.metadata.call_id ?? '' },
+              error.message,
+            );
           case 'abandon':
             throw new LeaseLost(error.message);
           case 'ended':

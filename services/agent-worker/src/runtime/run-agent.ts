@@ -1,4 +1,12 @@
-import { type HistoryProvider, isStopReason, outcomeOf, type TerminalState } from '@writ/kernel';
+import {
+  type CodeWait,
+  codeWaitSentence,
+  type HistoryProvider,
+  isStopReason,
+  isWritError,
+  outcomeOf,
+  type TerminalState,
+} from '@writ/kernel';
 import {
   ATTR_ERROR_TYPE,
   ATTR_GEN_AI_AGENT_ID,
@@ -29,12 +37,18 @@ import { loadInbox } from '../store/inbox.ts';
 import { loadJournal } from '../store/journal.ts';
 import { findSnapshot } from '../store/snapshots.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
-import type { AgentFactory } from './agent.ts';
+import type { Agent, AgentFactory } from './agent.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { Commits } from './commits.ts';
 import { RuntimeContext } from './context.ts';
 import { Credentials } from './credentials.ts';
-import { type EndingSettings, endReturned, endThrown, type LeaseOutcome } from './ending.ts';
+import {
+  CODE_WAIT,
+  type EndingSettings,
+  endReturned,
+  endThrown,
+  type LeaseOutcome,
+} from './ending.ts';
 import { Journal } from './journal.ts';
 import { type CallSettings, PeerCalls } from './peer-calls.ts';
 import { PendingReceipts } from './pending-receipts.ts';
@@ -44,10 +58,10 @@ import type { Session } from './session.ts';
 import { SessionHistory } from './session-history.ts';
 import type { SlotRenewer } from './slots/slot-renewer.ts';
 import { Steps } from './steps.ts';
-import { Parked, Unwinding } from './unwinding.ts';
+import { CodeMismatched, Unwinding } from './unwinding.ts';
 
-/** How much longer than a halted agent one parks whose version of the code is missing. */
-const VERSION_PARKS = 5;
+/** Outcomes of a lease whose agent is inactive, which spawn-budget must know. */
+const INACTIVE: ReadonlySet<LeaseOutcome> = new Set(['suspended', 'preempted', CODE_WAIT]);
 
 /** Dependencies of {@link runAgent}. */
 export interface RunParts {
@@ -62,6 +76,11 @@ export interface RunParts {
    * of the code with which the agent started.
    */
   readonly factoryOf: (kind: AgentKind, name: string, version: string) => AgentFactory | undefined;
+  /**
+   * Checks that this worker has the strategies and the history provider of a manifest.
+   * @throws InvalidRequestError naming the setting
+   */
+  readonly checkModules: (manifest: AgentManifest) => void;
   /** Returns the history provider of a manifest; undefined for the worker's own store. */
   readonly historyOf: (manifest: AgentManifest) => HistoryProvider | undefined;
   readonly settings: CallSettings & EndingSettings & { readonly modelTimeoutMs: number };
@@ -102,7 +121,7 @@ export async function runAgent(parts: RunParts, session: Session): Promise<Lease
       try {
         outcome = await runToAnEnd(parts, session);
       } finally {
-        parts.slots.release(session, outcome === 'suspended' || outcome === 'preempted');
+        parts.slots.release(session, INACTIVE.has(outcome ?? ''));
       }
       span.setAttribute(ATTR_WRIT_STOP_REASON, outcome);
       if (isFailure(outcome)) {
@@ -117,22 +136,29 @@ export async function runAgent(parts: RunParts, session: Session): Promise<Lease
 
 async function runToAnEnd(parts: RunParts, session: Session): Promise<LeaseOutcome> {
   const scope = await openScope(parts, session);
-  const { row, manifest } = session;
+  const { row } = session;
   const ids = { tenant: row.tenant, run_id: row.run_id, agent: row.instance };
   const context = new RuntimeContext(scope, parts.telemetry.log.child(ids));
   let thrown: unknown;
   try {
     scope.progress.publishState('RUNNING');
     const inbox = await loadInbox(parts.store.db, session.lease);
-    const factory = parts.factoryOf(manifest.kind, manifest.name, row.code_version);
-    if (factory === undefined) return await leaveToOthers(parts, scope, ids);
-    await factory(manifest, row.instance).run(context, inbox);
+    await createAgent(parts, session).run(context, inbox);
     return await endReturned(scope, context);
   } catch (error) {
     thrown = error;
   }
   // Reporting the outcome can be interrupted, too.
   for (;;) {
+    if (thrown instanceof CodeMismatched) {
+      parts.telemetry.log.warn(
+        { ...ids, name: row.name, mismatch: thrown.wait.mismatch, detail: thrown.message },
+        'agent parked because its code does not match',
+      );
+      const span = trace.getActiveSpan();
+      span?.setAttribute(ATTR_ERROR_TYPE, thrown.wait.mismatch);
+      span?.setStatus({ code: SpanStatusCode.ERROR, message: thrown.message });
+    }
     try {
       return await endThrown(scope, thrown, parts.settings);
     } catch (error) {
@@ -142,19 +168,27 @@ async function runToAnEnd(parts: RunParts, session: Session): Promise<LeaseOutco
   }
 }
 
-/** Parks an agent whose version of the code only other workers have, or none any more (RT-1). */
-async function leaveToOthers(
-  { telemetry, settings }: RunParts,
-  scope: RunScope,
-  ids: Readonly<Record<string, string>>,
-): Promise<LeaseOutcome> {
-  const { name, code_version: version } = scope.session.row;
-  telemetry.log.warn(
-    { ...ids, name, code_version: version },
-    'agent parked because this worker lacks the version of its code',
-  );
-  const missing = new Parked('This worker lacks the version of the code of the agent.');
-  return await endThrown(scope, missing, { ...settings, parkMs: VERSION_PARKS * settings.parkMs });
+/**
+ * Creates the agent with the code with which it started.
+ * @throws CodeMismatched when this worker lacks that code, or rejects its settings (RT-1)
+ */
+function createAgent({ factoryOf, checkModules }: RunParts, { row, manifest }: Session): Agent {
+  const { name, instance, code_version: version } = row;
+  try {
+    const factory = factoryOf(manifest.kind, manifest.name, version);
+    // The agent itself would find a missing strategy or provider only at a later operation.
+    checkModules(manifest);
+    if (factory !== undefined) return factory(manifest, instance);
+  } catch (error) {
+    if (!isWritError(error)) throw error;
+    const isMissing = error.reason === 'AGENT_FACTORY_MISSING';
+    const wait: CodeWait = isMissing
+      ? { mismatch: 'agent_missing', subject: name }
+      : { mismatch: 'setting_rejected', subject: error.reason };
+    throw new CodeMismatched(wait, error.message);
+  }
+  const wait: CodeWait = { mismatch: 'version_missing', subject: version };
+  throw new CodeMismatched(wait, codeWaitSentence(instance, wait));
 }
 
 async function openScope(parts: RunParts, session: Session): Promise<RunScope> {

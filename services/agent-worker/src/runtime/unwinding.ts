@@ -1,4 +1,4 @@
-import type { Phase } from '@writ/kernel';
+import type { CodeWait, Phase } from '@writ/kernel';
 
 /**
  * Unwinds the stack of an agent function to release its resources (RT-2). Only the runtime throws
@@ -39,6 +39,16 @@ export class Preempted extends Unwinding {
   constructor(message: string, isPaused: boolean) {
     super(message);
     this.isPaused = isPaused;
+  }
+}
+
+/** The worker cannot continue the agent with its code; one with other code may (RT-1, BD-6). */
+export class CodeMismatched extends Unwinding {
+  readonly wait: CodeWait;
+
+  constructor(wait: CodeWait, message: string) {
+    super(message);
+    this.wait = wait;
   }
 }
 

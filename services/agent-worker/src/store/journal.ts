@@ -2,7 +2,12 @@ import type { AgentKey } from '@writ/kernel';
 import { DataLossError, sha256Hex } from '@writ/kernel';
 import { type PreparedQuery, prepareQuery } from '@writ/store';
 import type { Insertable } from 'kysely';
-import { callIdOf, type JournalEntry, type OperationKind } from '../domain/journal/entry.ts';
+import {
+  callIdOf,
+  type JournalEntry,
+  readRecordedKind,
+  recordedKind,
+} from '../domain/journal/entry.ts';
 import { agentColumns, runColumns } from './keys.ts';
 import type { LeasedAgent } from './leases.ts';
 import type { WorkerDatabase } from './schema.ts';
@@ -34,7 +39,7 @@ export async function loadJournal(
     branch: row.branch,
     position: row.position,
     part: row.part,
-    kind: row.kind as OperationKind,
+    ...readRecordedKind(row.kind),
     argsDigest: row.args_digest,
     value: readValue(row.value ?? row.content, key, row.position),
   }));
@@ -89,7 +94,7 @@ export async function appendJournal(
         branch,
         position,
         part,
-        kind,
+        kind: recordedKind(kind),
         args_digest: argsDigest,
         call_id: callIdOf({ branch, position }),
         epoch: lease.epoch,

@@ -180,6 +180,17 @@ export async function reclaimLeases(trx: WorkerTransaction, owner: string): Prom
     .execute();
 }
 
+/** Makes the parked agents due that wait for other code: this worker may have it (BD-6). */
+export async function retryCodeWaits(trx: WorkerTransaction, at: Date): Promise<void> {
+  await trx
+    .updateTable('agents')
+    .set({ wake_at: at, failures: 0 })
+    .where('wake_at', 'is not', null)
+    .where('state', '=', sql.lit('PARKED'))
+    .where('waiting_for', 'like', '["code:%')
+    .execute();
+}
+
 /** Releases one lease of a worker, unless another lease has replaced it. */
 export async function releaseLease(
   trx: WorkerTransaction,

@@ -14,7 +14,7 @@ export interface AgentStatus {
   readonly state: RunState;
   /**
    * Signals that a SUSPENDED agent waits for; `slot` when a PARKED agent was preempted, and the
-   * approval of its partial final.
+   * approval of its partial final; the wait of a PARKED agent for other code (BD-6).
    */
   readonly waitingFor: readonly string[];
   /** When a SUSPENDED or PARKED agent wakes without a signal. */
@@ -35,8 +35,8 @@ export type AgentEvent =
       readonly waitingFor: readonly string[];
       readonly wakeAt?: Date | undefined;
     }
-  /** The agent is halted or frozen and retries at a time. */
-  | { readonly type: 'parked'; readonly until: Date }
+  /** The agent is halted or frozen, or waits for other code, and retries at a time. */
+  | { readonly type: 'parked'; readonly until: Date; readonly waitingFor?: string }
   /** The agent has lost its slot and waits until it has one again (SB-4). */
   | {
       readonly type: 'preempted';
@@ -80,7 +80,12 @@ export function reduceAgent(status: AgentStatus, event: AgentEvent): AgentStatus
         wakeAt: event.wakeAt,
       };
     case 'parked':
-      return { ...RUNNING, state: 'PARKED', wakeAt: event.until };
+      return {
+        ...RUNNING,
+        state: 'PARKED',
+        waitingFor: event.waitingFor === undefined ? [] : [event.waitingFor],
+        wakeAt: event.until,
+      };
     case 'preempted':
       return {
         ...RUNNING,

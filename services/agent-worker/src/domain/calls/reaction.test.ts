@@ -46,7 +46,7 @@ const CASES: readonly (readonly [WritError, Reaction])[] = [
     stop('provider_error:500'),
   ],
   [new CancellationError('frozen', { stop_reason: 'cancelled' }), { kind: 'retry' }],
-  [new InvalidRequestError('CALL_ID_REUSED', ''), stop('error:call_id_reused')],
+  [new InvalidRequestError('CALL_ID_REUSED', ''), { kind: 'diverged' }],
   [new InternalError('INTERNAL', '', { stop_reason: 'no such reason' }), stop('error:internal')],
 ];
 

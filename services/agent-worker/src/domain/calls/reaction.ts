@@ -12,6 +12,8 @@ export type Reaction =
   | { readonly kind: 'renew_slot' }
   /** The agent may not act now: park it and retry later. */
   | { readonly kind: 'park' }
+  /** The call_id has the record of another request: the code differs from that which made it (RT-1). */
+  | { readonly kind: 'diverged' }
   /** Another worker has claimed the agent: write nothing more. */
   | { readonly kind: 'abandon' }
   /** The agent has already ended, with this stop reason if the peer named it. */
@@ -38,6 +40,8 @@ export function reactTo(error: WritError): Reaction {
   switch (reason) {
     case 'STALE_EPOCH':
       return { kind: 'abandon' };
+    case 'CALL_ID_REUSED':
+      return { kind: 'diverged' };
     case 'HALTED':
     case 'FROZEN':
       return { kind: 'park' };

@@ -1,6 +1,13 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { assertAllReplayed, assertSameOperation, callIdOf, type Operation } from './entry.ts';
+import {
+  assertAllReplayed,
+  assertSameOperation,
+  callIdOf,
+  type Operation,
+  readRecordedKind,
+  recordedKind,
+} from './entry.ts';
 
 const recorded: Operation = {
   branch: '',
@@ -27,6 +34,28 @@ describe('a journal entry', () => {
     expect(() => assertSameOperation(recorded, asked, 'refund-1')).toThrow(
       'requested llm with different arguments (aaaaaaaaaaaa recorded, bbbbbbbbbbbb requested)',
     );
+  });
+
+  it('is replayed without its arguments when an earlier version recorded it (RT-1, BD-6)', () => {
+    const asked: Operation = { ...recorded, argsDigest: 'b'.repeat(64) };
+    const older = { ...recorded, version: 1 };
+    expect(() => assertSameOperation(older, asked, 'refund-1', 2)).not.toThrow();
+    expect(() => assertSameOperation(older, asked, 'refund-1', 1)).toThrow('different arguments');
+    const other: Operation = { ...asked, kind: 'review' };
+    expect(() => assertSameOperation(older, other, 'refund-1', 2)).toThrow('requested review');
+  });
+
+  it('is rejected when a later version recorded it (RT-1, BD-6)', () => {
+    expect(() => assertSameOperation({ ...recorded, version: 2 }, recorded, 'refund-1', 1)).toThrow(
+      'recorded llm (aaaaaaaaaaaa), but the agent knows llm only up to version 1, not 2.',
+    );
+  });
+
+  it('carries the version of its operation unless that is the first (RT-1, BD-6)', () => {
+    expect(recordedKind('llm', 1)).toBe('llm');
+    expect(recordedKind('llm', 2)).toBe('llm@2');
+    expect(readRecordedKind('llm')).toEqual({ kind: 'llm', version: 1 });
+    expect(readRecordedKind('llm@2')).toEqual({ kind: 'llm', version: 2 });
   });
 
   it('detects operations that were not requested (RT-1)', () => {

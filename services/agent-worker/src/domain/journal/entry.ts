@@ -49,6 +49,35 @@ export interface Operation extends Place {
 export interface JournalEntry extends Operation {
   /** Plain JSON. */
   readonly value: unknown;
+  /** Version of the operation by which it was recorded; default: the current one. */
+  readonly version?: number;
+}
+
+/**
+ * Versions of the operations whose arguments or values changed since the first release; the others
+ * have version 1. A change that the recorded journals find raises the version of its operation
+ * here: entries of an earlier version are replayed without a comparison of their arguments, and
+ * workers with earlier code leave the agent to those with this one (BD-6).
+ */
+const VERSIONS: Readonly<Partial<Record<OperationKind, number>>> = {};
+
+/** Returns the current version of an operation. */
+export function versionOf(kind: OperationKind): number {
+  return VERSIONS[kind] ?? 1;
+}
+
+/** Returns the text by which a journal records an operation and its version: `llm`, later `llm@2`. */
+export function recordedKind(kind: OperationKind, version = versionOf(kind)): string {
+  return version === 1 ? kind : `${kind}@${version}`;
+}
+
+/** Reads the text of {@link recordedKind}. */
+export function readRecordedKind(text: string): {
+  readonly kind: OperationKind;
+  readonly version: number;
+} {
+  const [kind = '', version = '1'] = text.split('@');
+  return { kind: kind as OperationKind, version: Number(version) };
 }
 
 /** Maximum length of ids that services accept. */
@@ -62,12 +91,24 @@ export function callIdOf({ branch, position }: Pick<Place, 'branch' | 'position'
 }
 
 /**
- * Compares a requested operation with the journaled one at the same position.
+ * Compares a requested operation with the journaled one at the same position. The arguments of an
+ * entry of an earlier version are not compared; one of a later version does not fit.
+ * @param current version of the requested operation
  * @throws DataLossError JOURNAL_DIVERGENCE with the position and both operations (RT-1)
  */
-export function assertSameOperation(recorded: Operation, asked: Operation, agent: string): void {
+export function assertSameOperation(
+  recorded: Operation & Pick<JournalEntry, 'version'>,
+  asked: Operation,
+  agent: string,
+  current = versionOf(asked.kind),
+): void {
   const sameKind = recorded.kind === asked.kind;
-  if (sameKind && recorded.argsDigest === asked.argsDigest) return;
+  const { version = current } = recorded;
+  if (sameKind && version > current) {
+    const known = `knows ${asked.kind} only up to version ${current}, not ${version}`;
+    throw divergence(agent, recorded, known);
+  }
+  if (sameKind && (version < current || recorded.argsDigest === asked.argsDigest)) return;
   throw divergence(
     agent,
     recorded,
@@ -111,7 +152,12 @@ export function assertSamePrologue(
   throw new DataLossError(
     'JOURNAL_DIVERGENCE',
     `${agent} diverges from its journal at index ${prologue}: it restored its checkpoint there, but now it ${now}.`,
-    { position: String(prologue), recorded: 'checkpoint', agent },
+    {
+      position: String(prologue),
+      call_id: callIdOf({ branch: '', position: prologue }),
+      recorded: 'checkpoint',
+      agent,
+    },
   );
 }
 
@@ -119,7 +165,7 @@ function divergence(agent: string, recorded: Operation, now: string): DataLossEr
   return new DataLossError(
     'JOURNAL_DIVERGENCE',
     `${agent} diverges from its journal at index ${indexOf(recorded)}: recorded ${recorded.kind} (${short(recorded)}), but the agent ${now}.`,
-    { position: indexOf(recorded), recorded: recorded.kind, agent },
+    { position: indexOf(recorded), call_id: callIdOf(recorded), recorded: recorded.kind, agent },
   );
 }
 

@@ -1,4 +1,4 @@
-import type { AgentKey, Clock } from '@writ/kernel';
+import { type AgentKey, type Clock, codeWaitFrom } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import type { AgentCredentials } from '../../domain/agent/credentials.ts';
 import { isHumanReply } from '../../domain/agent/message.ts';
@@ -160,7 +160,10 @@ export class InactiveAgents {
     reported: () => void = () => undefined,
   ): Promise<RenewalEntry | undefined> {
     if (row?.state === 'SUSPENDED') return this.#sleeper(row, reported);
-    if (row?.state === 'PARKED' && row.wake_at === null) return await this.#parked(row, reported);
+    if (row?.state !== 'PARKED') return undefined;
+    // One that waits for other code keeps its slot, like a suspended one.
+    if (signalsOf(row).some(isCodeWait)) return this.#sleeper(row, reported);
+    if (row.wake_at === null) return await this.#parked(row, reported);
     return undefined;
   }
 
@@ -243,6 +246,10 @@ function signalsOf({ waiting_for }: InactiveAgentRow): string[] {
   const names = JSON.parse(waiting_for) as string[];
   const ordered = names.toSorted((a, b) => Number(isHumanReply(b)) - Number(isHumanReply(a)));
   return ordered.slice(0, MAX_SIGNALS).map((name) => name.slice(0, MAX_SIGNAL_LENGTH));
+}
+
+function isCodeWait(signal: string): boolean {
+  return codeWaitFrom(signal) !== undefined;
 }
 
 /** A refused agent learns the reason when it is claimed; STALE_EPOCH means that it already was. */
