@@ -7,7 +7,7 @@ import {
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from '@writ/contracts/grpc/health/v1/health_pb';
 import { context, ROOT_CONTEXT, type Telemetry } from '@writ/telemetry';
-import { ATTR_RPC_SERVICE } from '../rpc-attributes.ts';
+import { ATTR_RPC_SERVICE } from '../telemetry/rpc-attributes.ts';
 
 /**
  * Which replicas receive calls: those that report SERVING, those that respond to health checks, or,

@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 import { PreconditionError } from '@writ/kernel';
-import type { RpcServerOptions } from '../rpc-server.ts';
+import type { RpcServerOptions } from '../server/rpc-server.ts';
 
 const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8);

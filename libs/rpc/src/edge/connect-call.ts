@@ -2,13 +2,13 @@ import type { Message } from '@bufbuild/protobuf';
 import { isFieldError } from '@bufbuild/protobuf/reflect';
 import { Code, ConnectError, type HandlerContext } from '@connectrpc/connect';
 import { InvalidRequestError, OverloadedError, type WritError } from '@writ/kernel';
-import type { Calls } from './calls.ts';
-import { encodeResponse } from './encode-response.ts';
-import { errorOf } from './error-details.ts';
-import { toConnectError } from './errors.ts';
-import { InvalidFieldsError } from './invalid-fields-error.ts';
-import type { ServedMethod } from './served-service.ts';
-import type { ServerCall } from './server-call.ts';
+import type { Calls } from '../calls/calls.ts';
+import { encodeResponse } from '../calls/encode-response.ts';
+import type { ServedMethod } from '../calls/served-service.ts';
+import type { ServerCall } from '../calls/server-call.ts';
+import { errorOf } from '../errors/error-details.ts';
+import { toConnectError } from '../errors/errors.ts';
+import { InvalidFieldsError } from '../errors/invalid-fields-error.ts';
 
 /** Adapts a {@link ServerCall} to Connect: errors become ConnectErrors, and the signal ends the call. */
 export class ConnectCall {

@@ -1,6 +1,6 @@
 import type { Logger } from '@writ/telemetry';
-import type { Caller } from './caller.ts';
-import { callerFields } from './caller-ids.ts';
+import type { Caller } from '../caller.ts';
+import { callerFields } from '../telemetry/caller-ids.ts';
 import type { CallContext } from './handler.ts';
 
 interface Parts extends Omit<CallContext, 'log' | 'traceparent'> {

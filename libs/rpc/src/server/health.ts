@@ -5,8 +5,8 @@ import {
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from '@writ/contracts/grpc/health/v1/health_pb';
 import { NotFoundError } from '@writ/kernel';
-import { type CallContext, route } from './handler.ts';
-import { open, type ServedService } from './served-service.ts';
+import { type CallContext, route } from '../calls/handler.ts';
+import { open, type ServedService } from '../calls/served-service.ts';
 
 /** The health of one server and its services (grpc.health.v1), for every transport (SYS-2). */
 export class Health {

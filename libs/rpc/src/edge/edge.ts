@@ -1,20 +1,20 @@
 import { createServer as createHttp1Server } from 'node:http';
 import { createServer as createHttp2Server } from 'node:http2';
 import type { Duplex } from 'node:stream';
-import { Calls } from './calls.ts';
-import { createClose } from './closing.ts';
+import { Calls } from '../calls/calls.ts';
+import { gated, type ServedService } from '../calls/served-service.ts';
+import { warmValidation } from '../calls/validation.ts';
+import { withDefaults } from '../limits.ts';
+import { createClose } from '../server/closing.ts';
+import { Health } from '../server/health.ts';
+import { Listener } from '../server/listener.ts';
+import { reflectionServices } from '../server/reflection.ts';
+import type { RpcServer, RpcServerOptions } from '../server/rpc-server.ts';
+import { createTlsAcceptor } from '../tls/tls-acceptor.ts';
 import { connectHandlers } from './connect-methods.ts';
 import { edgeRequests } from './edge-requests.ts';
 import { EdgeSessions } from './edge-sessions.ts';
-import { Health } from './health.ts';
-import { withDefaults } from './limits.ts';
-import { Listener } from './listener.ts';
-import { reflectionServices } from './reflection.ts';
-import type { RpcServer, RpcServerOptions } from './rpc-server.ts';
-import { gated, type ServedService } from './served-service.ts';
 import { sniff } from './sniff.ts';
-import { createTlsAcceptor } from './tls/tls-acceptor.ts';
-import { warmValidation } from './validation.ts';
 import type { WebHook, WebRequest, WebResponse } from './web.ts';
 
 /** Options of {@link createEdge}. */

@@ -25,21 +25,21 @@ import {
   trace,
   traceparentOf,
 } from '@writ/telemetry';
-import { callMetadata } from './call-metadata.ts';
-import { recordCall } from './call-metrics.ts';
-import type { CallOptions } from './call-options.ts';
-import { isInternal } from './call-span.ts';
-import type { Channel } from './channel.ts';
-import { fromGrpcError } from './errors.ts';
-import { MAX_TIMER_MS } from './limits.ts';
+import { fromGrpcError } from '../errors/errors.ts';
+import { statusCode } from '../errors/status-code.ts';
+import { MAX_TIMER_MS } from '../limits.ts';
+import { recordCall } from '../telemetry/call-metrics.ts';
+import { isInternal } from '../telemetry/call-span.ts';
 import {
   ATTR_RPC_GRPC_STATUS_CODE,
   ATTR_RPC_METHOD,
   ATTR_RPC_SERVICE,
   ATTR_RPC_SYSTEM,
   ATTR_SERVER_ADDRESS,
-} from './rpc-attributes.ts';
-import { statusCode } from './status-code.ts';
+} from '../telemetry/rpc-attributes.ts';
+import { callMetadata } from './call-metadata.ts';
+import type { CallOptions } from './call-options.ts';
+import type { Channel } from './channel.ts';
 
 /** The called service and the credentials for it. */
 export interface Peer {

@@ -1,5 +1,5 @@
 import type { Http2Server, ServerHttp2Session } from 'node:http2';
-import type { RpcLimits } from './limits.ts';
+import type { RpcLimits } from '../limits.ts';
 
 type SessionTimeouts = Required<Pick<RpcLimits, 'connectionIdleMs' | 'connectionPingMs'>>;
 

@@ -1,4 +1,4 @@
-import type { Calls } from './calls.ts';
+import type { Calls } from '../calls/calls.ts';
 import type { Health } from './health.ts';
 import type { Listener } from './listener.ts';
 

@@ -5,9 +5,9 @@ import { Metadata, status } from '@grpc/grpc-js';
 import { BadRequestSchema, ErrorInfoSchema } from '@writ/contracts/google/rpc/error_details_pb';
 import { type Status, StatusSchema } from '@writ/contracts/google/rpc/status_pb';
 import { isWritError, OverloadedError, type WritError, wrapUnknown } from '@writ/kernel';
+import { isLostStream, type SentStatus } from '../grpc-js-internals.ts';
 import { isLostConnection, rejectedCertificate } from './connection-errors.ts';
 import { type CalledPeer, type ErrorStatus, errorOf, statusOf } from './error-details.ts';
-import { isLostStream, type SentStatus } from './grpc-js-internals.ts';
 
 const DETAILS_KEY = 'grpc-status-details-bin';
 

@@ -13,10 +13,10 @@ import {
 import type { UniversalHandler } from '@connectrpc/connect/protocol';
 import { compressionGzip } from '@connectrpc/connect-node';
 import { InternalError } from '@writ/kernel';
-import type { Calls } from './calls.ts';
+import type { Calls } from '../calls/calls.ts';
+import type { ServedMethod, ServedService } from '../calls/served-service.ts';
+import { MAX_TIMER_MS } from '../limits.ts';
 import { ConnectCall } from './connect-call.ts';
-import { MAX_TIMER_MS } from './limits.ts';
-import type { ServedMethod, ServedService } from './served-service.ts';
 
 const callKey = createContextKey<ConnectCall | undefined>(undefined);
 

@@ -2,7 +2,7 @@ import { create, type DescMessage, type Message } from '@bufbuild/protobuf';
 import { pathToString } from '@bufbuild/protobuf/reflect';
 import { createValidator, type Violation } from '@bufbuild/protovalidate';
 import { InternalError } from '@writ/kernel';
-import { InvalidFieldsError } from './invalid-fields-error.ts';
+import { InvalidFieldsError } from '../errors/invalid-fields-error.ts';
 
 /** Further violations are counted but not listed: the status must fit into headers. */
 const MAX_VIOLATIONS = 16;

@@ -1,8 +1,8 @@
 import { OverloadedError, UnavailableError, type WritError } from '@writ/kernel';
 import type { Telemetry } from '@writ/telemetry';
-import type { Caller, Gate, Person } from './caller.ts';
+import type { Caller, Gate, Person } from '../caller.ts';
+import type { RpcLimits } from '../limits.ts';
 import type { IncomingCall } from './incoming-call.ts';
-import type { RpcLimits } from './limits.ts';
 import type { ServedMethod } from './served-service.ts';
 import { type CallHost, ServerCall } from './server-call.ts';
 

@@ -12,12 +12,12 @@ import type {
   ServerWritableStream,
 } from '@grpc/grpc-js';
 import { InvalidRequestError } from '@writ/kernel';
-import type { Calls } from './calls.ts';
-import { encodeResponse } from './encode-response.ts';
-import { toGrpcStatus } from './errors.ts';
-import type { ServedMethod, ServedService } from './served-service.ts';
-import type { ServerCall } from './server-call.ts';
-import { peerUris } from './tls/grpc-connections.ts';
+import type { Calls } from '../calls/calls.ts';
+import { encodeResponse } from '../calls/encode-response.ts';
+import type { ServedMethod, ServedService } from '../calls/served-service.ts';
+import type { ServerCall } from '../calls/server-call.ts';
+import { toGrpcStatus } from '../errors/errors.ts';
+import { peerUris } from '../tls/grpc-connections.ts';
 
 /**
  * grpc-js passes messages on as bytes. They are decoded here, after the gate, so that an unauthorized

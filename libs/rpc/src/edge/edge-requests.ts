@@ -6,8 +6,8 @@ import {
 } from '@connectrpc/connect-node';
 import { NotImplementedError } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
+import { toGrpcStatus } from '../errors/errors.ts';
 import { Cors } from './cors.ts';
-import { toGrpcStatus } from './errors.ts';
 import type { WebHook, WebRequest, WebResponse } from './web.ts';
 
 interface Parts {

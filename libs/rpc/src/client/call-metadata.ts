@@ -1,7 +1,7 @@
 import { Metadata } from '@grpc/grpc-js';
 import { InvalidRequestError } from '@writ/kernel';
+import { METADATA } from '../caller.ts';
 import type { CallOptions } from './call-options.ts';
-import { METADATA } from './caller.ts';
 
 /** What a call carries besides its message: credentials, epoch, trace and the caller's headers. */
 interface MetadataOptions extends CallOptions {

@@ -7,7 +7,7 @@ import {
   ATTR_WRIT_SESSION_ID,
   ATTR_WRIT_TENANT,
 } from '@writ/telemetry';
-import type { Caller } from './caller.ts';
+import type { Caller } from '../caller.ts';
 
 /** The ids of `caller` as log fields; unknown ids are omitted. */
 export function callerFields(caller: Caller): Record<string, string> {

@@ -7,11 +7,11 @@ import {
 } from '@grpc/grpc-js';
 import { UnavailableError } from '@writ/kernel';
 import type { Telemetry } from '@writ/telemetry';
-import { assertSize, type Loopback, type LoopbackServer } from './loopback.ts';
-import { replicaPolicy } from './replicas/replica-balancer.ts';
-import { replicaTarget } from './replicas/replica-resolver.ts';
-import { type ReplicaHealth, ReplicaWatch, WATCH_OPTION } from './replicas/replica-watch.ts';
-import type { ChannelTls } from './tls/channel-tls.ts';
+import { assertSize, type Loopback, type LoopbackServer } from '../loopback/loopback.ts';
+import { replicaPolicy } from '../replicas/replica-balancer.ts';
+import { replicaTarget } from '../replicas/replica-resolver.ts';
+import { type ReplicaHealth, ReplicaWatch, WATCH_OPTION } from '../replicas/replica-watch.ts';
+import type { ChannelTls } from '../tls/channel-tls.ts';
 
 /** Options of a {@link Channel}. */
 interface ChannelOptions {

@@ -1,5 +1,5 @@
 import { cors as connectCors } from '@connectrpc/connect';
-import { METADATA } from './caller.ts';
+import { METADATA } from '../caller.ts';
 import type { WebRequest, WebResponse } from './web.ts';
 
 const ALLOWED_HEADERS = [

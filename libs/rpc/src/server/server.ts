@@ -1,19 +1,19 @@
 import { Server } from '@grpc/grpc-js';
-import { Calls } from './calls.ts';
+import { Calls } from '../calls/calls.ts';
+import { gated } from '../calls/served-service.ts';
+import { warmValidation } from '../calls/validation.ts';
+import { withDetails } from '../errors/errors.ts';
+import { setHttp2Options, statusInterceptor } from '../grpc-js-internals.ts';
+import { STREAM_RESETS, withDefaults } from '../limits.ts';
+import { type Loopback, LoopbackServer } from '../loopback/loopback.ts';
+import { grpcConnections } from '../tls/grpc-connections.ts';
+import { assertPrivate } from '../tls/private-port.ts';
 import { createClose } from './closing.ts';
-import { withDetails } from './errors.ts';
-import { setHttp2Options, statusInterceptor } from './grpc-js-internals.ts';
 import { GrpcMethods } from './grpc-methods.ts';
 import { Health } from './health.ts';
-import { STREAM_RESETS, withDefaults } from './limits.ts';
 import { Listener } from './listener.ts';
-import { type Loopback, LoopbackServer } from './loopback.ts';
 import { reflectionServices } from './reflection.ts';
 import type { RpcServer, RpcServerOptions } from './rpc-server.ts';
-import { gated } from './served-service.ts';
-import { grpcConnections } from './tls/grpc-connections.ts';
-import { assertPrivate } from './tls/private-port.ts';
-import { warmValidation } from './validation.ts';
 
 /**
  * Serves `routes` over gRPC, with health (grpc.health.v1) and reflection (v1, v1alpha) (SYS-2).

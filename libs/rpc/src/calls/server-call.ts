@@ -1,15 +1,15 @@
 import { create, type DescMessage, type Message, type MessageInitShape } from '@bufbuild/protobuf';
 import { CancellationError, InternalError, type WritError, wrapUnknown } from '@writ/kernel';
 import { context, type Telemetry } from '@writ/telemetry';
+import type { Caller, Gate } from '../caller.ts';
+import { recordCall } from '../telemetry/call-metrics.ts';
+import { CallSpan } from '../telemetry/call-span.ts';
+import { logCall } from '../telemetry/request-log.ts';
 import { callContext } from './call-context.ts';
 import { CallDeadline } from './call-deadline.ts';
-import { recordCall } from './call-metrics.ts';
-import { CallSpan } from './call-span.ts';
-import type { Caller, Gate } from './caller.ts';
 import type { CallContext } from './handler.ts';
 import type { IncomingCall } from './incoming-call.ts';
 import { Interruption } from './interruption.ts';
-import { logCall } from './request-log.ts';
 import type { ServedMethod } from './served-service.ts';
 import { assertValid } from './validation.ts';
 

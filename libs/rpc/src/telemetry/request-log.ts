@@ -1,9 +1,9 @@
 import type { WritError } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
-import type { Caller } from './caller.ts';
+import type { Caller } from '../caller.ts';
+import type { ServedMethod } from '../calls/served-service.ts';
+import { statusCode, statusName } from '../errors/status-code.ts';
 import { callerFields } from './caller-ids.ts';
-import type { ServedMethod } from './served-service.ts';
-import { statusCode, statusName } from './status-code.ts';
 
 /** The result of one call. */
 export interface CallReport {

@@ -7,9 +7,9 @@ import {
   type ServerReflectionResponseSchema,
 } from '@writ/contracts/grpc/reflection/v1/reflection_pb';
 import { ServerReflection as ServerReflectionV1Alpha } from '@writ/contracts/grpc/reflection/v1alpha/reflection_pb';
+import { open, type ServedService } from '../calls/served-service.ts';
+import { statusCode } from '../errors/status-code.ts';
 import { DescriptorIndex } from './descriptor-index.ts';
-import { open, type ServedService } from './served-service.ts';
-import { statusCode } from './status-code.ts';
 
 /** Both versions have the same messages. */
 const SERVICES: readonly DescService[] = [ServerReflection, ServerReflectionV1Alpha];

@@ -2,13 +2,13 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Message } from '@bufbuild/protobuf';
 import type { Deadline, Metadata } from '@grpc/grpc-js';
 import { OverloadedError } from '@writ/kernel';
-import type { Calls } from './calls.ts';
-import { encodeResponse } from './encode-response.ts';
-import { toGrpcStatus } from './errors.ts';
-import { decodeRequest } from './grpc-methods.ts';
+import type { Calls } from '../calls/calls.ts';
+import { encodeResponse } from '../calls/encode-response.ts';
+import type { ServedMethod, ServedService } from '../calls/served-service.ts';
+import type { ServerCall } from '../calls/server-call.ts';
+import { toGrpcStatus } from '../errors/errors.ts';
+import { decodeRequest } from '../server/grpc-methods.ts';
 import { MessageQueue } from './message-queue.ts';
-import type { ServedMethod, ServedService } from './served-service.ts';
-import type { ServerCall } from './server-call.ts';
 
 /**
  * A registry of the servers of one process, by address. A client with the same registry calls them without

@@ -11,17 +11,17 @@ import {
   trace,
   traceparentOf,
 } from '@writ/telemetry';
-import { type Caller, METADATA } from './caller.ts';
+import { type Caller, METADATA } from '../caller.ts';
+import type { IncomingCall } from '../calls/incoming-call.ts';
+import type { ServedMethod } from '../calls/served-service.ts';
+import { statusCode } from '../errors/status-code.ts';
 import { callerAttributes } from './caller-ids.ts';
-import type { IncomingCall } from './incoming-call.ts';
 import {
   ATTR_RPC_GRPC_STATUS_CODE,
   ATTR_RPC_METHOD,
   ATTR_RPC_SERVICE,
   ATTR_RPC_SYSTEM,
 } from './rpc-attributes.ts';
-import type { ServedMethod } from './served-service.ts';
-import { statusCode } from './status-code.ts';
 
 /** The statuses that the OpenTelemetry conventions count as server errors. */
 const SERVER_FAULTS: ReadonlySet<ErrorKind> = new Set([

@@ -1,9 +1,9 @@
 import type { Telemetry } from '@writ/telemetry';
-import type { Gate } from './caller.ts';
-import type { Route } from './handler.ts';
-import type { RpcLimits } from './limits.ts';
-import type { Loopback } from './loopback.ts';
-import type { ServerTls } from './tls/tls-acceptor.ts';
+import type { Gate } from '../caller.ts';
+import type { Route } from '../calls/handler.ts';
+import type { RpcLimits } from '../limits.ts';
+import type { Loopback } from '../loopback/loopback.ts';
+import type { ServerTls } from '../tls/tls-acceptor.ts';
 
 /** Options of an RPC server. */
 export interface RpcServerOptions {

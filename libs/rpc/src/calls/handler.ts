@@ -7,7 +7,7 @@ import type {
 } from '@bufbuild/protobuf';
 import { NotImplementedError } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
-import type { Caller } from './caller.ts';
+import type { Caller } from '../caller.ts';
 
 /** The context of a call that a handler receives besides the request (SUP-5). */
 export interface CallContext {

@@ -1,5 +1,5 @@
 import { DeadlineError } from '@writ/kernel';
-import { MAX_TIMER_MS } from './limits.ts';
+import { MAX_TIMER_MS } from '../limits.ts';
 
 /** Timers may fire slightly early by the wall clock. */
 const SLACK_MS = 2;

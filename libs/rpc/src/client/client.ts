@@ -9,14 +9,14 @@ import type {
 import { MethodOptions_IdempotencyLevel as Idempotency } from '@bufbuild/protobuf/wkt';
 import { isWritError } from '@writ/kernel';
 import { type Context, context, type Telemetry } from '@writ/telemetry';
+import { withDefaults } from '../limits.ts';
+import type { Loopback } from '../loopback/loopback.ts';
+import type { ReplicaHealth } from '../replicas/replica-watch.ts';
+import type { ChannelTls } from '../tls/channel-tls.ts';
 import type { CallOptions } from './call-options.ts';
 import { Channel } from './channel.ts';
 import { ClientCall, type Peer } from './client-call.ts';
-import { withDefaults } from './limits.ts';
-import type { Loopback } from './loopback.ts';
-import type { ReplicaHealth } from './replicas/replica-watch.ts';
 import { type RetryOptions, retrying } from './retry.ts';
-import type { ChannelTls } from './tls/channel-tls.ts';
 
 /** Options of an RPC client. */
 export interface RpcClientOptions {

@@ -1,12 +1,12 @@
 import type { DescMethod } from '@bufbuild/protobuf';
 import type { WritError } from '@writ/kernel';
 import { ATTR_ERROR_TYPE, type Labels, type Metrics } from '@writ/telemetry';
+import { statusCode, statusName } from '../errors/status-code.ts';
 import {
   ATTR_RPC_METHOD,
   ATTR_RPC_RESPONSE_STATUS_CODE,
   ATTR_RPC_SERVICE,
 } from './rpc-attributes.ts';
-import { statusCode, statusName } from './status-code.ts';
 
 /** Records the status and duration of a call; `failure` is the error that the client receives. */
 export function recordCall(
