@@ -1,5 +1,6 @@
 import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import {
+  PermissionDeniedError,
   PreconditionError,
   UnauthenticatedError,
   UnavailableError,
@@ -134,6 +135,46 @@ describe('a worker with failing peers', () => {
     await world.deliver();
     const { stopReason } = await world.until('HALTED');
     expect(stopReason).toBe('halted');
+  });
+
+  it('keeps an agent whose report the supervisor refuses, and reports it until it is recorded (BD-3)', async () => {
+    const world = await startWorld();
+    const tooEarly = new UnauthenticatedError('TOKEN_INVALID', 'It was issued in the future.', {
+      token: 'agent',
+      check: 'iat',
+    });
+    const unknownKey = () =>
+      new UnauthenticatedError('TOKEN_INVALID', 'The key is unknown.', { check: 'kid' });
+    const refused = new PermissionDeniedError('CALLER_NOT_ALLOWED', 'Not allowed.');
+    world.faults.failAt(
+      'before report error:writ_mismatch',
+      tooEarly,
+      refused,
+      ...Array.from({ length: 4 }, unknownKey),
+    );
+    world.faults.failAt(
+      'before call_tool op-2',
+      ...Array.from({ length: 3 }, () => new PermissionDeniedError('WRIT_MISMATCH', 'Mismatch.')),
+    );
+    await world.startWorker({ parkMs: 10 });
+    await world.deliver();
+    const { stopReason, epoch } = await world.until('ERROR');
+    expect(stopReason).toBe('error:writ_mismatch');
+    expect(epoch).toBe(3n);
+    expect(world.supervisor.reports).toHaveLength(7);
+  });
+
+  it('waits while tokens are not valid yet, and continues once the clocks agree (BD-3)', async () => {
+    const world = await startWorld();
+    const tooEarly = () =>
+      new UnauthenticatedError('TOKEN_INVALID', 'It was issued in the future.', { check: 'iat' });
+    world.faults.failAt('before review op-2', ...Array.from({ length: 5 }, tooEarly));
+    world.faults.failAt('before generate op-3', ...Array.from({ length: 5 }, tooEarly));
+    await world.startWorker();
+    await world.deliver();
+    const { stopReason, epoch } = await world.until('COMPLETED');
+    expect({ stopReason, epoch }).toEqual({ stopReason: 'success', epoch: 1n });
+    expect(world.supervisor.reports).toEqual([]);
   });
 
   it('stops at a permanent error and names it (SYS-3)', async () => {

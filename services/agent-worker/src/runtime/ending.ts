@@ -22,7 +22,7 @@ import {
 
 /** When an agent that cannot continue now is retried. Times are in milliseconds. */
 export interface EndingSettings {
-  /** Delay after which a parked agent retries. */
+  /** Delay after which a parked agent retries, and one whose report was refused. */
   readonly parkMs: number;
   /** Delay before the first restart of a failed agent; doubles. */
   readonly restartMs: number;
@@ -44,15 +44,17 @@ const NO_LEASE = { lease_owner: null, lease_expires_at: null } as const;
 export async function endReturned(
   scope: RunScope,
   context: Pick<RuntimeContext, 'hasEnded' | 'assertCodeMatched'>,
+  settings: EndingSettings,
 ): Promise<LeaseOutcome> {
   context.assertCodeMatched();
   scope.journal.assertComplete();
   if (context.hasEnded) return await end(scope, 'success');
-  return await report(scope, {
+  const stop: Stop = {
     stopReason: 'error:no_outcome',
     phase: 'worker',
     detail: 'The agent returned without a final answer or stop reason.',
-  });
+  };
+  return await report(scope, stop, settings);
 }
 
 /**
@@ -82,15 +84,20 @@ export async function endThrown(
     await scope.commits.commit({ changes: NO_LEASE });
     return 'awake';
   }
-  if (thrown instanceof AlreadyEnded) return await endAlreadyEnded(scope, thrown);
-  if (thrown instanceof Stopped) return await report(scope, thrown.stop);
+  if (thrown instanceof AlreadyEnded) return await endAlreadyEnded(scope, thrown, settings);
+  if (thrown instanceof Stopped) return await report(scope, thrown.stop, settings);
   return await restart(scope, thrown, settings);
 }
 
 /**
- * Reports the agent's outcome to the supervisor, whose response is the recorded stop reason (AG-7).
+ * Reports the agent's outcome to the supervisor, whose response is the recorded stop reason (AG-7). The agent ends only
+ * when the supervisor has recorded the end; after a refusal it stays, and reports again later (BD-3).
  */
-async function report(scope: RunScope, stop: Stop): Promise<LeaseOutcome> {
+async function report(
+  scope: RunScope,
+  stop: Stop,
+  settings: EndingSettings,
+): Promise<LeaseOutcome> {
   const { steps, commits, calls, carried, peers, session } = scope;
   steps.close(stop.stopReason);
   await commits.commit();
@@ -107,15 +114,31 @@ async function report(scope: RunScope, stop: Stop): Promise<LeaseOutcome> {
     );
     return await end(scope, recorded);
   } catch (error) {
-    if (error instanceof PeerRefusal) return await end(scope, stop.stopReason);
+    if (error instanceof PeerRefusal) return await retryReport(scope, stop, error, settings);
     if (error instanceof AlreadyEnded) return await end(scope, error.stopReason ?? stop.stopReason);
     throw error;
   }
 }
 
+/** Leaves the agent to its next lease, which reports again; ends it when the supervisor does not know it. */
+async function retryReport(
+  scope: RunScope,
+  stop: Stop,
+  { cause, stopReason }: PeerRefusal,
+  { parkMs }: EndingSettings,
+): Promise<LeaseOutcome> {
+  if (isWritError(cause) && cause.kind === 'not_found') return await end(scope, stop.stopReason);
+  const wakeAt = new Date(scope.session.meta.clock.now().getTime() + parkMs);
+  await scope.commits.commit({
+    changes: rest(scope, { type: 'suspended', waitingFor: [], wakeAt }),
+  });
+  return `report_refused:${stopReason}`;
+}
+
 async function endAlreadyEnded(
   scope: RunScope,
   { stopReason }: AlreadyEnded,
+  settings: EndingSettings,
 ): Promise<LeaseOutcome> {
   // The agent was cancelled in this process: its rows are already terminal.
   if (scope.session.interrupted.aborted) {
@@ -125,7 +148,7 @@ async function endAlreadyEnded(
   // A crash may have followed the review of the partial final that ended the agent.
   if ((await repeatPartialFinal(scope)).ended) return await end(scope, 'paused');
   if (stopReason !== undefined) return await end(scope, stopReason);
-  return await report(scope, { stopReason: 'error:run_ended', phase: 'supervisor' });
+  return await report(scope, { stopReason: 'error:run_ended', phase: 'supervisor' }, settings);
 }
 
 async function end(scope: RunScope, recorded: string): Promise<LeaseOutcome> {
@@ -191,7 +214,7 @@ async function waitForCode(
 async function restart(
   scope: RunScope,
   thrown: unknown,
-  { restartMs }: EndingSettings,
+  settings: EndingSettings,
 ): Promise<LeaseOutcome> {
   const { row, manifest, meta } = scope.session;
   const { instance } = scope.session.lease;
@@ -202,9 +225,9 @@ async function restart(
   const what = isWritError(thrown) ? thrown.reason.toLowerCase() : 'agent_failed';
   if (!policy.shouldRetry(instance)) {
     const detail = isWritError(thrown) ? thrown.message : `The agent failed: ${nameOf(thrown)}.`;
-    return await report(scope, { stopReason: `error:${what}`, phase: 'worker', detail });
+    return await report(scope, { stopReason: `error:${what}`, phase: 'worker', detail }, settings);
   }
-  const wakeAt = new Date(meta.clock.now().getTime() + restartMs * 2 ** failures);
+  const wakeAt = new Date(meta.clock.now().getTime() + settings.restartMs * 2 ** failures);
   const changes = rest(scope, { type: 'suspended', waitingFor: [], wakeAt });
   await scope.commits.commit({
     changes: { ...changes, failures: failures + 1, failed_length: length },

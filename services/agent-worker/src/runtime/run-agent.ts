@@ -144,7 +144,7 @@ async function runToAnEnd(parts: RunParts, session: Session): Promise<LeaseOutco
     scope.progress.publishState('RUNNING');
     const inbox = await loadInbox(parts.store.db, session.lease);
     await createAgent(parts, session).run(context, inbox);
-    return await endReturned(scope, context);
+    return await endReturned(scope, context, parts.settings);
   } catch (error) {
     thrown = error;
   }

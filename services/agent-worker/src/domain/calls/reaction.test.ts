@@ -33,6 +33,12 @@ const CASES: readonly (readonly [WritError, Reaction])[] = [
     { kind: 'ended', stopReason: 'max_seconds' },
   ],
   [new UnauthenticatedError('TOKEN_EXPIRED', ''), { kind: 'refresh_tokens' }],
+  [new UnauthenticatedError('TOKEN_EXPIRED', '', { token: 'service' }), { kind: 'retry' }],
+  [new UnauthenticatedError('TOKEN_INVALID', '', { check: 'kid' }), { kind: 'refresh_tokens' }],
+  [new UnauthenticatedError('TOKEN_INVALID', '', { check: 'iat' }), { kind: 'retry' }],
+  [new UnauthenticatedError('TOKEN_INVALID', '', { check: 'nbf' }), { kind: 'retry' }],
+  [new PermissionDeniedError('WRIT_INVALID', '', { check: 'iat' }), { kind: 'retry' }],
+  [new PermissionDeniedError('WRIT_INVALID', '', { check: 'aud' }), stop('error:writ_invalid')],
   [new PermissionDeniedError('WRIT_EXPIRED', ''), { kind: 'renew_writ' }],
   [new PermissionDeniedError('WRIT_MISMATCH', ''), stop('error:writ_mismatch')],
   [
@@ -51,7 +57,7 @@ const CASES: readonly (readonly [WritError, Reaction])[] = [
 ];
 
 describe('an error of a peer', () => {
-  it('has one reaction, by its reason and kind (SYS-3, SYS-4)', () => {
+  it('has one reaction, by its reason and kind (SYS-3, SYS-4, BD-3)', () => {
     for (const [error, reaction] of CASES) {
       expect({ reason: error.reason, ...reactTo(error) }).toEqual({
         reason: error.reason,

@@ -29,6 +29,9 @@ const RETRIED_KINDS: readonly WritError['kind'][] = [
   'resource_exhausted',
 ];
 
+/** Checks of a token that fail because of a clock, and pass once it is corrected (BD-3). */
+const CLOCK_CHECKS: readonly (string | undefined)[] = ['iat', 'nbf'];
+
 /**
  * Returns the reaction to a peer's error. Permanent errors stop the agent; all other calls are
  * retried under the same call_id, which is safe because they are idempotent (RT-1).
@@ -52,7 +55,14 @@ export function reactTo(error: WritError): Reaction {
     case 'RUN_ENDED':
       return { kind: 'ended', stopReason };
     case 'TOKEN_EXPIRED':
+    case 'TOKEN_INVALID':
+      // A service token is renewed by itself.
+      if (CLOCK_CHECKS.includes(metadata.check) || metadata.token === 'service')
+        return { kind: 'retry' };
       return { kind: 'refresh_tokens' };
+    case 'WRIT_INVALID':
+      if (CLOCK_CHECKS.includes(metadata.check)) return { kind: 'retry' };
+      break;
     case 'WRIT_EXPIRED':
       return { kind: 'renew_writ' };
     case 'BUDGET_EXHAUSTED':

@@ -25,6 +25,8 @@ export class HeldSlot {
   readonly #waiting = new Set<() => void>();
   #isRequested = false;
   #grant: SlotGrant | undefined;
+  /** Tokens that spawn-budget has refused in a row. */
+  #tokenRefusals = 0;
 
   constructor(parts: HeldSlotParts) {
     this.#parts = parts;
@@ -98,6 +100,7 @@ export class HeldSlot {
 
   #update({ state, grant, grantExpiresAt }: SlotAnswer & { readonly state: string }): void {
     const { session } = this.#parts;
+    this.#tokenRefusals = 0;
     this.#grant = grant === '' ? undefined : { token: grant, expiresAt: grantExpiresAt };
     switch (state) {
       case 'paused':
@@ -118,13 +121,18 @@ export class HeldSlot {
     const { session } = this.#parts;
     this.#grant = undefined;
     if (refusal === 'STALE_EPOCH') session.interrupt('lost', true);
-    else if (refusal === 'TOKEN_EXPIRED') this.#renewToken();
-    else this.#stop(`error:${refusal.toLowerCase()}`, `spawn-budget refused a slot: ${refusal}.`);
+    else if (refusal === 'TOKEN_EXPIRED' || refusal === 'TOKEN_INVALID') {
+      // When a new token is refused as well, the next round asks again.
+      this.#renewToken(this.#tokenRefusals === 0);
+      this.#tokenRefusals += 1;
+    } else this.#stop(`error:${refusal.toLowerCase()}`, `spawn-budget refused a slot: ${refusal}.`);
   }
 
-  #renewToken(): void {
+  #renewToken(isUrgent = true): void {
     const { session, credentials } = this.#parts;
-    const ask = () => this.ask();
+    const ask = () => {
+      if (isUrgent) this.ask();
+    };
     credentials.renew().then(ask, (error: unknown) => {
       if (error instanceof PeerRefusal) this.#stop(error.stopReason, error.message);
       else if (error instanceof Unwinding) session.block(error);
