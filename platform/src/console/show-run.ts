@@ -4,7 +4,7 @@ import { type Action, ExecutedFrom } from '@writ/contracts/writ/review/v1/action
 import { type Decision, Verdict } from '@writ/contracts/writ/review/v1/decision_pb';
 import type { Run, RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
 import type { AgentRef } from '@writ/contracts/writ/supervision/v1/supervision_pb';
-import { formatUsd } from '@writ/kernel';
+import { codeWaitFrom, codeWaitSentence, formatUsd } from '@writ/kernel';
 import { actionJson } from './result-json.ts';
 import { wordOf } from './word-of.ts';
 
@@ -96,10 +96,19 @@ export function createRunShow(print: (line: string) => void) {
         return [labelled('executed', `by ${event.emitter}, ${took(event)}: ${event.status}`)];
       case HookEventType.APPROVAL_REQUESTED:
         return [labelled('waits', `for a person: approval ${event.approvalId}`)];
+      case HookEventType.AGENT_SUSPENDED:
+        return codeWaitLines(event);
       default:
         return [];
     }
   }
+}
+
+function codeWaitLines({ agent, waitingFor }: HookEvent): string[] {
+  const wait = codeWaitFrom(waitingFor);
+  return wait === undefined
+    ? []
+    : [labelled('waits', codeWaitSentence(agent?.instance ?? '', wait))];
 }
 
 function decisionLines(decision: Decision): string[] {

@@ -82,6 +82,22 @@ describe('a run whose agents wait', () => {
     expect((await runOf())?.lastSequence).toBe(before);
   });
 
+  it('shows the wait for other code on the timeline and in GetRun, with what to do (AG-7, BD-6)', async () => {
+    const before = (await runOf())?.lastSequence ?? 0n;
+    await report(lead, 'AGENT_SUSPENDED', { signals: ['code:version_missing:2'] });
+    expect(await runOf()).toMatchObject({
+      state: SUSPENDED,
+      lastSequence: before + 1n,
+      waitingDetail: expect.stringMatching(
+        /lacks version "2" of its code\. Start a worker with the previous code, or cancel the run\.$/,
+      ),
+    });
+    // It consumes none of the 60 s of active time.
+    clock.advance(300_000);
+    await report(lead, 'AGENT_WOKEN');
+    expect(await runOf()).toMatchObject({ state: RUNNING, waitingDetail: '' });
+  });
+
   it('ignores a repeated or older report, and one that is late for an agent that acts (EM-1, AG-7)', async () => {
     await report(lead, 'AGENT_SUSPENDED', { signals: ['timer:op-1'], number: 4n });
     await report(lead, 'AGENT_WOKEN', { number: 7n });

@@ -6,7 +6,7 @@ import {
   HookEventSchema,
   HookEventType,
 } from '@writ/contracts/writ/hook/v1/hook_event_pb';
-import { derivedId, isWritError } from '@writ/kernel';
+import { codeWaitFrom, derivedId, isWritError } from '@writ/kernel';
 import type { SlotChange } from '../store/agent/pauses.ts';
 import type { WaitChange } from '../store/agent/waits.ts';
 
@@ -94,9 +94,13 @@ export function waitChangeFrom(event: HookEvent): WaitChange | undefined {
   return isAwake ? { signals: undefined, at, sequence } : undefined;
 }
 
-/** Whether the timeline has the event: a wait is shown as the state of its run instead. */
-export function isOnTimeline({ type }: HookEvent): boolean {
-  return type !== HookEventType.AGENT_SUSPENDED && type !== HookEventType.AGENT_WOKEN;
+/**
+ * Whether the timeline has the event: a wait is shown as the state of its run instead, except one that only an operator
+ * can end (BD-6).
+ */
+export function isOnTimeline({ type, waitingFor }: HookEvent): boolean {
+  if (type === HookEventType.AGENT_SUSPENDED) return codeWaitFrom(waitingFor) !== undefined;
+  return type !== HookEventType.AGENT_WOKEN;
 }
 
 /** Whether a service emits events of a type (HK-1). */

@@ -32,7 +32,11 @@ import {
 /** Converts a run. Pages of runs omit trace and history, which can be long. */
 export function runMessage(
   run: RunRow,
-  options: { readonly lastSequence: number; readonly brief?: boolean },
+  options: {
+    readonly lastSequence: number;
+    readonly brief?: boolean;
+    readonly waitingDetail?: string | undefined;
+  },
 ): MessageInitShape<typeof RunSchema> {
   return {
     runId: run.run_id,
@@ -51,6 +55,7 @@ export function runMessage(
     labels: JSON.parse(run.labels) as Record<string, string>,
     ...(run.result !== null && { result: storedResult(run.result, options.brief === true) }),
     lastSequence: BigInt(options.lastSequence),
+    waitingDetail: options.waitingDetail ?? '',
     runBudget: budgetMessage(budgetFromJson(run.run_budget)),
     ...(run.session_budget !== null && {
       sessionBudget: budgetMessage(budgetFromJson(run.session_budget)),

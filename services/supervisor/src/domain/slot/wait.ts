@@ -1,3 +1,5 @@
+import { codeWaitFrom, codeWaitSentence } from '@writ/kernel';
+
 /** The name of a signal that answers a question to a person starts with this (AG-4). */
 const HUMAN_REPLY = 'human_reply:';
 
@@ -28,6 +30,21 @@ export function isInputWait(waitingFor: string | null): boolean {
 /** Whether an agent waits for the reply of a child. */
 export function awaitsReply(waitingFor: string | null, child: string): boolean {
   return signalsOf(waitingFor).includes(`reply:${child}`);
+}
+
+/**
+ * Returns why an agent waits for the code with which it started, in one sentence; undefined when it waits for nothing
+ * else than people, time and other agents (BD-6).
+ */
+export function operatorWait(agent: {
+  readonly instance: string;
+  readonly waiting_for: string | null;
+}): string | undefined {
+  for (const signal of signalsOf(agent.waiting_for)) {
+    const wait = codeWaitFrom(signal);
+    if (wait !== undefined) return codeWaitSentence(agent.instance, wait);
+  }
+  return undefined;
 }
 
 function signalsOf(waitingFor: string | null): string[] {

@@ -417,7 +417,8 @@ export const HookEventType = {
 
   /**
    * Spawn budget: an agent waits for a person, a signal, a timer, a feed item or another agent. It has no slot
-   * grant until it wakes. Not on the timeline, whose run shows the wait as its state.
+   * grant until it wakes. Not on the timeline, whose run shows the wait as its state, unless it waits for the code
+   * with which it started (waiting_for `code:...`).
    *
    * @generated from enum value: HOOK_EVENT_TYPE_AGENT_SUSPENDED = 21;
    */

@@ -1,0 +1,19 @@
+import { create } from '@bufbuild/protobuf';
+import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { RunEventSchema } from '@writ/contracts/writ/run/v1/run_pb';
+import { expect, it } from 'vitest';
+import { createRunShow } from './show-run.ts';
+
+it('shows that an agent waits for the code with which it started, and what to do (BD-6)', () => {
+  const lines: string[] = [];
+  const agent = { name: 'clerk', instance: 'clerk-1' };
+  const type = HookEventType.AGENT_SUSPENDED;
+  const value = create(HookEventSchema, { type, agent, waitingFor: 'code:version_missing:2' });
+  createRunShow((line) => lines.push(line)).event(
+    create(RunEventSchema, { agent, entry: { case: 'hook', value } }),
+  );
+  expect(lines).toEqual([
+    '[clerk]',
+    '    waits     Agent clerk-1 waits for the code with which it started: the worker lacks version "2" of its code. Start a worker with the previous code, or cancel the run.',
+  ]);
+});
