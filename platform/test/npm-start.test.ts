@@ -64,5 +64,6 @@ it.each([
     expect(code).toBe(0);
     const second = await run('main.ts', [...args, 'cap:800', '--exit'], { dataDir });
     expect(second).toMatchObject({ code: 0, stdout: expect.stringMatching(/^success: /m) });
+    expect(second.stderr).not.toContain('"level"');
   },
 );

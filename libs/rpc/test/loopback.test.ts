@@ -1,8 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { NotFoundError } from '@writ/kernel';
-import { expect, it, vi } from 'vitest';
-import { Loopback } from '../src/index.ts';
-import { ALLOWED, clientOf, drained, rejection, START, start } from './fixture.ts';
+import { Client } from '@grpc/grpc-js';
+import { NotFoundError, type WritError } from '@writ/kernel';
+import { createTelemetry } from '@writ/telemetry';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { createRpcServer, Loopback } from '../src/index.ts';
+import { ALLOWED, clientOf, drained, gate, rejection, runRoute, START, start } from './fixture.ts';
 
 /** An unused address, where only a call without a connection can succeed. */
 const UNUSED = '127.0.0.1:1';
@@ -29,16 +31,55 @@ it('calls a server of the same process without a connection (SYS-5)', async () =
   expect(await rejection(apart.startRun(START, ALLOWED))).toMatchObject({ kind: 'unavailable' });
 });
 
-it('reaches a server that is serving, or that rejects calls because it has ended (SYS-5)', async () => {
-  const { server, loopback, client } = await start('loopback', {});
-  expect(loopback?.find(server.address)).toBeDefined();
+it('opens no connection to a server that is not serving, or has ended (SYS-5)', async () => {
+  const { server, loopback, telemetry, client } = await start('loopback', {
+    startRun: async () => ({ run: { runId: 'local' } }),
+  });
+  const connections = vi.spyOn(Client.prototype, 'makeUnaryRequest');
+  const started = async (health: 'serving' | 'responding') =>
+    await client({ health, retry: { maxAttempts: 1 } }).startRun(START, ALLOWED);
   server.setServing(false);
-  expect(loopback?.find(server.address)).toBeUndefined();
+  const refused = await rejection(started('serving'));
+  expect(refused).toMatchObject({ kind: 'unavailable' });
+  // Keys are fetched from a service before it serves anything else.
+  expect((await started('responding')).run?.runId).toBe('local');
+  expect(connections).not.toHaveBeenCalled();
+  // The error is that of a connection.
+  const apart = clientOf(server.address, telemetry, { retry: { maxAttempts: 1 } });
+  expect(await rejection(apart.startRun(START, ALLOWED))).toMatchObject({
+    reason: (refused as WritError).reason,
+    message: (refused as WritError).message,
+  });
+  expect(connections).toHaveBeenCalled();
+  connections.mockClear();
   server.setServing(true);
-  expect(loopback?.find(server.address)).toBeDefined();
+  expect((await started('serving')).run?.runId).toBe('local');
   await server.close(0);
-  // A client of the process opens no connection to the closed port.
-  expect(await rejection(client().startRun(START, ALLOWED))).toMatchObject({ reason: 'DRAINING' });
+  expect(await rejection(started('serving'))).toMatchObject({ reason: 'DRAINING' });
+  expect(loopback?.find(server.address)).toBeDefined();
+  expect(connections).not.toHaveBeenCalled();
+});
+
+it('waits for the start of a server, up to the deadline of the call (SYS-5)', async () => {
+  const telemetry = createTelemetry({ service: 'test', logLevel: 'silent' });
+  const loopback = new Loopback();
+  const server = await createRpcServer({
+    host: '127.0.0.1',
+    port: 0,
+    routes: [runRoute({ startRun: async () => ({ run: { runId: 'local' } }) })],
+    gate,
+    telemetry,
+    loopback,
+  });
+  onTestFinished(() => server.close(0));
+  const client = clientOf(server.address, telemetry, { loopback, retry: { maxAttempts: 1 } });
+  expect(await rejection(client.startRun(START, { ...ALLOWED, timeoutMs: 20 }))).toMatchObject({
+    kind: expect.stringMatching(/unavailable|deadline_exceeded/),
+  });
+  const started = client.startRun(START, ALLOWED);
+  await new Promise(setImmediate);
+  server.setServing(true);
+  expect((await started).run?.runId).toBe('local');
 });
 
 it('runs a handler outside the context of the code that calls it (SYS-5)', async () => {

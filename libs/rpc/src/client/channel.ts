@@ -84,8 +84,9 @@ export class Channel {
   unary(path: string, request: Buffer, metadata: Metadata, options: StartOptions): Promise<Buffer> {
     const { signal, ...callOptions } = options;
     const local = this.#local(path);
+    const needsServing = this.#options.health === 'serving';
     if (local !== undefined)
-      return this.#checkSize(local.unary(path, request, { metadata, ...options }));
+      return this.#checkSize(local.unary(path, request, { metadata, needsServing, ...options }));
     return new Promise((resolve, reject) => {
       const link = this.#begin();
       const call = link.client.makeUnaryRequest(
@@ -117,8 +118,13 @@ export class Channel {
   ): AsyncGenerator<Buffer, void> {
     const { signal, ...callOptions } = options;
     const local = this.#local(path);
+    const needsServing = this.#options.health === 'serving';
     if (local !== undefined) {
-      for await (const message of local.stream(path, request, { metadata, ...options })) {
+      for await (const message of local.stream(path, request, {
+        metadata,
+        needsServing,
+        ...options,
+      })) {
         assertSize(message, this.#options.maxMessageBytes);
         yield message;
       }

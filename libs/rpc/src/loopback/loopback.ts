@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { once } from 'node:events';
 import type { Message } from '@bufbuild/protobuf';
-import type { Deadline, Metadata } from '@grpc/grpc-js';
+import { type Deadline, Metadata, status } from '@grpc/grpc-js';
 import { OverloadedError } from '@writ/kernel';
 import type { Calls } from '../calls/calls.ts';
 import { encodeResponse } from '../calls/encode-response.ts';
@@ -10,6 +11,9 @@ import { toGrpcStatus } from '../errors/errors.ts';
 import { decodeRequest } from '../server/grpc-methods.ts';
 import { MessageQueue } from './message-queue.ts';
 
+/** Longest wait of a call for the start of its server, ms. */
+const MAX_WAIT_MS = 30_000;
+
 /**
  * A registry of the servers of one process, by address. A client with the same registry calls them without
  * HTTP/2 (SYS-5). Gate, deadline, validation, limits, errors, spans and metrics are the same code as for other
@@ -18,17 +22,14 @@ import { MessageQueue } from './message-queue.ts';
 export class Loopback {
   readonly #servers = new Map<string, LoopbackServer>();
 
-  /** The server that listens on `address` and is serving, or has ended and rejects calls with DRAINING. */
+  /** The server of this process that listens on `address`. */
   find(address: string): LoopbackServer | undefined {
     return this.#servers.get(address);
   }
 
-  /** Makes `server` reachable at `address`. Returns the function that undoes it. */
-  add(address: string, server: LoopbackServer): () => void {
+  /** Makes `server` reachable at `address`, also after its end: it then rejects calls with DRAINING. */
+  add(address: string, server: LoopbackServer): void {
     this.#servers.set(address, server);
-    return () => {
-      if (this.#servers.get(address) === server) this.#servers.delete(address);
-    };
   }
 }
 
@@ -37,9 +38,12 @@ export interface LoopbackCallOptions {
   readonly metadata: Metadata;
   readonly deadline?: Deadline | undefined;
   readonly signal?: AbortSignal | undefined;
+  /** Whether the server must report SERVING, as a call to a replica with health checks requires. */
+  readonly needsServing: boolean;
 }
 
 interface Parts {
+  readonly address: string;
   readonly calls: Calls;
   readonly services: readonly ServedService[];
   readonly maxMessageBytes: number;
@@ -50,10 +54,14 @@ export class LoopbackServer {
   readonly #calls: Calls;
   readonly #methods: ReadonlyMap<string, ServedMethod>;
   readonly #maxMessageBytes: number;
+  readonly #address: string;
+  readonly #started = Promise.withResolvers<void>();
+  #state: 'starting' | 'serving' | 'not_serving' = 'starting';
   // A handler must not inherit the transaction or the trace of the code that calls it.
   readonly #outside = AsyncLocalStorage.snapshot();
 
-  constructor({ calls, services, maxMessageBytes }: Parts) {
+  constructor({ address, calls, services, maxMessageBytes }: Parts) {
+    this.#address = address;
     this.#calls = calls;
     this.#maxMessageBytes = maxMessageBytes;
     const methods = services.flatMap((service) => service.methods);
@@ -65,9 +73,18 @@ export class LoopbackServer {
     return this.#methods.has(path);
   }
 
+  /** Follows the health of the server; a server that has ended is called, too, and rejects with DRAINING. */
+  setServing(isServing: boolean): void {
+    if (isServing) {
+      this.#state = 'serving';
+      this.#started.resolve();
+    } else if (this.#state === 'serving') this.#state = 'not_serving';
+  }
+
   /** Makes a unary call; rejects with an error of the same shape as that of grpc-js. */
   unary(path: string, request: Buffer, options: LoopbackCallOptions): Promise<Buffer> {
     return this.#outside(async () => {
+      if (options.needsServing && this.#state !== 'serving') await this.#untilServing(options);
       const { call, served, release } = this.#open(path, request, options);
       try {
         await call.admit();
@@ -92,6 +109,7 @@ export class LoopbackServer {
     request: Buffer,
     options: LoopbackCallOptions,
   ): AsyncGenerator<Buffer, void> {
+    if (options.needsServing && this.#state !== 'serving') await this.#untilServing(options);
     const queue = new MessageQueue();
     const { call, served, release } = this.#outside(() => this.#open(path, request, options));
     void this.#outside(() => this.#pump(call, served, request, queue));
@@ -101,6 +119,20 @@ export class LoopbackServer {
       release();
       call.cancel();
     }
+  }
+
+  /**
+   * Waits for the start of the server, up to the deadline of the call.
+   * @throws the status of a call to a replica that reports NOT_SERVING
+   */
+  async #untilServing({ deadline, signal }: LoopbackCallOptions): Promise<void> {
+    const leftMs = deadline === undefined ? MAX_WAIT_MS : Number(deadline) - Date.now();
+    const limit = AbortSignal.timeout(Math.min(Math.max(leftMs, 0), MAX_WAIT_MS));
+    const given = signal === undefined ? limit : AbortSignal.any([limit, signal]);
+    if (this.#state === 'starting' && !given.aborted) {
+      await Promise.race([this.#started.promise, once(given, 'abort')]);
+    }
+    if (this.#state !== 'serving') throw notServing(this.#address);
   }
 
   /** Runs the handler ahead of the reader up to the capacity of the queue, like HTTP/2 flow control. */
@@ -148,6 +180,16 @@ export function assertSize(message: Buffer, limit: number): void {
   if (message.byteLength <= limit) return;
   const sentence = `Received message larger than max (${message.byteLength} vs ${limit})`;
   throw serviceError(new OverloadedError('MESSAGE_TOO_LARGE', sentence));
+}
+
+/** The error of a call to a replica that reports NOT_SERVING, the same as over the network. */
+function notServing(address: string): Error {
+  const details = `no replica available: ${address} reports NOT_SERVING.`;
+  return Object.assign(new Error(details), {
+    code: status.UNAVAILABLE,
+    details,
+    metadata: new Metadata(),
+  });
 }
 
 /** Converts an error to the shape of a grpc-js error, so that the client handles both transports alike. */

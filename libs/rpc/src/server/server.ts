@@ -5,7 +5,7 @@ import { warmValidation } from '../calls/validation.ts';
 import { withDetails } from '../errors/errors.ts';
 import { setHttp2Options, statusInterceptor } from '../grpc-js-internals.ts';
 import { STREAM_RESETS, withDefaults } from '../limits.ts';
-import { type Loopback, LoopbackServer } from '../loopback/loopback.ts';
+import { LoopbackServer } from '../loopback/loopback.ts';
 import { grpcConnections } from '../tls/grpc-connections.ts';
 import { assertPrivate } from '../tls/private-port.ts';
 import { createClose } from './closing.ts';
@@ -60,8 +60,9 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
     throw error;
   });
   const { maxMessageBytes } = limits;
-  const local = new LoopbackServer({ calls, services: routed, maxMessageBytes });
-  const reach = reachability(options.loopback, listener.address, local);
+  const { address } = listener;
+  const local = new LoopbackServer({ address, calls, services: routed, maxMessageBytes });
+  options.loopback?.add(address, local);
   const close = createClose({
     health,
     calls,
@@ -76,31 +77,15 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
   return {
     host,
     port: listener.port,
-    address: listener.address,
+    address,
     setServing: (up) => {
       health.setServing(up);
-      reach(up);
+      local.setServing(up);
     },
     close: (graceMs) => {
       // Clients of this process receive DRAINING instead of a closed port.
-      reach(true);
+      local.setServing(true);
       return close(graceMs);
     },
-  };
-}
-
-/** Adds the server to `loopback` while it is serving, and from its end on. */
-function reachability(
-  loopback: Loopback | undefined,
-  address: string,
-  server: LoopbackServer,
-): (isServing: boolean) => void {
-  let remove: (() => void) | undefined;
-  return (isServing) => {
-    if (isServing) remove ??= loopback?.add(address, server);
-    else {
-      remove?.();
-      remove = undefined;
-    }
   };
 }
