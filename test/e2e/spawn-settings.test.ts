@@ -38,7 +38,7 @@ async function answerOf(root: AgentManifest, ...others: readonly AgentManifest[]
         when: { system_contains: 'You are slow' },
         reply: { text: 'Too late.', delay_ms: 600_000 },
       },
-      { reply: { text: 'Said.' } },
+      { reply: { text: 'Spoken.' } },
     ],
   });
   onTestFinished(() => platform.close());
@@ -158,7 +158,7 @@ describe('the settings of a delegation', () => {
     });
     const { answer = '', platform } = await answerOf(lead, speaker);
     expect(answer.split('\n')).toEqual([
-      'publish_brief,search_library Said.',
+      'publish_brief,search_library Spoken.',
       'search_library error:model_not_allowed',
       'error:model_not_allowed: models is not allowed for speaker. Allowed models: research, sim-tidal-mills.',
       'error:tool_not_allowed: tools contains send_mail, which is not a tool of speaker.',

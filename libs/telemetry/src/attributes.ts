@@ -51,6 +51,10 @@ export const ATTR_WRIT_APPROVAL_ID = 'writ.approval_id';
 export const ATTR_WRIT_APPROVAL_STATE = 'writ.approval_state';
 /** Subject of the person who decided an approval. */
 export const ATTR_WRIT_APPROVER = 'writ.approver';
+/** The signal that an agent waited for, as in `waiting_for` of hook events (AG-7). */
+export const ATTR_WRIT_WAITING_FOR = 'writ.waiting_for';
+/** Subject of the client that sent a signal. */
+export const ATTR_WRIT_SENDER = 'writ.sender';
 /** The writ's id (jti), never the writ itself. */
 export const ATTR_WRIT_WRIT_ID = 'writ.writ_id';
 /** Id of a receipt (TG-8). */

@@ -5,7 +5,19 @@ import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hoo
 import { derivedId } from '@writ/kernel';
 import { countAtCommit } from '@writ/service';
 import { afterCommit, appendOutbox } from '@writ/store';
-import { ATTR_WRIT_EVENT_ID, type Telemetry, traceparentOf } from '@writ/telemetry';
+import {
+  ATTR_WRIT_AGENT,
+  ATTR_WRIT_EVENT_ID,
+  ATTR_WRIT_RUN_ID,
+  ATTR_WRIT_SENDER,
+  ATTR_WRIT_STOP_REASON,
+  ATTR_WRIT_TENANT,
+  ATTR_WRIT_WAITING_FOR,
+  contextFromTraceparent,
+  type Telemetry,
+  traceparentOf,
+} from '@writ/telemetry';
+import { waitKindOf } from './domain/agent/waits.ts';
 import type { AgentRow } from './store/agents.ts';
 import type { WorkerStore, WorkerTransaction } from './store/worker-store.ts';
 
@@ -40,6 +52,19 @@ interface LogScope extends StepScope {
   readonly callId: string;
   /** Its name, without content. */
   readonly logMessage: string;
+}
+
+/** The wait of an agent for a signal. */
+interface EndedWait {
+  readonly agent: EventAgent;
+  /** Name of the signal. */
+  readonly name: string;
+  readonly since: Date;
+  readonly at: Date;
+  /** Subject of the client that sent the signal, if one did. */
+  readonly sender?: string | null;
+  /** The stop reason of an agent that ended without the signal. */
+  readonly stopReason?: string;
 }
 
 /** Fields that only some events have. */
@@ -100,6 +125,10 @@ export interface WorkerEvents {
   leaseEnded(outcome: string): void;
   /** A guardrail tripped. */
   guardrailTripped(scope: TripScope, at: Date): WorkerEvent;
+  /**
+   * An agent no longer waits for a signal; the wait becomes a span of the run, unless others record it (SYS-1).
+   */
+  waitEnded(trx: WorkerTransaction, wait: EndedWait): void;
   /** An agent wrote a log entry; its content stays in the journal. */
   logged(scope: LogScope, at: Date): WorkerEvent;
 }
@@ -152,9 +181,33 @@ export function createWorkerEvents(telemetry: Telemetry): WorkerEvents {
         counted: (trx) => count(trx, 'guardrails', { 'writ.guardrail': guardrail }),
       };
     },
+    waitEnded: (trx, wait) => traceWait(telemetry, trx, wait),
     logged: ({ callId, logMessage, ...scope }, at) =>
       workerEvent(scope, 'LOG_ENTRY', { callId, logMessage }, at),
   };
+}
+
+/** Records a wait as a span of the run: for what, and who ended it, as ids (SYS-1). */
+function traceWait(
+  { traces, tracer }: Telemetry,
+  trx: WorkerTransaction,
+  { agent, name, since, at, sender, stopReason }: EndedWait,
+): void {
+  const kind = waitKindOf(name);
+  if (!traces || kind === undefined) return;
+  const attributes = {
+    [ATTR_WRIT_TENANT]: agent.tenant,
+    [ATTR_WRIT_RUN_ID]: agent.run_id,
+    [ATTR_WRIT_AGENT]: agent.instance,
+    [ATTR_WRIT_WAITING_FOR]: name,
+    ...(sender && { [ATTR_WRIT_SENDER]: sender }),
+    ...(stopReason !== undefined && { [ATTR_WRIT_STOP_REASON]: stopReason }),
+  };
+  const parent = contextFromTraceparent(agent.traceparent);
+  const options = { startTime: since, attributes };
+  // The clocks of two replicas may differ.
+  const end = new Date(Math.max(since.getTime(), at.getTime()));
+  afterCommit(trx, () => tracer.startSpan(`wait_for_${kind}`, options, parent).end(end));
 }
 
 function endOfStep(agent: EventAgent, step: number): string[] {

@@ -24,6 +24,7 @@ export function inactiveAgentRow(
     stop_reason: null,
     waiting_for: '["slot"]',
     wake_at: null,
+    waiting_since: null,
     epoch: 1n,
     lease_owner: null,
     lease_expires_at: null,

@@ -98,6 +98,7 @@ class Race {
         stop_reason: null,
         waiting_for: '[]',
         wake_at: null,
+        waiting_since: null,
         epoch: 0n,
         ...NO_LEASE,
         credentials: '{}',

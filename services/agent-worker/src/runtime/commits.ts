@@ -1,6 +1,7 @@
 import type { RunState } from '@writ/kernel';
 import { addEvents, carriedEvent } from '../domain/agent/carried-event.ts';
 import { shownState } from '../domain/agent/state.ts';
+import { waitsText } from '../domain/agent/waits.ts';
 import { eventIdOf, type WorkerEvent, type WorkerEvents } from '../events.ts';
 import type { AgentChanges } from '../store/agents.ts';
 import { appendJournal } from '../store/journal.ts';
@@ -150,6 +151,7 @@ export class Commits {
           ...(this.#stepStarted > 0 && { step_started: this.#stepStarted }),
           ...(this.#stepEnded > 0 && { step_ended: this.#stepEnded }),
           ...(stored !== this.#storedEvents && { unreported_events: stored }),
+          ...(signals.length > 0 && { waiting_since: waitsText(this.#session.waits) }),
           ...changes,
         };
       },

@@ -10,6 +10,7 @@ import type { AgentManifest } from '../domain/agent/manifest.ts';
 import type { SlotGrant } from '../domain/agent/slot.ts';
 import { type AgentEvent, type AgentStatus, reduceAgent } from '../domain/agent/state.ts';
 import { restoreSupervision } from '../domain/agent/supervision.ts';
+import { readWaits } from '../domain/agent/waits.ts';
 import type { ChatTurn } from '../domain/calls/model-call.ts';
 import { type AgentChanges, type AgentRow, statusOf } from '../store/agents.ts';
 import { keyOf } from '../store/keys.ts';
@@ -58,6 +59,8 @@ export class Session {
   answer: string | undefined;
   /** Returns what the agent has so far, for a partial answer; empty when it has nothing. */
   draft: (() => string) | undefined;
+  /** The signals that the agent waited for when it was last suspended, except those that it has received since. */
+  readonly waits: Map<string, Date>;
   /** The conversation to store if the agent ends with an approved answer. */
   conversation: Conversation | undefined;
   readonly #parts: SessionParts;
@@ -75,6 +78,7 @@ export class Session {
     this.slotGrant = parts.slotGrant;
     this.#parts = parts;
     this.#status = statusOf(row);
+    this.waits = new Map(readWaits(row.waiting_since));
     this.meta = new RunMeta({
       identity: 'agent-worker',
       tenantId: row.tenant,

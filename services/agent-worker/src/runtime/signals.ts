@@ -1,5 +1,6 @@
 import { canonicalDigest } from '@writ/kernel';
 import { reduceAgent } from '../domain/agent/state.ts';
+import { continueWaits, TIMER, waitsText } from '../domain/agent/waits.ts';
 import type { Operation, Place } from '../domain/journal/entry.ts';
 import { statusColumns } from '../store/agents.ts';
 import { pendingSignals, type SignalRow } from '../store/signals.ts';
@@ -39,7 +40,18 @@ export async function awaitSignal(
   const value: SignalValue = { payload: signal.payload, decision: signal.decision };
   journal.record({ ...operation, value }, true);
   commits.used(signal.position);
+  recordWait(scope, signal);
   return value;
+}
+
+/** Records the wait for a signal, if the agent was suspended for it, as a span of the run (SYS-1). */
+function recordWait({ session, commits, events }: RunScope, signal: SignalRow): void {
+  const { name, received_at: at, sender } = signal;
+  const since = session.waits.get(name);
+  session.waits.delete(name);
+  if (since === undefined) return;
+  const { row: agent } = session;
+  commits.add(async (trx) => events.waitEnded(trx, { agent, name, since, at, sender }));
 }
 
 async function wait(scope: RunScope, name: string): Promise<SignalRow> {
@@ -55,10 +67,12 @@ async function wait(scope: RunScope, name: string): Promise<SignalRow> {
 export async function suspendUntil(scope: RunScope, names: readonly string[]): Promise<SignalRow> {
   const { session, commits } = scope;
   const suspended = reduceAgent(session.status, { type: 'suspended', waitingFor: names });
+  const now = session.meta.clock.now();
   try {
     await commits.commit({
       changes: {
-        ...statusColumns(suspended, session.meta.clock.now()),
+        ...statusColumns(suspended, now),
+        waiting_since: waitsText(continueWaits(session.waits, names, now)),
         lease_owner: null,
         lease_expires_at: null,
       },
@@ -99,7 +113,7 @@ class SignalPending extends Error {
 export async function sleep(scope: RunScope, ms: number): Promise<void> {
   const { session, journal, commits, cursor } = scope;
   const { branch, position, callId } = cursor.next();
-  const name = `timer:${callId}`;
+  const name = `${TIMER}${callId}`;
   const argsDigest = canonicalDigest({ ms });
   const operation: Operation = { branch, position, part: 0, kind: 'sleep', argsDigest };
   if (journal.recall(operation) === undefined) {

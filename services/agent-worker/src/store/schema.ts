@@ -21,6 +21,8 @@ export const agents = table('agents', {
     /** JSON array of signal names. */
     waiting_for: column.text(),
     wake_at: column.timestamp().nullable(),
+    /** JSON object of the signals that the agent waits for, with the times at which it began to. */
+    waiting_since: column.text().nullable(),
     /** Increases with every lease; updates under a lower epoch are fenced (RT-2). */
     epoch: column.bigint(),
     lease_owner: column.text().nullable(),
@@ -99,6 +101,8 @@ const signals = table('signals', {
     payload: column.text(),
     /** JSON of an approval's decision; null without one and after use. */
     decision: column.text().nullable(),
+    /** Subject of the client that sent it; null when no client did. */
+    sender: column.text().nullable(),
     received_at: column.timestamp(),
     /** Set in the transaction that journals the use of the signal. */
     consumed_at: column.timestamp().nullable(),

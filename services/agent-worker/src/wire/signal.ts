@@ -15,7 +15,7 @@ const MAX_PAYLOAD_BYTES = 1_048_576;
  * @throws InvalidRequestError INVALID_SIGNAL naming the field
  */
 export function signalFrom(request: SignalRequest): IncomingSignal {
-  const { tenant, runId, agentInstance, requestId, name, payloadJson, approval } = request;
+  const { tenant, runId, agentInstance, requestId, name, payloadJson, approval, sender } = request;
   if (INTERNAL.some((prefix) => name.startsWith(prefix))) {
     throw invalid('name', `must not be ${name}, which is reserved for the worker`);
   }
@@ -39,6 +39,7 @@ export function signalFrom(request: SignalRequest): IncomingSignal {
     requestId,
     name,
     payloadJson,
+    sender,
     decision,
     credentials: approval?.credentials && credentialsFrom(approval.credentials),
   };

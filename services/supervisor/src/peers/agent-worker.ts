@@ -47,6 +47,8 @@ export interface AgentSignal extends AgentKey {
   readonly name: string;
   readonly payloadJson?: string;
   readonly approval?: ApprovalSignal;
+  /** Subject of the client that sent it; omitted when no client did. */
+  readonly sender?: string;
 }
 
 /** An order to end every agent of a run. */
@@ -107,7 +109,7 @@ export function createAgentWorkerPeer(options: RpcClientOptions): AgentWorkerPee
         traceparent: run.traceparent,
       });
     },
-    async signal({ requestId, tenant, runId, instance, name, payloadJson = '', approval }) {
+    async signal({ requestId, tenant, runId, instance, name, payloadJson = '', approval, sender }) {
       const { accepted } = await client.signal(
         {
           requestId,
@@ -117,6 +119,7 @@ export function createAgentWorkerPeer(options: RpcClientOptions): AgentWorkerPee
           name,
           payloadJson,
           ...(approval && { approval }),
+          ...(sender !== undefined && { sender }),
         },
         { retry: true },
       );

@@ -8,6 +8,7 @@ import {
 } from '../../domain/agent/carried-event.ts';
 import { reduceAgent } from '../../domain/agent/state.ts';
 import { restoreSupervision } from '../../domain/agent/supervision.ts';
+import { readWaits } from '../../domain/agent/waits.ts';
 import type { WorkerEvent, WorkerEvents } from '../../events.ts';
 import { type AgentRow, agentsOf, saveAgent, statusColumns, statusOf } from '../../store/agents.ts';
 import { type CancelRow, findCancel, insertCancel } from '../../store/cancels.ts';
@@ -91,6 +92,11 @@ async function endAgents(
       step_ended: agent.step_started,
       unreported_events: JSON.stringify(carried),
     });
+    for (const name of status.waitingFor) {
+      const since = readWaits(agent.waiting_since).get(name);
+      const { stop_reason: stopReason } = order;
+      if (since !== undefined) events.waitEnded(trx, { agent, name, since, at, stopReason });
+    }
     const end = { stopReason: order.stop_reason, answer };
     // When the whole run ends, no agent of it is left to be notified; the worker that ran the root may
     // have died before it published the answer.

@@ -91,6 +91,7 @@ function agentRow(
     stop_reason: null,
     waiting_for: '[]',
     wake_at: null,
+    waiting_since: null,
     epoch: lease === undefined ? 0n : 1n,
     lease_owner: lease?.owner ?? null,
     lease_expires_at: lease?.expiresAt ?? null,

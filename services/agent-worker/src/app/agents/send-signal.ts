@@ -56,6 +56,7 @@ export async function storeSignal(
     name,
     payload,
     decision: null,
+    sender: null,
     received_at: at,
     consumed_at: null,
   });

@@ -47,7 +47,7 @@ async function isRepeat(trx: WorkerTransaction, key: AgentKey, row: NewSignal): 
 }
 
 function signalRow(
-  { agent, requestId, name, payloadJson, decision }: IncomingSignal,
+  { agent, requestId, name, payloadJson, sender, decision }: IncomingSignal,
   at: Date,
 ): NewSignal {
   return {
@@ -58,6 +58,7 @@ function signalRow(
     name,
     payload: payloadJson === '' ? '{}' : payloadJson,
     decision: decision === undefined ? null : JSON.stringify(decision),
+    sender: sender === '' ? null : sender,
     received_at: at,
     // These signals only change the agent's state, which happens in this transaction.
     consumed_at: name === RESUMED || name === HALTED ? at : null,

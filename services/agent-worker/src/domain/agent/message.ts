@@ -32,9 +32,16 @@ export type Reply =
     }
   | { readonly kind: 'timed_out' };
 
+const REPLY = 'reply:';
+
 /** Returns the name of the signal that delivers an agent's reply. */
 export function replySignal(instance: string): string {
-  return `reply:${instance}`;
+  return `${REPLY}${instance}`;
+}
+
+/** Whether a signal delivers an agent's reply. */
+export function isReply(signal: string): boolean {
+  return signal.startsWith(REPLY);
 }
 
 /** Converts an agent's end into the reply to the agent that asked it. */

@@ -9,6 +9,8 @@ export interface IncomingSignal {
   readonly name: string;
   /** JSON object; may be empty. */
   readonly payloadJson: string;
+  /** Subject of the client that sent it; empty when no client did. */
+  readonly sender: string;
   /** Present for approvals. */
   readonly decision: Decision | undefined;
   /** New tokens of the agent. */

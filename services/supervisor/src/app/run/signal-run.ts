@@ -60,6 +60,7 @@ export async function signalRun(
       instance,
       name,
       payloadJson,
+      sender: subject,
     });
   } catch (error) {
     // The agent exists: the order that delivers it to a worker is not done yet.
