@@ -6,6 +6,7 @@ import type { WritClient } from '@writ/client';
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { type RunEvent, RunEventSchema } from '@writ/contracts/writ/run/v1/run_pb';
 import { isWritError, outcomeOf } from '@writ/kernel';
+import { untilAdmitted } from './admitted.ts';
 import { LEAK_QUERIES, rowsOf } from './leaks.ts';
 import { type RacePlatform, startRacePlatform } from './race-platform.ts';
 import { seeded } from './random.ts';
@@ -76,12 +77,13 @@ async function race(
   const draw = (share: number) => (random() < share ? moment() : undefined);
   const [cancelAt, deadlineAt, haltAt] = [draw(CANCELLED), draw(TIMED_OUT), draw(HALTED)];
   const started = performance.now();
-  const { run } = await client.runs.startRun({
+  const request = {
     requestId: `race-${number}`,
     agent,
     goal: 'Race.',
     ...(deadlineAt !== undefined && { runBudget: { deadline: durationFromMs(deadlineAt) } }),
-  });
+  };
+  const { run } = await untilAdmitted(() => client.runs.startRun(request));
   const { runId = '', tenant = '' } = run ?? {};
   const at = async (ms: number | undefined, act: () => Promise<unknown>): Promise<void> => {
     if (ms === undefined) return;

@@ -9,6 +9,7 @@ import { type Brief, publish, readShelf } from '@writ/example-research-team/shel
 import { derivedId } from '@writ/kernel';
 import { loadExample } from '@writ/platform';
 import { createSignalAnswers } from '@writ/platform/console';
+import { untilAdmitted } from './admitted.ts';
 
 /** Runs to drive to their ends; `ended` collects the completed ones. */
 export interface TeamJob {
@@ -33,7 +34,7 @@ export async function driveTeams(
       next += 1;
       // The request id makes the start idempotent across restarts.
       const requestId = `${job.name}-${number}`;
-      const { run } = await client.runs.startRun({ requestId, agent, goal });
+      const { run } = await untilAdmitted(() => client.runs.startRun({ requestId, agent, goal }));
       const runId = run?.runId ?? '';
       if (job.ended.has(runId)) continue;
       const reply = createSignalAnswers(client, signals);

@@ -1,4 +1,4 @@
-import { create, fromBinary } from '@bufbuild/protobuf';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import {
@@ -7,9 +7,13 @@ import {
   createGrpcWebTransport,
 } from '@connectrpc/connect-node';
 import { Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
-import { BadRequestSchema, ErrorInfoSchema } from '@writ/contracts/google/rpc/error_details_pb';
+import {
+  BadRequestSchema,
+  ErrorInfoSchema,
+  RetryInfoSchema,
+} from '@writ/contracts/google/rpc/error_details_pb';
 import { StatusSchema } from '@writ/contracts/google/rpc/status_pb';
-import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
+import { RunService, StartRunRequestSchema } from '@writ/contracts/writ/run/v1/run_service_pb';
 import {
   AlreadyExistsError,
   BudgetExhaustedError,
@@ -155,6 +159,24 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     ]);
   });
 
+  it('sends the delay after which a rejected call is retried as RetryInfo (SYS-3, BD-5)', async () => {
+    const { address } = await start(transport, {
+      startRun: async () => {
+        const metadata = { retry_after_ms: '1500' };
+        throw new OverloadedError('START_QUEUE_FULL', 'The queue is full.', metadata);
+      },
+    });
+    const metadata = new Metadata();
+    metadata.set('authorization', `Bearer ${KEY}`);
+    const request = toBinary(StartRunRequestSchema, create(StartRunRequestSchema, START));
+    const error = await raw(address, 'StartRun', Buffer.from(request), metadata);
+    expect(error.code).toBe(status.RESOURCE_EXHAUSTED);
+    expect(detailsOf(error)?.retryInfo?.retryDelay).toMatchObject({
+      seconds: 1n,
+      nanos: 500_000_000,
+    });
+  });
+
   it('reports a declared but unimplemented method, unary or streaming (SYS-3)', async () => {
     const { client } = await start(transport, {});
     const expected = { kind: 'unimplemented', reason: 'METHOD_NOT_IMPLEMENTED' };
@@ -296,5 +318,6 @@ function detailsOf({ metadata }: ServiceError) {
   return {
     info: details.map((each) => anyUnpack(each, ErrorInfoSchema)).find(Boolean),
     badRequest: details.map((each) => anyUnpack(each, BadRequestSchema)).find(Boolean),
+    retryInfo: details.map((each) => anyUnpack(each, RetryInfoSchema)).find(Boolean),
   };
 }

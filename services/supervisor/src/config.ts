@@ -52,6 +52,9 @@ export interface SupervisorConfig {
   readonly haltWaitMs: number;
   /** Limit of runs of one tenant in progress; undefined = unlimited. */
   readonly maxRunsPerTenant: number | undefined;
+  /** Limits of runs that wait for their start, of all tenants and of one (BD-5). */
+  readonly maxQueuedRuns: number;
+  readonly maxQueuedRunsPerTenant: number;
   /** Limit of public calls of one tenant: rate per second, and burst. */
   readonly tenantRate: TenantRate;
   /** The OIDC issuer whose tokens are accepted besides API keys; undefined = only API keys. */

@@ -8,8 +8,10 @@ import type { CheckpointFile } from './app/audit/checkpoint-file.ts';
 import type { HeldEvents } from './app/timeline/held-events.ts';
 import type { SupervisorConfig } from './config.ts';
 import type { AgentManifest } from './domain/manifest/agent-manifest.ts';
+import type { StartQueue } from './domain/order/start-queue.ts';
 import type { SupervisorEvents } from './events.ts';
 import type { SupervisorPeers } from './peers/peers.ts';
+import type { OrderRow } from './store/change/placed-orders.ts';
 import type { SupervisorStore, SupervisorTransaction } from './store/supervisor-store.ts';
 
 /** What every handler, order and sweep of the supervisor works with; built by service.ts. */
@@ -30,6 +32,8 @@ export interface SupervisorContext {
   readonly checkpointFile?: CheckpointFile | undefined;
   /** Events of the bus that wait for their predecessors (HK-1). */
   readonly heldEvents: HeldEvents;
+  /** The starts that wait for running work (BD-5). */
+  readonly starts: StartQueue<OrderRow>;
   /** The agents that can be started now, by name; a running run has its own, see store/run. */
   readonly agents: ReadonlyMap<string, AgentManifest>;
   /** The rules in force now; what is one decision takes them from {@link pinned}. */

@@ -11,6 +11,8 @@ import type { TlsFileNames } from '@writ/rpc';
 /** The configuration of the public listener. */
 export interface EdgeConfig {
   readonly maxRunsPerTenant: number;
+  readonly maxQueuedRuns: number;
+  readonly maxQueuedRunsPerTenant: number;
   readonly tenantRate: TenantRate;
   readonly oidc: OidcSettings | undefined;
   /** The TLS files of the listener; undefined = cleartext. */
@@ -20,6 +22,8 @@ export interface EdgeConfig {
 /** The default limits of a tenant. */
 export const EDGE_DEFAULTS = {
   maxRunsPerTenant: 1_000,
+  maxQueuedRuns: 512,
+  maxQueuedRunsPerTenant: 128,
   tenantRate: { perSecond: 500, burst: 1_000 },
 } as const;
 
@@ -28,7 +32,7 @@ export const EDGE_DEFAULTS = {
  * @throws ConfigError naming every variable that is missing or malformed
  */
 export function readEdgeConfig(env: Environment): EdgeConfig {
-  const { maxRunsPerTenant, perSecond, burst, certFile, keyFile, ...oidc } = readEnv(env, {
+  const { perSecond, burst, certFile, keyFile, ...values } = readEnv(env, {
     certFile: variable.string('WRIT_EDGE_TLS_CERT_FILE', {
       optional: true,
       about: 'PEM file with the certificate of the public listener',
@@ -41,6 +45,16 @@ export function readEdgeConfig(env: Environment): EdgeConfig {
       default: EDGE_DEFAULTS.maxRunsPerTenant,
       min: 0,
       about: 'limit of runs of one tenant in progress',
+    }),
+    maxQueuedRuns: variable.integer('WRIT_MAX_QUEUED_RUNS', {
+      default: EDGE_DEFAULTS.maxQueuedRuns,
+      min: 1,
+      about: 'limit of runs that wait for their start; lasting load lowers it',
+    }),
+    maxQueuedRunsPerTenant: variable.integer('WRIT_TENANT_MAX_QUEUED_RUNS', {
+      default: EDGE_DEFAULTS.maxQueuedRunsPerTenant,
+      min: 1,
+      about: 'limit of runs of one tenant that wait for their start; lasting load lowers it',
     }),
     perSecond: variable.integer('WRIT_TENANT_RATE', {
       default: EDGE_DEFAULTS.tenantRate.perSecond,
@@ -77,8 +91,11 @@ export function readEdgeConfig(env: Environment): EdgeConfig {
     tenantClaim: claimVariable('WRIT_OIDC_TENANT_CLAIM', OIDC_DEFAULTS.tenantClaim),
     rolesClaim: claimVariable('WRIT_OIDC_ROLES_CLAIM', OIDC_DEFAULTS.rolesClaim),
   });
+  const { maxRunsPerTenant, maxQueuedRuns, maxQueuedRunsPerTenant, ...oidc } = values;
   return {
     maxRunsPerTenant,
+    maxQueuedRuns,
+    maxQueuedRunsPerTenant,
     tenantRate: { perSecond, burst },
     oidc: oidcFrom(oidc),
     edgeTls: edgeTlsFrom(certFile, keyFile),

@@ -17,6 +17,7 @@ import { recordHooks } from './app/run/record-hooks.ts';
 import { HeldEvents } from './app/timeline/held-events.ts';
 import type { SupervisorConfig } from './config.ts';
 import type { SupervisorContext } from './context.ts';
+import { StartQueue } from './domain/order/start-queue.ts';
 import { createSupervisorEvents } from './events.ts';
 import { createPeers } from './peers/peers.ts';
 import { internalRoutes, publicRoutes } from './rpc/index.ts';
@@ -102,6 +103,7 @@ async function openContext(
     events: createSupervisorEvents(telemetry),
     ...(await openChainGuard(host, store)),
     heldEvents: new HeldEvents(),
+    starts: new StartQueue(config),
     get agents() {
       return agents.current;
     },

@@ -27,6 +27,7 @@ import { recordRun } from '../src/app/run/start-run.ts';
 import { HeldEvents } from '../src/app/timeline/held-events.ts';
 import { SUPERVISOR_DEFAULTS } from '../src/config.ts';
 import type { SupervisorContext } from '../src/context.ts';
+import { StartQueue } from '../src/domain/order/start-queue.ts';
 import { planRun } from '../src/domain/run/plan-run.ts';
 import { createSupervisorEvents } from '../src/events.ts';
 import type { ToolGatewayPeer } from '../src/peers/tool-gateway.ts';
@@ -120,6 +121,7 @@ describe('the records of a review', () => {
       events: createSupervisorEvents(telemetry),
       heldEvents: new HeldEvents(),
       chainGuard: new ChainGuard({ store, verifier, log: telemetry.log }),
+      starts: new StartQueue(SUPERVISOR_DEFAULTS),
       agents: loadAgents(exampleFile('agents.yaml')).agents,
       policy: (await openPolicy(exampleFile('policy.yaml'), telemetry.log)).current,
     };

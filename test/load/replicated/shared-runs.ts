@@ -2,6 +2,7 @@ import { strict as assert } from 'node:assert';
 import { setTimeout as pause } from 'node:timers/promises';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { type DistributedPlatform, startDistributedPlatform } from '@writ/testing/distributed';
+import { untilAdmitted } from '../admitted.ts';
 
 /** Maximum ratio between the shares of the two workers. */
 const MAX_IMBALANCE = 1.3;
@@ -82,7 +83,7 @@ async function drive({ client }: DistributedPlatform, name: string, runs: number
       const requestId = `${name}-${next}`;
       next += 1;
       const request = { requestId, agent: 'refund-worker', model: 'sim-auto-1000', goal: 'Do it.' };
-      const { run } = await client.runs.startRun(request);
+      const { run } = await untilAdmitted(() => client.runs.startRun(request));
       const runId = run?.runId ?? '';
       for (let state = run?.state; state === undefined || state <= RunState.ENDING; ) {
         await pause(20);

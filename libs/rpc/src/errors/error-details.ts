@@ -1,9 +1,12 @@
 import { create, type MessageShape } from '@bufbuild/protobuf';
+import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import {
   type BadRequest,
   BadRequestSchema,
   type ErrorInfo,
   ErrorInfoSchema,
+  type RetryInfo,
+  RetryInfoSchema,
 } from '@writ/contracts/google/rpc/error_details_pb';
 import {
   AlreadyExistsError,
@@ -41,6 +44,8 @@ export interface ErrorStatus {
   readonly message: string;
   readonly info?: ErrorInfo;
   readonly badRequest?: BadRequest;
+  /** When a retry may succeed; sent for errors with `retry_after_ms`. */
+  readonly retryInfo?: RetryInfo;
 }
 
 /** The called method and address, for errors that have only a status. */
@@ -52,7 +57,7 @@ export interface CalledPeer {
 /** Converts `error` to its form on the wire (SYS-3). */
 export function statusOf(
   error: WritError,
-): Required<Omit<ErrorStatus, 'badRequest'>> & ErrorStatus {
+): Required<Omit<ErrorStatus, 'badRequest' | 'retryInfo'>> & ErrorStatus {
   return {
     code: statusCode(error.kind),
     message: truncate(error.message),
@@ -68,7 +73,14 @@ export function statusOf(
           }),
         }
       : {}),
+    ...retryInfoOf(error.metadata),
   };
+}
+
+/** The standard form of `retry_after_ms`, which clients of any library understand. */
+function retryInfoOf({ retry_after_ms: ms }: ErrorMetadata): Pick<ErrorStatus, 'retryInfo'> {
+  if (ms === undefined || !/^\d{1,12}$/.test(ms)) return {};
+  return { retryInfo: create(RetryInfoSchema, { retryDelay: durationFromMs(Number(ms)) }) };
 }
 
 /** Lone surrogates are not allowed in headers: grpc-js would throw while sending. */

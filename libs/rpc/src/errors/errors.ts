@@ -2,7 +2,11 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { anyPack, anyUnpack } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { Metadata, status } from '@grpc/grpc-js';
-import { BadRequestSchema, ErrorInfoSchema } from '@writ/contracts/google/rpc/error_details_pb';
+import {
+  BadRequestSchema,
+  ErrorInfoSchema,
+  RetryInfoSchema,
+} from '@writ/contracts/google/rpc/error_details_pb';
 import { type Status, StatusSchema } from '@writ/contracts/google/rpc/status_pb';
 import { isWritError, OverloadedError, type WritError, wrapUnknown } from '@writ/kernel';
 import { isLostStream, type SentStatus } from '../grpc-js-internals.ts';
@@ -20,17 +24,18 @@ export interface GrpcStatus {
 
 /**
  * Converts a thrown error to a gRPC status: code, message, and ErrorInfo (with BadRequest for invalid
- * fields) in `grpc-status-details-bin` (SYS-3). An error that is not a named error becomes INTERNAL
+ * fields, and RetryInfo for errors with `retry_after_ms`) in `grpc-status-details-bin` (SYS-3). An error that is not a named error becomes INTERNAL
  * without its message.
  */
 export function toGrpcStatus(error: unknown): GrpcStatus {
-  const { code, message, info, badRequest } = statusOf(wrapUnknown(error));
+  const { code, message, info, badRequest, retryInfo } = statusOf(wrapUnknown(error));
   const status = create(StatusSchema, {
     code,
     message,
     details: [
       anyPack(ErrorInfoSchema, info),
       ...(badRequest === undefined ? [] : [anyPack(BadRequestSchema, badRequest)]),
+      ...(retryInfo === undefined ? [] : [anyPack(RetryInfoSchema, retryInfo)]),
     ],
   });
   const metadata = new Metadata();
@@ -116,10 +121,11 @@ function unpack(status: Status | undefined): Pick<ErrorStatus, 'info' | 'badRequ
  * is not a named error becomes INTERNAL without its message.
  */
 export function toConnectError(error: unknown): ConnectError {
-  const { code, message, info, badRequest } = statusOf(wrapUnknown(error));
+  const { code, message, info, badRequest, retryInfo } = statusOf(wrapUnknown(error));
   return new ConnectError(message, code, undefined, [
     { desc: ErrorInfoSchema, value: info },
     ...(badRequest === undefined ? [] : [{ desc: BadRequestSchema, value: badRequest }]),
+    ...(retryInfo === undefined ? [] : [{ desc: RetryInfoSchema, value: retryInfo }]),
   ]);
 }
 

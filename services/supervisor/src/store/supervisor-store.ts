@@ -8,6 +8,7 @@ import {
 import type { Kysely, Transaction } from 'kysely';
 import { Changes, notedChanges } from './change/changes.ts';
 import { type OrderRow, placedOrders } from './change/placed-orders.ts';
+import { type NotedRunState, notedRunStates } from './change/run-states.ts';
 import { type SupervisorDatabase, TABLES } from './schema.ts';
 
 /** A transaction of the supervisor's store. */
@@ -24,6 +25,8 @@ export interface SupervisorStore extends SharedStore<SupervisorDatabase> {
    * throw. Returns how to stop.
    */
   onOrders(listener: (orders: readonly OrderRow[]) => void): () => void;
+  /** Like onOrders, with the states that a transaction of this process gave to runs. */
+  onRunStates(listener: (states: readonly NotedRunState[]) => void): () => void;
 }
 
 /**
@@ -38,9 +41,12 @@ export async function openSupervisorStore(
 ): Promise<SupervisorStore> {
   let changes: Changes | undefined;
   const listeners = new Set<(orders: readonly OrderRow[]) => void>();
+  const stateListeners = new Set<(states: readonly NotedRunState[]) => void>();
   const onCommit = (trx: SupervisorTransaction): void => {
     const topics = notedChanges(trx);
     if (topics.has('outbox')) onEvents();
+    const states = notedRunStates(trx);
+    if (states.length > 0) for (const listener of stateListeners) listener(states);
     const orders = placedOrders(trx);
     if (orders.length > 0) {
       for (const listener of listeners) listener(orders);
@@ -61,5 +67,9 @@ export async function openSupervisorStore(
     listeners.add(listener);
     return () => void listeners.delete(listener);
   };
-  return Object.assign(store, { changes, onOrders });
+  const onRunStates = (listener: (states: readonly NotedRunState[]) => void) => {
+    stateListeners.add(listener);
+    return () => void stateListeners.delete(listener);
+  };
+  return Object.assign(store, { changes, onOrders, onRunStates });
 }

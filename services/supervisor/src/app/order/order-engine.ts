@@ -11,8 +11,8 @@ import {
   isHaltOrder,
   isOrderKind,
   isPermanent,
-  ORDER_STEPS,
   type OrderKind,
+  RUNNING_ORDERS,
   reasonOf,
   stepsFrom,
 } from '../../domain/order/order-rules.ts';
@@ -34,6 +34,7 @@ import type {
   OrderHandler,
   StepDone,
 } from './order-handler.ts';
+import { StartAdmission } from './start-admission.ts';
 
 const MAX_AT_ONCE = 64;
 const FAILURE_PAUSE_MS = 10;
@@ -55,18 +56,17 @@ interface StepAttempt {
 
 type RunOrderKind = Exclude<OrderKind, HaltOrderKind>;
 
-const RUN_ORDERS = (Object.keys(ORDER_STEPS) as OrderKind[]).filter((kind) => !isHaltOrder(kind));
-
 /**
  * Executes the orders of the store with back-off, each from its recorded step, including those that a previous
  * process left unfinished. One order at a time per run, in the order of placement, so that the end of a run never
  * overtakes its start. Halt orders do not wait for other orders; orders that start something wait while their run
- * is halted (SV-9).
+ * is halted (SV-9). Orders of runs that have started go before every start, which waits for running work (BD-5).
  */
 export class OrderEngine {
   readonly #context: SupervisorContext;
   readonly #handlers: Readonly<Record<RunOrderKind, OrderHandler>>;
   readonly #halts: Readonly<Record<HaltOrderKind, HaltOrderHandler>>;
+  readonly #starts: StartAdmission;
   readonly #driving = new Map<string, Promise<void>>();
   // The caller that places an order is inside a request; the engine must not inherit its span.
   readonly #outside = AsyncLocalStorage.snapshot();
@@ -93,12 +93,14 @@ export class OrderEngine {
       end_child: endChildOrder(context),
       end_run: endRunOrder(context),
     };
+    this.#starts = new StartAdmission(context, (order) => this.#driveStart(order));
     this.#halts = { halt: haltOrder(context), resume: resumeOrder(context) };
   }
 
   /** Starts with the orders that are due. */
   start(): void {
     const { store } = this.#context;
+    this.#starts.start();
     const unsubscribe = store.changes.subscribe('orders', () => this.#wake());
     const stopListening = store.onOrders((orders) => this.#accept(orders));
     this.#unsubscribe = () => {
@@ -112,6 +114,7 @@ export class OrderEngine {
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#unsubscribe?.();
+    this.#starts.stop();
     clearTimeout(this.#timer);
     await this.#starting;
     await Promise.all(this.#driving.values());
@@ -123,6 +126,11 @@ export class OrderEngine {
    */
   #accept(orders: readonly OrderRow[]): void {
     for (const order of orders) {
+      if (isStart(order)) {
+        // The first order of its run: the store has no older one.
+        this.#outside(() => this.#starts.accept(order));
+        continue;
+      }
       const isFull = this.#driving.size >= MAX_AT_ONCE && !isHalt(order);
       const { shared } = this.#context.store.replicas;
       if (isFull || shared || this.#failedKeys.has(keyOf(order))) this.#mustRead = true;
@@ -163,7 +171,7 @@ export class OrderEngine {
       for (const order of await dueOrders(store.db, now, MAX_AT_ONCE * 4, HALT_ORDERS)) {
         this.#offer(order);
       }
-      const due = await dueOrders(store.db, now, MAX_AT_ONCE * 4, RUN_ORDERS);
+      const due = await dueOrders(store.db, now, MAX_AT_ONCE * 4, RUNNING_ORDERS);
       this.#mustRead = due.length === MAX_AT_ONCE * 4;
       for (const order of due) {
         if (this.#driving.size >= MAX_AT_ONCE) {
@@ -172,6 +180,7 @@ export class OrderEngine {
         }
         this.#offer(order);
       }
+      if (await this.#starts.read(now)) this.#mustRead = true;
       const next = await nextDueAt(store.db, now);
       if (next !== undefined) sleepMs = Math.min(sleepMs, next.getTime() - now.getTime());
     } catch (error) {
@@ -193,6 +202,17 @@ export class OrderEngine {
         this.#next(key);
       }),
     );
+  }
+
+  /** Drives an admitted start; returns whether it has succeeded. */
+  async #driveStart(order: OrderRow): Promise<boolean> {
+    const key = keyOf(order);
+    const isFree = !this.#current.has(key);
+    this.#outside(() => this.#offer(order));
+    // The run of a start that waits behind another order is ending.
+    if (!isFree) return false;
+    await this.#driving.get(key);
+    return !this.#failedKeys.has(key);
   }
 
   /** Continues with the orders that wait for the one that has just ended. */
@@ -365,6 +385,10 @@ export class OrderEngine {
 function keyOf(order: OrderRow): string {
   if (!isHalt(order)) return `${order.tenant}/${order.run_id}`;
   return `halt ${(JSON.parse(order.payload) as HaltPayload).haltId}`;
+}
+
+function isStart({ kind }: OrderRow): boolean {
+  return kind === 'start_run';
 }
 
 function isHalt({ kind }: OrderRow): boolean {

@@ -29,7 +29,8 @@ import { rootRefOf } from '../../wire/supervision.ts';
  * Records a run and the order that starts it, or returns the run of a repeated request. Tenant and creator come
  * only from the caller's credentials (SYS-6).
  * @throws NotFoundError AGENT_NOT_FOUND; InvalidRequestError REQUEST_ID_REUSED and what planRun throws;
- *   PermissionDeniedError SESSION_WRONG_OWNER; PreconditionError HALTED; OverloadedError RUN_QUOTA_EXCEEDED
+ *   PermissionDeniedError SESSION_WRONG_OWNER; PreconditionError HALTED; OverloadedError RUN_QUOTA_EXCEEDED,
+ *   START_QUEUE_FULL
  */
 export async function startRun(
   context: SupervisorContext,
@@ -45,7 +46,8 @@ export async function startRun(
   const now = context.clock.now();
   const runId = newId('run');
   const plan = planRun(manifest, runRequestFrom(request, manifest), runId, now);
-  return await context.store.transaction(async (trx) => {
+  const release = context.starts.reserve(person.tenant, performance.now());
+  const recorded = context.store.transaction(async (trx) => {
     const raced = await findRepeated(trx, person, request.requestId, digest);
     if (raced !== undefined) return raced;
     const { tenant } = person;
@@ -72,6 +74,7 @@ export async function startRun(
     await context.events.runStarted(trx, { run, agent: rootRefOf(run) }, now);
     return run;
   });
+  return await recorded.finally(release);
 }
 
 async function findRepeated(

@@ -20,6 +20,14 @@ export const HALT_ORDERS = ['halt', 'resume'] as const satisfies readonly OrderK
 /** A kind of order of a halt. */
 export type HaltOrderKind = (typeof HALT_ORDERS)[number];
 
+/** Orders of runs that have started: they go before every start (BD-5). */
+export const RUNNING_ORDERS = [
+  'end_run',
+  'end_child',
+  'wake_agent',
+  'spawn_child',
+] as const satisfies readonly OrderKind[];
+
 /**
  * Orders that start something: they wait while their run is halted. Orders that end something never wait (SV-9).
  */

@@ -1,6 +1,7 @@
 import { OverloadedError, type RunKey } from '@writ/kernel';
 import { pickColumns, prepareQuery, RowCache, type RowOf } from '@writ/store';
 import { noteChange, runEndTopic, runTopic } from '../change/changes.ts';
+import { noteRunState } from '../change/run-states.ts';
 import { runs, type StoredRunState } from '../schema/run.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 import { closeTimeline, runNotFound, startTimeline } from './timeline.ts';
@@ -107,6 +108,7 @@ export async function saveRun(
     .where('run_id', '=', key.runId)
     .execute();
   keep(trx, key, changes);
+  if (changes.state !== undefined) noteRunState(trx, key, changes.state);
   noteChange(trx, runTopic(key));
   if (changes.ended_at instanceof Date) {
     await closeTimeline(trx, key);
@@ -123,6 +125,7 @@ export async function setRunState(
   await updateState(trx, { ...key, state });
   // A cached row belongs to a run that has not ended.
   keep(trx, key, { state });
+  noteRunState(trx, key, state);
   noteChange(trx, runTopic(key));
 }
 
@@ -160,6 +163,21 @@ export async function overdueRuns(db: SupervisorReader, now: Date): Promise<RunR
     .where('deadline_at', '<=', now)
     .where('state', '!=', 'ENDING')
     .orderBy('deadline_at')
+    .execute();
+}
+
+/** States of a run that has started and is not suspended or parked. */
+export const ACTIVE_RUN_STATES = ['RUNNING', 'ENDING'] as const satisfies readonly StoredRunState[];
+
+/** The runs of all tenants that have started, and neither ended nor wait for a person, a signal or a timer. */
+export async function activeRuns(
+  db: SupervisorReader,
+): Promise<Pick<RunRow, 'tenant' | 'run_id'>[]> {
+  return await db
+    .selectFrom('runs')
+    .select(['tenant', 'run_id'])
+    .where('ended_at', 'is', null)
+    .where('state', 'in', ACTIVE_RUN_STATES)
     .execute();
 }
 

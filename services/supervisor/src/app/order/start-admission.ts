@@ -1,0 +1,78 @@
+import type { SupervisorContext } from '../../context.ts';
+import { PROBE_MS } from '../../domain/order/start-queue.ts';
+import type { OrderRow } from '../../store/change/placed-orders.ts';
+import { dueOrders } from '../../store/orders.ts';
+import { ACTIVE_RUN_STATES, activeRuns } from '../../store/run/runs.ts';
+
+/** Most waiting starts that are read at once. */
+const MAX_READ = 1_024;
+
+/** Drives the order of a start; resolves with whether it has succeeded. */
+type Drive = (order: OrderRow) => Promise<boolean>;
+
+/** Passes the starts of the queue to the order engine, as fast as runs end (BD-5). */
+export class StartAdmission {
+  readonly #context: SupervisorContext;
+  readonly #drive: Drive;
+  #unsubscribe: (() => void) | undefined;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(context: SupervisorContext, drive: Drive) {
+    this.#context = context;
+    this.#drive = drive;
+  }
+
+  /** Follows the states of runs; a run that ends admits the next start. */
+  start(): void {
+    const { store, starts } = this.#context;
+    this.#unsubscribe = store.onRunStates((states) => {
+      for (const { tenant, runId, state } of states) {
+        const isActive = ACTIVE_RUN_STATES.some((active) => active === state);
+        starts.setActive(tenant, runId, isActive, performance.now());
+      }
+      this.#admit();
+    });
+  }
+
+  /** Admits no further start. */
+  stop(): void {
+    this.#unsubscribe?.();
+    this.#unsubscribe = undefined;
+    clearTimeout(this.#timer);
+  }
+
+  /** Accepts a start that this process has placed or read. */
+  accept(order: OrderRow): void {
+    this.#context.starts.add(order, performance.now());
+    this.#admit();
+  }
+
+  /** Reads the starts that are due, and the active runs if there are such starts; returns whether there may be more. */
+  async read(at: Date): Promise<boolean> {
+    const { store, starts } = this.#context;
+    const due = await dueOrders(store.db, at, MAX_READ, ['start_run']);
+    if (due.length > 0) starts.replaceActive(await activeRuns(store.db), performance.now());
+    const now = performance.now();
+    // Another replica may have driven starts that this one has in memory.
+    if (store.replicas.shared) starts.replace(due, now);
+    else for (const order of due) starts.add(order, now);
+    this.#admit();
+    return due.length === MAX_READ;
+  }
+
+  #admit(): void {
+    if (this.#unsubscribe === undefined) return;
+    const { starts } = this.#context;
+    for (;;) {
+      const order = starts.next(performance.now());
+      if (order === undefined) break;
+      const startedAt = performance.now();
+      void this.#drive(order).then((isDone) => {
+        starts.started(order, isDone ? performance.now() - startedAt : undefined);
+        this.#admit();
+      });
+    }
+    clearTimeout(this.#timer);
+    if (starts.waiting > 0) this.#timer = setTimeout(() => this.#admit(), PROBE_MS);
+  }
+}

@@ -1,0 +1,150 @@
+import { OverloadedError } from '@writ/kernel';
+import { describe, expect, it } from 'vitest';
+import { MIN_ACTIVE_RUNS, StartLimit } from './start-limit.ts';
+import { PROBE_MS, type StartOrder, StartQueue } from './start-queue.ts';
+
+const LIMITS = { maxQueuedRuns: 100, maxQueuedRunsPerTenant: 60 };
+
+function start(tenant: string, number: number): StartOrder {
+  return { order_id: `${tenant}-${number}`, tenant, run_id: `run-${tenant}-${number}` };
+}
+
+/** Takes all starts that may start at `now`; each becomes active at once, and its start takes `ms`. */
+function admitted(queue: StartQueue<StartOrder>, now: number, ms = 10): StartOrder[] {
+  const orders: StartOrder[] = [];
+  for (let order = queue.next(now); order !== undefined; order = queue.next(now)) {
+    queue.setActive(order.tenant, order.run_id, true, now);
+    queue.started(order, ms);
+    orders.push(order);
+  }
+  return orders;
+}
+
+/** A queue at its limit, reached by runs of one tenant that never end. */
+function atLimit(tenant: string): StartQueue<StartOrder> {
+  const queue = new StartQueue<StartOrder>(LIMITS);
+  for (let number = 0; number < queue.limit; number += 1) {
+    queue.setActive(tenant, `run-of-${tenant}-${number}`, true, 0);
+  }
+  return queue;
+}
+
+describe('StartQueue', () => {
+  it('admits as many starts as runs end once the limit is reached (BD-5)', () => {
+    const queue = atLimit('acme');
+    for (let number = 0; number < 10; number += 1) queue.add(start('acme', number), 0);
+    // The first start since a pause is a probe.
+    const first = queue.next(0);
+    expect(first).toEqual(start('acme', 0));
+    expect(queue.next(1)).toBeUndefined();
+    for (let number = 0; number < 3; number += 1) {
+      queue.setActive('acme', `run-of-acme-${number}`, false, 1);
+    }
+    // Two, since the probe is active, too.
+    expect([queue.next(1), queue.next(1), queue.next(1)]).toEqual([
+      start('acme', 1),
+      start('acme', 2),
+      undefined,
+    ]);
+    expect(queue.waiting).toBe(7);
+  });
+
+  it('tries one start after a pause at the limit, so that runs that do not end block none (BD-5)', () => {
+    const queue = atLimit('acme');
+    for (let number = 0; number < 3; number += 1) queue.add(start('acme', number), 0);
+    expect(queue.next(0)).toEqual(start('acme', 0));
+    expect(queue.next(PROBE_MS - 1)).toBeUndefined();
+    expect(queue.next(PROBE_MS)).toEqual(start('acme', 1));
+    expect(queue.next(PROBE_MS + 1)).toBeUndefined();
+  });
+
+  it('admits the tenant with the fewest active runs first, and of one tenant the oldest start (BD-5)', () => {
+    const queue = new StartQueue<StartOrder>(LIMITS);
+    for (let number = 0; number < 3; number += 1) queue.setActive('acme', `old-${number}`, true, 0);
+    for (let number = 0; number < 5; number += 1) queue.add(start('acme', number), number);
+    for (let number = 0; number < 5; number += 1) queue.add(start('rivals', number), 10 + number);
+    const names = admitted(queue, 20).map(({ order_id: id }) => id);
+    expect(names).toEqual([
+      'rivals-0',
+      'rivals-1',
+      'rivals-2',
+      'acme-0',
+      'rivals-3',
+      'acme-1',
+      'rivals-4',
+      'acme-2',
+      'acme-3',
+      'acme-4',
+    ]);
+  });
+
+  it('accepts a burst up to the settings, and rejects more with the setting and a delay (BD-5)', () => {
+    const queue = atLimit('acme');
+    const fill = (tenant: string, count: number) => {
+      for (let number = 0; number < count; number += 1) {
+        const release = queue.reserve(tenant, 0);
+        queue.add(start(tenant, number), 0);
+        release();
+      }
+    };
+    fill('acme', 60);
+    const refused = (tenant: string) => {
+      try {
+        queue.reserve(tenant, 0);
+      } catch (error) {
+        return error as OverloadedError;
+      }
+    };
+    expect(refused('acme')).toBeInstanceOf(OverloadedError);
+    expect(refused('acme')).toMatchObject({
+      reason: 'START_QUEUE_FULL',
+      metadata: { setting: 'WRIT_TENANT_MAX_QUEUED_RUNS', used: '60', limit: '60' },
+    });
+    expect(Number(refused('acme')?.metadata.retry_after_ms)).toBeGreaterThan(0);
+    fill('rivals', 40);
+    expect(refused('third')).toMatchObject({
+      metadata: { setting: 'WRIT_MAX_QUEUED_RUNS', used: '100', limit: '100' },
+    });
+  });
+
+  it('counts starts that are being recorded (BD-5)', () => {
+    const queue = new StartQueue<StartOrder>({ maxQueuedRuns: 2, maxQueuedRunsPerTenant: 2 });
+    const releases = [queue.reserve('acme', 0), queue.reserve('acme', 0)];
+    expect(() => queue.reserve('acme', 0)).toThrow('WRIT_TENANT_MAX_QUEUED_RUNS');
+    for (const release of releases) release();
+    expect(() => queue.reserve('acme', 0)).not.toThrow();
+  });
+
+  it('holds no more starts than runs are active once it has not been empty for a run (BD-5)', () => {
+    const queue = atLimit('acme');
+    for (let number = 0; number <= queue.limit; number += 1) queue.add(start('acme', number), 0);
+    expect(() => queue.reserve('acme', 1)).not.toThrow();
+    expect(() => queue.reserve('acme', 10_000)).toThrow(`at most ${queue.limit} may wait now`);
+    // Another tenant has its own share.
+    expect(() => queue.reserve('rivals', 10_000)).not.toThrow();
+  });
+});
+
+describe('StartLimit', () => {
+  it('grows while starts take as long as without load, however many runs are active (BD-5)', () => {
+    const limit = new StartLimit();
+    for (let active = 1; active <= 500; active += 1) limit.observe(20, active);
+    expect(limit.current).toBeGreaterThanOrEqual(499);
+  });
+
+  it('shrinks while starts take more than twice as long, down to a minimum (BD-5)', () => {
+    const limit = new StartLimit();
+    for (let number = 0; number < 20; number += 1) limit.observe(20, 1);
+    const before = limit.current;
+    for (let number = 0; number < 500; number += 1) limit.observe(60, 32);
+    expect(before).toBeGreaterThan(MIN_ACTIVE_RUNS);
+    expect(limit.current).toBe(MIN_ACTIVE_RUNS);
+  });
+
+  it('grows again on a machine that stays slower (BD-5)', () => {
+    const limit = new StartLimit();
+    limit.observe(20, 1);
+    for (let number = 0; number < 500; number += 1) limit.observe(100, limit.current);
+    expect(limit.current).toBeGreaterThan(MIN_ACTIVE_RUNS);
+  });
+});

@@ -1,0 +1,225 @@
+import { OverloadedError } from '@writ/kernel';
+import { average, StartLimit } from './start-limit.ts';
+
+/** Limits of the runs that wait for their start. */
+export interface QueueLimits {
+  readonly maxQueuedRuns: number;
+  readonly maxQueuedRunsPerTenant: number;
+}
+
+/** The start of a run. */
+export interface StartOrder {
+  readonly order_id: string;
+  readonly tenant: string;
+  readonly run_id: string;
+}
+
+/** While the limit of active runs is reached, one start is tried after this time, ms: it shows whether load has fallen. */
+export const PROBE_MS = 250;
+/** Most starts in progress, so that orders that end runs always have capacity. */
+const MAX_STARTING = 16;
+/** A queue of this length is admitted under any load, so that a few concurrent callers never need to retry. */
+const MIN_QUEUED_RUNS = 8;
+/** The duration of runs before the first has ended, ms. */
+const INITIAL_RUN_MS = 1_000;
+const RUN_WEIGHT = 0.1;
+/** Limits of the delay after which a rejected start is retried, ms. */
+const MIN_RETRY_MS = 100;
+const MAX_RETRY_MS = 30_000;
+
+interface Activity {
+  readonly tenant: string;
+  readonly since: number;
+}
+
+/**
+ * The starts that wait for running work, and how many may wait (BD-5). A state machine: times are passed in, in
+ * milliseconds of a monotonic clock.
+ *
+ * A start is admitted while fewer runs are active than the {@link StartLimit} permits. The next one is that of the
+ * tenant with the fewest active runs. A burst may fill the queue up to the settings; a queue that has not been empty
+ * for as long as a run takes holds no more runs than are active, so that a run waits about as long as it takes.
+ */
+export class StartQueue<Order extends StartOrder> {
+  readonly #limits: QueueLimits;
+  readonly #limit = new StartLimit();
+  /** By order id, oldest first. */
+  readonly #waiting = new Map<string, Order>();
+  /** By order id. */
+  readonly #starting = new Map<string, Order>();
+  /** By tenant and run. */
+  readonly #active = new Map<string, Activity>();
+  /** Places of starts that are being recorded, by tenant. */
+  readonly #reserved = new Map<string, number>();
+  #notEmptySince: number | undefined;
+  #lastStartAt = Number.NEGATIVE_INFINITY;
+  #runMs: number | undefined;
+
+  constructor(limits: QueueLimits) {
+    this.#limits = limits;
+  }
+
+  /** The starts that wait. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** The active runs, including those that are being started. */
+  get active(): number {
+    let starting = 0;
+    for (const order of this.#starting.values()) if (!this.#active.has(keyOf(order))) starting += 1;
+    return this.#active.size + starting;
+  }
+
+  /** The limit of active runs now. */
+  get limit(): number {
+    return this.#limit.current;
+  }
+
+  /**
+   * Reserves a place for a start that is about to be recorded; returns how to release it once the order has been added
+   * or was not placed.
+   * @throws OverloadedError START_QUEUE_FULL with `retry_after_ms`, naming limit and setting
+   */
+  reserve(tenant: string, now: number): () => void {
+    this.#assertCapacity(tenant, now);
+    this.#reserved.set(tenant, (this.#reserved.get(tenant) ?? 0) + 1);
+    let isReleased = false;
+    return () => {
+      if (isReleased) return;
+      isReleased = true;
+      const left = (this.#reserved.get(tenant) ?? 1) - 1;
+      if (left === 0) this.#reserved.delete(tenant);
+      else this.#reserved.set(tenant, left);
+    };
+  }
+
+  /** Adds a start, unless it waits already or is in progress. */
+  add(order: Order, now: number): void {
+    const { order_id: id } = order;
+    if (this.#waiting.has(id) || this.#starting.has(id)) return;
+    this.#waiting.set(id, order);
+    this.#notEmptySince ??= now;
+  }
+
+  /** Replaces the starts that wait by those of the store, where several replicas take from it. */
+  replace(orders: readonly Order[], now: number): void {
+    this.#waiting.clear();
+    for (const order of orders) this.add(order, now);
+    this.#noteEmpty();
+  }
+
+  /** Takes the start that is next in line, if one may start now. */
+  next(now: number): Order | undefined {
+    if (this.#waiting.size === 0 || this.#starting.size >= MAX_STARTING) return undefined;
+    const isProbe = now - this.#lastStartAt >= PROBE_MS;
+    if (this.active >= this.limit && !isProbe) return undefined;
+    const order = this.#nextInLine();
+    if (order === undefined) return undefined;
+    this.#waiting.delete(order.order_id);
+    this.#noteEmpty();
+    this.#starting.set(order.order_id, order);
+    this.#lastStartAt = now;
+    return order;
+  }
+
+  /**
+   * Records that a start that was taken is over.
+   * @param ms its duration; undefined when it has failed
+   */
+  started({ order_id: id }: Order, ms: number | undefined): void {
+    if (ms !== undefined) this.#limit.observe(ms, this.active);
+    this.#starting.delete(id);
+  }
+
+  /** Records whether a run is active: started, and neither ended nor waiting for a person, a signal or a timer. */
+  setActive(tenant: string, runId: string, isActive: boolean, now: number): void {
+    const key = keyOf({ tenant, run_id: runId });
+    const before = this.#active.get(key);
+    if (isActive) {
+      if (before === undefined) this.#active.set(key, { tenant, since: now });
+    } else if (before !== undefined) {
+      this.#active.delete(key);
+      this.#runMs = average(this.#runMs, now - before.since, RUN_WEIGHT);
+    }
+  }
+
+  /** Replaces the active runs by those of the store. */
+  replaceActive(runs: Iterable<Omit<StartOrder, 'order_id'>>, now: number): void {
+    const before = new Map(this.#active);
+    this.#active.clear();
+    for (const run of runs) {
+      const key = keyOf(run);
+      this.#active.set(key, before.get(key) ?? { tenant: run.tenant, since: now });
+    }
+  }
+
+  #assertCapacity(tenant: string, now: number): void {
+    const isLasting =
+      this.#notEmptySince !== undefined &&
+      now - this.#notEmptySince > (this.#runMs ?? INITIAL_RUN_MS);
+    const most = isLasting ? Math.max(MIN_QUEUED_RUNS, this.limit) : Number.POSITIVE_INFINITY;
+    const reserved = [...this.#reserved.values()].reduce((sum, count) => sum + count, 0);
+    const { maxQueuedRuns, maxQueuedRunsPerTenant } = this.#limits;
+    const total = Math.min(maxQueuedRuns, 2 * most);
+    const own = Math.min(maxQueuedRunsPerTenant, most);
+    const ofTenant = this.#waitingOf(tenant) + (this.#reserved.get(tenant) ?? 0);
+    if (ofTenant >= own) {
+      const setting = 'WRIT_TENANT_MAX_QUEUED_RUNS';
+      throw this.#full(`Tenant ${tenant} has`, setting, ofTenant, own);
+    }
+    const all = this.#waiting.size + reserved;
+    if (all >= total) throw this.#full('There are', 'WRIT_MAX_QUEUED_RUNS', all, total);
+  }
+
+  #full(whose: string, setting: string, used: number, limit: number): OverloadedError {
+    const perRunMs = (this.#runMs ?? INITIAL_RUN_MS) / Math.max(1, this.active);
+    const waitMs = Math.ceil(Math.min(MAX_RETRY_MS, Math.max(MIN_RETRY_MS, perRunMs * used)));
+    return new OverloadedError(
+      'START_QUEUE_FULL',
+      `${whose} ${used} runs that wait for their start, and at most ${limit} may wait now (${setting}, less under lasting load); retry in ${waitMs} ms.`,
+      { setting, used: String(used), limit: String(limit), retry_after_ms: String(waitMs) },
+    );
+  }
+
+  #waitingOf(tenant: string): number {
+    let count = 0;
+    for (const order of this.#waiting.values()) if (order.tenant === tenant) count += 1;
+    return count;
+  }
+
+  /** The oldest start of the tenant with the fewest active runs; among equals, the oldest. */
+  #nextInLine(): Order | undefined {
+    const heads = new Map<string, Order>();
+    for (const order of this.#waiting.values()) {
+      if (!heads.has(order.tenant)) heads.set(order.tenant, order);
+    }
+    if (heads.size <= 1) return heads.values().next().value;
+    const active = this.#activeByTenant();
+    let found: Order | undefined;
+    for (const order of heads.values()) {
+      const isFewer =
+        found === undefined || (active.get(order.tenant) ?? 0) < (active.get(found.tenant) ?? 0);
+      if (isFewer) found = order;
+    }
+    return found;
+  }
+
+  #activeByTenant(): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>();
+    const add = (tenant: string) => counts.set(tenant, (counts.get(tenant) ?? 0) + 1);
+    for (const { tenant } of this.#active.values()) add(tenant);
+    for (const order of this.#starting.values()) {
+      if (!this.#active.has(keyOf(order))) add(order.tenant);
+    }
+    return counts;
+  }
+
+  #noteEmpty(): void {
+    if (this.#waiting.size === 0) this.#notEmptySince = undefined;
+  }
+}
+
+function keyOf({ tenant, run_id: runId }: Omit<StartOrder, 'order_id'>): string {
+  return `${tenant}/${runId}`;
+}

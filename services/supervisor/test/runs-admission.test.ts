@@ -1,0 +1,92 @@
+import { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
+import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
+import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type PersonName, SupervisorUnderTest } from './supervisor-under-test.ts';
+
+/** Starts that the supervisor drives at the same time. */
+const MOST_STARTING = 16;
+const PATIENT = { timeout: 30_000, interval: 10 };
+
+describe('starts under overload', () => {
+  let supervisor: SupervisorUnderTest;
+  let open: () => void;
+  /** A run that was started before the overload. */
+  let running: string;
+  beforeEach(async () => {
+    supervisor = await SupervisorUnderTest.start({
+      config: { maxQueuedRunsPerTenant: 3, maxQueuedRuns: 4 },
+    });
+    running = await start('anna', 'running');
+    await vi.waitFor(async () => expect(await stateOf(running)).toBe(RunState.RUNNING), PATIENT);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    open = resolve;
+    const { deliver } = AgentWorkerService.method;
+    supervisor.fakes.fail(deliver, ...Array.from({ length: MOST_STARTING }, () => () => promise));
+    for (let number = 0; number < MOST_STARTING; number += 1) {
+      await start('anna', `starting-${number}`);
+    }
+    await supervisor.fakes.called(deliver, 1 + MOST_STARTING);
+  });
+  afterEach(async () => {
+    open();
+    await supervisor.close();
+  });
+
+  async function start(who: PersonName, requestId: string): Promise<string> {
+    const { run } = await supervisor
+      .runs(who)
+      .startRun({ requestId, agent: 'worker', goal: 'Go.' });
+    return run?.runId ?? '';
+  }
+
+  async function stateOf(runId: string): Promise<RunState | undefined> {
+    return (await supervisor.runs().getRun({ runId })).run?.state;
+  }
+
+  it('wait in a queue with a limit per tenant and in total, beyond which they are rejected at once (BD-5)', async () => {
+    const waiting: string[] = [];
+    for (let number = 0; number < 3; number += 1) waiting.push(await start('anna', `w-${number}`));
+    await expect(start('anna', 'w-3')).rejects.toMatchObject({
+      kind: 'resource_exhausted',
+      reason: 'START_QUEUE_FULL',
+      metadata: {
+        setting: 'WRIT_TENANT_MAX_QUEUED_RUNS',
+        limit: '3',
+        retry_after_ms: expect.stringMatching(/^\d+$/),
+      },
+    });
+    // A repeated request is answered, and another tenant has its own limit.
+    expect(await start('anna', 'w-0')).toBe(waiting[0]);
+    await start('eve', 'e-0');
+    await expect(start('eve', 'e-1')).rejects.toMatchObject({
+      metadata: { setting: 'WRIT_MAX_QUEUED_RUNS', limit: '4' },
+    });
+    for (const runId of waiting) expect(await stateOf(runId)).toBe(RunState.PENDING);
+    open();
+    for (const runId of waiting) {
+      await vi.waitFor(async () => expect(await stateOf(runId)).toBe(RunState.RUNNING), PATIENT);
+    }
+    await vi.waitFor(() => start('anna', 'w-3'), PATIENT);
+  });
+
+  it('delay neither the end of a run, nor the cancellation of a waiting run, nor a halt (BD-5)', async () => {
+    const waiting = await start('anna', 'waiting');
+    for (const runId of [running, waiting]) {
+      await supervisor.runs().cancelRun({ requestId: `cancel-${runId}`, runId });
+      await vi.waitFor(async () => expect(await stateOf(runId)).toBe(RunState.CANCELLED), PATIENT);
+    }
+    const control = supervisor.as('anna', ControlService);
+    const scope = { kind: { case: 'tenant', value: 'acme' } } as const;
+    const { halt } = await control.halt({ requestId: 'h-1', scope, reason: 'Stop.' });
+    await control.resume({ requestId: 'r-1', haltId: halt?.haltId ?? '' });
+  });
+
+  it('are admitted from the store after a restart (BD-5)', async () => {
+    const waiting = await start('anna', 'waiting');
+    open();
+    await supervisor.stop();
+    await supervisor.restart();
+    await vi.waitFor(async () => expect(await stateOf(waiting)).toBe(RunState.RUNNING), PATIENT);
+  });
+});
