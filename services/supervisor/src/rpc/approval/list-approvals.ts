@@ -2,9 +2,9 @@ import type { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_
 import { type Handler, requirePerson } from '@writ/rpc';
 import { presentApproval } from '../../app/approval/present-approval.ts';
 import type { SupervisorContext } from '../../context.ts';
-import { pageTime, pageToken, readPageToken } from '../../domain/run/page-token.ts';
 import { listApprovals as readApprovals } from '../../store/approval/approvals.ts';
 import { approvalStatesFrom } from '../../wire/approval.ts';
+import { pageTime, pageToken, readPageToken } from '../../wire/page-token.ts';
 
 const DEFAULT_PAGE = 50;
 

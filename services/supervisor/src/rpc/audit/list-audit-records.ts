@@ -3,9 +3,9 @@ import type { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_p
 import { type Handler, requirePerson } from '@writ/rpc';
 import { awaitLinked } from '../../app/audit/await-linked.ts';
 import type { SupervisorContext } from '../../context.ts';
-import { pageNumber, pageToken, readPageToken } from '../../domain/run/page-token.ts';
 import { readChain } from '../../store/audit-chain/read-chain.ts';
 import { auditRecordMessage } from '../../wire/audit.ts';
+import { pageNumber, pageToken, readPageToken } from '../../wire/page-token.ts';
 
 const DEFAULT_PAGE = 100;
 

@@ -2,9 +2,9 @@ import type { ControlService } from '@writ/contracts/writ/control/v1/control_ser
 import { type Handler, requirePerson } from '@writ/rpc';
 import { haltingPerson } from '../../app/halt/order-halt.ts';
 import type { SupervisorContext } from '../../context.ts';
-import { pageTime, pageToken, readPageToken } from '../../domain/run/page-token.ts';
 import { listHalts as readHalts } from '../../store/halt/halts.ts';
 import { haltMessage } from '../../wire/halt.ts';
+import { pageTime, pageToken, readPageToken } from '../../wire/page-token.ts';
 
 const DEFAULT_PAGE = 50;
 

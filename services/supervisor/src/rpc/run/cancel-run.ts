@@ -1,11 +1,7 @@
 import type { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
-import { canonicalDigest } from '@writ/kernel';
 import { type Handler, requirePerson } from '@writ/rpc';
+import { cancelRun as cancel } from '../../app/run/cancel-run.ts';
 import type { SupervisorContext } from '../../context.ts';
-import { recordEnding } from '../../store/agent/endings.ts';
-import { rememberRequest } from '../../store/requests.ts';
-import { loadRun } from '../../store/run/runs.ts';
-import { lastSequence } from '../../store/run/timeline.ts';
 import { runMessage } from '../../wire/run.ts';
 
 /**
@@ -14,36 +10,7 @@ import { runMessage } from '../../wire/run.ts';
  */
 export function cancelRun(context: SupervisorContext): Handler<typeof RunService.method.cancelRun> {
   return async (request, call) => {
-    const { tenant, subject } = requirePerson(call);
-    const { runId, requestId, reason } = request;
-    const key = { tenant, runId };
-    const run = await context.store.transaction(async (trx) => {
-      const now = context.clock.now();
-      const before = await loadRun(trx, key);
-      const isNew = await rememberRequest(
-        trx,
-        {
-          tenant,
-          subject,
-          method: 'writ.run.v1.RunService/CancelRun',
-          requestId,
-          digest: canonicalDigest({ runId, reason }),
-        },
-        now,
-      );
-      if (!isNew || before.ended_at !== null) return before;
-      await recordEnding(
-        trx,
-        {
-          ...key,
-          instance: before.root_instance,
-          stopReason: 'cancelled',
-          order: { by: subject, reason },
-        },
-        now,
-      );
-      return await loadRun(trx, key);
-    });
-    return { run: runMessage(run, { lastSequence: await lastSequence(context.store.db, key) }) };
+    const { run, lastSequence } = await cancel(context, requirePerson(call), request);
+    return { run: runMessage(run, { lastSequence }) };
   };
 }

@@ -198,7 +198,7 @@ export interface RunFilter {
 }
 
 /** The runs of a page, by creation time. */
-export async function listRuns(db: SupervisorReader, filter: RunFilter): Promise<RunRow[]> {
+export async function selectRuns(db: SupervisorReader, filter: RunFilter): Promise<RunRow[]> {
   const { tenant, states, agent, sessionId, labels, oldestFirst, after, limit } = filter;
   let query = db.selectFrom('runs').selectAll().where('tenant', '=', tenant);
   if (states.length > 0) query = query.where('state', 'in', states);

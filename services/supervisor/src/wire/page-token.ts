@@ -6,6 +6,60 @@ export type PagePosition = readonly string[];
 const DIGEST_LENGTH = 16;
 const MALFORMED = 'is malformed';
 
+/** A page of a list, as requested. */
+interface PageRequest {
+  /** Zero for the default. */
+  readonly pageSize: number;
+  readonly pageToken: string;
+}
+
+/** A list that is read in pages. */
+interface PagedList<R> {
+  /** Number of rows of a page; default 50. */
+  readonly defaultSize?: number;
+  /** A page token is valid only with the same filters. */
+  readonly filters: object;
+  /** The position of a row: its sort key. */
+  positionOf(row: R): PagePosition;
+  /** Number of parts of a position. */
+  readonly parts: number;
+  /** Reads at most `limit` rows after a position; undefined = from the start. */
+  read(after: PagePosition | undefined, limit: number): Promise<readonly R[]>;
+}
+
+/**
+ * Reads one page of a list, and the token of the next page; empty when there is none.
+ * @throws InvalidRequestError INVALID_PAGE_TOKEN; what `read` throws
+ */
+export async function readPage<R>(
+  { pageSize, pageToken: token }: PageRequest,
+  { defaultSize = 50, filters, positionOf, parts, read }: PagedList<R>,
+): Promise<{ readonly page: readonly R[]; readonly nextPageToken: string }> {
+  const limit = pageSize === 0 ? defaultSize : pageSize;
+  const rows = await read(readPageToken(token, filters, parts), limit + 1);
+  const page = rows.slice(0, limit);
+  const last = page.at(-1);
+  const hasMore = rows.length > limit && last !== undefined;
+  return { page, nextPageToken: hasMore ? pageToken(positionOf(last), filters) : '' };
+}
+
+/** A position that consists of a time and an id. */
+export function pageAt(time: Date, id: string): PagePosition {
+  return [time.toISOString(), id];
+}
+
+/**
+ * Parses a position that consists of a time and an id.
+ * @throws InvalidRequestError INVALID_PAGE_TOKEN
+ */
+export function readPageAt(
+  position: PagePosition | undefined,
+): { readonly time: Date; readonly id: string } | undefined {
+  if (position === undefined) return undefined;
+  const [time = '', id = ''] = position;
+  return { time: pageTime(time), id };
+}
+
 /** An opaque token for the page after `position`, valid only with the same filters. */
 export function pageToken(position: PagePosition, filters: object): string {
   return Buffer.from(JSON.stringify([digestOf(filters), ...position])).toString('base64url');
