@@ -186,6 +186,31 @@ describe('Reserve, Settle and ReleaseReservation', () => {
   });
 });
 
+describe('CloseTab on request only of a settled tab', () => {
+  const closing = async () =>
+    (await world.tab.closeTab({ tab, requestId: 'close-1', onlyIfSettled: true })).tab;
+
+  it('leaves it open while a reservation is held, and then closes it (EM-3, AG-7)', async () => {
+    await world.openTab();
+    await reserve('r-1', 0n);
+    expect((await closing())?.state).toBe(TabState.OPEN);
+    await settle('r-1', 0n);
+    expect((await closing())?.state).toBe(TabState.CLOSED);
+    await expect(reserve('r-2', 1n)).rejects.toMatchObject({ reason: 'TAB_CLOSED' });
+  });
+
+  it('books nothing after it was closed, when a model call begins at the same time (EM-3, AG-7)', async () => {
+    await world.openTab();
+    const [{ error }, closed] = await Promise.all([world.generate(), closing()]);
+    const { tab: after } = await world.tab.getTab({ tab });
+    const isClosed = closed?.state === TabState.CLOSED;
+    if (isClosed) expect(after?.totals).toEqual(closed.totals);
+    expect(error?.reason).toBe(isClosed && after?.totals?.turns === 0n ? 'TAB_CLOSED' : undefined);
+    expect((await world.level(BudgetLevel.AGENT)).reservedTokens).toBe(0n);
+    expect((await closing())?.state).toBe(TabState.CLOSED);
+  });
+});
+
 describe('QueryUsage', () => {
   const query = (groupBy: UsageGroup[], more: object = {}) =>
     world.tab.queryUsage({ tenant: TENANT, groupBy, ...more });

@@ -1,5 +1,6 @@
 import type { DescMethod, DescService, MessageInitShape, MessageShape } from '@bufbuild/protobuf';
 import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import { TabState } from '@writ/contracts/writ/meter/v1/tab_pb';
 import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import {
@@ -174,7 +175,7 @@ export class FakePeers {
         costNanoUsd: 4_200n,
         turns: 2n,
       };
-      return { tab: { totals, runTotals: totals } };
+      return { tab: { state: TabState.CLOSED, totals, runTotals: totals } };
     });
     this.answer(ExecutionMeterService.method.freeze, () => ({}));
     this.answer(ToolGatewayService.method.freeze, () => ({}));
@@ -182,6 +183,8 @@ export class FakePeers {
     this.answer(ToolGatewayService.method.unfreeze, () => ({ lifted: true }));
     this.answer(AgentWorkerService.method.deliver, () => ({ accepted: true }));
     this.answer(AgentWorkerService.method.signal, () => ({ accepted: true }));
-    this.answer(AgentWorkerService.method.cancel, () => ({ ended: 1 }));
+    this.answer(AgentWorkerService.method.cancel, ({ awaitEnd }) =>
+      awaitEnd ? { hasEnded: true } : { ended: 1 },
+    );
   }
 }

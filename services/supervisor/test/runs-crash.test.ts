@@ -7,6 +7,7 @@ import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_se
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { UnavailableError } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Family } from './family.ts';
 import { SupervisorUnderTest } from './supervisor-under-test.ts';
 
 const START = { requestId: 'req-1', agent: 'worker', goal: 'Do it.' };
@@ -102,6 +103,71 @@ describe('orders', () => {
     await supervisor.fakes.called(AgentWorkerService.method.deliver, 2);
     await cancelled(run?.runId ?? '');
     expectOneRequestEach(START_STEPS);
+  });
+});
+
+describe('the order that ends a run with nothing left to stop', () => {
+  const CALLS: readonly DescMethod[] = [
+    AgentWorkerService.method.cancel,
+    ExecutionMeterService.method.closeTab,
+    SpawnBudgetService.method.closePool,
+  ];
+  let family: Family;
+  beforeEach(async () => {
+    family = await Family.start();
+  });
+  afterEach(() => family.close());
+
+  /** Checks that the run ended once, with its answer, by calls that each had one id. */
+  async function expectOneEnd(runId: string): Promise<void> {
+    const { fakes } = family.supervisor;
+    const events = await Array.fromAsync(family.supervisor.runs().watchRun({ runId }));
+    const ends = events
+      .map(({ event }) => event?.entry)
+      .filter((entry) => entry?.case === 'result');
+    expect(ends).toMatchObject([{ value: { answer: 'Done.' } }]);
+    for (const method of CALLS) {
+      const ids = fakes.requests(method).map((request) => idOf(request));
+      expect(new Set(ids).size, method.name).toBe(1);
+    }
+    expect(fakes.requests(ToolGatewayService.method.freeze)).toEqual([]);
+  }
+
+  it.each(CALLS.map((method) => [method.name, method] as const))(
+    'resumes after a stop during %s (AG-7, CO-1)',
+    async (_name, method) => {
+      const { supervisor } = family;
+      const lead = await family.lead();
+      supervisor.fakes.fail(method, unavailable(), hang, hang, hang, hang, hang);
+      await lead.final('op-1');
+      await supervisor.fakes.called(method, 2);
+      await supervisor.stop();
+      supervisor.fakes.recover(method);
+      await supervisor.restart();
+      await expectOneEnd(lead.runId);
+    },
+  );
+
+  it('resumes after kill -9 during its commit, when tab and pool are closed (AG-7, CO-1)', async () => {
+    const { supervisor } = family;
+    const lead = await family.lead();
+    supervisor.fakes.fail(
+      AgentWorkerService.method.cancel,
+      ...Array.from({ length: 9 }, () => hang),
+    );
+    await lead.final('op-1');
+    await supervisor.fakes.called(AgentWorkerService.method.cancel);
+    await supervisor.stop();
+    supervisor.fakes.recover(AgentWorkerService.method.cancel);
+    const { child } = await supervisor.spawnProcess({
+      execArgv: ['--import', new URL('./kill-at-commit.ts', import.meta.url).href],
+      env: { WRIT_TEST_KILL_AFTER: 'done' },
+    });
+    const [, signal] = await once(child, 'exit');
+    expect(signal).toBe('SIGKILL');
+    expect(supervisor.fakes.requests(SpawnBudgetService.method.closePool)).toHaveLength(1);
+    await supervisor.restart();
+    await expectOneEnd(lead.runId);
   });
 });
 

@@ -1,13 +1,20 @@
 import { FreezeCause } from '@writ/contracts/writ/control/v1/freeze_pb';
+import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import { TabState } from '@writ/contracts/writ/meter/v1/tab_pb';
+import { Verdict } from '@writ/contracts/writ/review/v1/decision_pb';
 import { type Run, RunState, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
 import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
-import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import {
+  ToolGatewayService,
+  VoidState,
+} from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { ManualClock, PreconditionError } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { AGENTS_YAML, Family } from './family.ts';
+import { AGENTS_YAML, Family, type Member } from './family.ts';
+import { CONTEXT, finalText, LOOK_UP, RefundHarness } from './refund-harness.ts';
 import { SupervisorUnderTest } from './supervisor-under-test.ts';
 
 const START = { requestId: 'req-1', agent: 'worker', goal: 'Do it.' };
@@ -242,6 +249,87 @@ describe('the claims of a worker', () => {
   });
 });
 
+describe('the end of a run that succeeded', () => {
+  let family: Family;
+  beforeEach(async () => {
+    family = await Family.start();
+  });
+  afterEach(() => family.close());
+
+  const freezes = () =>
+    [ExecutionMeterService, ToolGatewayService].flatMap(({ method }) =>
+      family.supervisor.fakes.requests(method.freeze),
+    );
+
+  it('closes tab and pool in one step when nothing is left to stop (AG-7, CO-1)', async () => {
+    const lead = await family.lead();
+    await lead.final('op-1');
+    expect(await family.ended(lead.runId)).toMatchObject({
+      state: RunState.COMPLETED,
+      result: { status: RunStatus.OK, answer: 'Done.', usage: { costNanoUsd: 4200n } },
+    });
+    const { fakes } = family.supervisor;
+    expect(freezes()).toEqual([]);
+    const { runId, instance } = lead;
+    const tab = { runId, agentInstance: instance };
+    const waits = fakes.requests(AgentWorkerService.method.cancel);
+    expect(waits).toMatchObject([{ ...tab, awaitEnd: true }]);
+    const closes = fakes.requests(ExecutionMeterService.method.closeTab);
+    expect(closes).toMatchObject([{ tab, onlyIfSettled: true }]);
+    expect(fakes.requests(SpawnBudgetService.method.closePool)).toMatchObject([{ runId }]);
+  });
+
+  it.each([
+    [
+      'the agent has not ended at the worker',
+      () => family.supervisor.fakes.answer(AgentWorkerService.method.cancel, () => ({})),
+    ],
+    [
+      'a call of the agent is in flight at the meter',
+      () =>
+        family.supervisor.fakes.answer(ExecutionMeterService.method.closeTab, (request) => ({
+          tab: { state: request.onlyIfSettled ? TabState.OPEN : TabState.CLOSED },
+        })),
+    ],
+    ['the run had another agent', (lead: Member) => lead.child('op-0')],
+  ] as const)('freezes and cancels it when %s (AG-7, SUP-8)', async (_, prepare) => {
+    const lead = await family.lead();
+    await prepare(lead);
+    await lead.final('op-1');
+    expect((await family.ended(lead.runId))?.result?.status).toBe(RunStatus.OK);
+    const { runId } = lead;
+    // The child is frozen by its own end or by that of the run, whichever comes first.
+    const ofRun = freezes().filter(({ order }) => order?.scope?.kind.case === 'run');
+    expect(ofRun.map(({ order }) => order?.scope?.kind.value)).toMatchObject([
+      { runId },
+      { runId },
+    ]);
+    const cancels = family.supervisor.fakes.requests(AgentWorkerService.method.cancel);
+    expect(cancels.at(-1)).toMatchObject({ runId, agentInstance: '', awaitEnd: false });
+  });
+});
+
+it('the end of a run freezes and settles it when a writ has no receipt (AG-7, TG-8)', async () => {
+  const harness = await RefundHarness.start();
+  onTestFinished(() => harness.close());
+  const { fakes } = harness.supervisor;
+  const agent = await harness.agent();
+  const known = await agent.execute('op-1', LOOK_UP, CONTEXT);
+  const unused = await agent.propose('op-2', LOOK_UP);
+  const receipt = await agent.receipt(unused, {}, { status: CallStatus.VOID, argsSha256: '' });
+  fakes.answer(ToolGatewayService.method.voidWrit, () => ({ state: VoidState.BURNT, receipt }));
+  const final = await agent.propose('op-3', finalText('Done.'), { receipts: [known] });
+  expect(final.verdict).toBe(Verdict.APPROVE);
+  expect((await harness.ended(agent)).state).toBe(RunState.COMPLETED);
+  expect(fakes.sequence.slice(-5)).toEqual([
+    'Freeze',
+    'Cancel',
+    'VoidWrit',
+    'CloseTab',
+    'ClosePool',
+  ]);
+});
+
 it('the end of a run gives the worker the approved answer that the root publishes, and no other (AG-5, RT-3)', async () => {
   const text = AGENTS_YAML.replace(
     'kind: orchestrator',
@@ -249,12 +337,16 @@ it('the end of a run gives the worker the approved answer that the root publishe
   );
   const family = await Family.start({ config: { agents: { text, file: 'agents.yaml' } } });
   onTestFinished(() => family.close());
+  // The worker died before the agent had ended.
+  family.supervisor.fakes.answer(AgentWorkerService.method.cancel, () => ({}));
   const published = await family.lead();
   await published.final('op-1', 'Found it.');
   await family.ended(published.runId);
   const withdrawn = await family.lead();
   await family.cancelled(withdrawn.runId);
-  const orders = family.supervisor.fakes.requests(AgentWorkerService.method.cancel);
+  const orders = family.supervisor.fakes
+    .requests(AgentWorkerService.method.cancel)
+    .filter(({ awaitEnd }) => !awaitEnd);
   expect(orders.map(({ runId, stopReason, answer }) => ({ runId, stopReason, answer }))).toEqual([
     { runId: published.runId, stopReason: 'success', answer: 'Found it.' },
     { runId: withdrawn.runId, stopReason: 'cancelled', answer: '' },

@@ -2,12 +2,13 @@ import type { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_wo
 import { assertServesTenant } from '@writ/identity';
 import { HistoryRetention, InvalidRequestError, isStopReason } from '@writ/kernel';
 import type { Handler } from '@writ/rpc';
+import { awaitEnd } from '../app/agents/await-end.ts';
 import { cancelAgents } from '../app/agents/cancel-agents.ts';
 import type { Dependencies } from '../app/agents/dependencies.ts';
 import { eventMessages } from '../wire/carried-event.ts';
 import { retentionFrom } from '../wire/supervision.ts';
 
-/** Ends the agents of a run, or one of them (SUP-8). */
+/** Ends the agents of a run, or one of them (SUP-8); or waits until one of them has ended by itself. */
 export function cancel(
   dependencies: Dependencies,
 ): Handler<typeof AgentWorkerService.method.cancel> {
@@ -17,6 +18,10 @@ export function cancel(
     if (!isStopReason(stopReason)) {
       const message = 'stop_reason is not a known stop reason.';
       throw new InvalidRequestError('INVALID_STOP_REASON', message, { field: 'stop_reason' });
+    }
+    if (request.awaitEnd) {
+      const last = await awaitEnd(dependencies, { tenant, runId, instance: agentInstance });
+      return { hasEnded: last !== undefined, events: eventMessages(last ?? []) };
     }
     const { ended, events } = await cancelAgents(dependencies, {
       tenant,

@@ -60,7 +60,7 @@ export interface LeaseLoopParts {
 export class LeaseLoop {
   readonly #parts: LeaseLoopParts;
   readonly #sessions = new Map<string, Session>();
-  readonly #running = new Set<Promise<void>>();
+  readonly #running = new Map<Session, Promise<void>>();
   /** Deliveries that take a lease; each occupies the place of a session. */
   readonly #accepting = new Set<Promise<boolean>>();
   /** Leases of this worker without a session at the latest renewal. */
@@ -147,6 +147,12 @@ export class LeaseLoop {
     this.#sessions.get(id(key))?.interrupt('cancelled', true);
   }
 
+  /** Resolves when an agent does not run here any more, at the latest after `ms`. */
+  async untilReleased(key: AgentKey, ms: number): Promise<void> {
+    const session = this.#sessions.get(id(key));
+    if (session !== undefined) await withinTime(Promise.resolve(this.#running.get(session)), ms);
+  }
+
   /** Makes an agent that runs here start no new operations; in-flight calls continue (SV-9). */
   park(key: AgentKey): void {
     this.#sessions.get(id(key))?.interrupt('halted', false);
@@ -163,7 +169,7 @@ export class LeaseLoop {
     const { drainMs } = this.#parts.settings;
     await withinTime(Promise.allSettled(this.#accepting), drainMs);
     this.#interruptAll('drained', false);
-    const ended = Promise.all(this.#running);
+    const ended = Promise.all(this.#running.values());
     await withinTime(ended, drainMs);
     this.#interruptAll('drained', true);
     // An agent that does not stop is left to the expiry of its lease.
@@ -248,11 +254,11 @@ export class LeaseLoop {
       .finally(() => {
         const wasFull = this.#free <= 0;
         if (this.#sessions.get(key) === session) this.#sessions.delete(key);
-        this.#running.delete(running);
+        this.#running.delete(session);
         // Any other agent that this end makes runnable is reported by the session itself.
         if (wasFull || !isTerminal(session.status.state)) this.nudge();
       });
-    this.#running.add(running);
+    this.#running.set(session, running);
   }
 
   async #renew(): Promise<void> {

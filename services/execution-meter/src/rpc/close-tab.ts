@@ -5,12 +5,12 @@ import { lastEvents } from '../store/calls.ts';
 import { agentKey, tabMessage } from '../wire/tab.ts';
 import type { RpcContext } from './rpc-context.ts';
 
-/** Closes a tab and returns its balances and its last events. Idempotent. */
+/** Closes a tab, on request only when it is settled, and returns its balances and its last events. Idempotent. */
 export function closeTab(context: RpcContext): Handlers<typeof ExecutionMeterService>['closeTab'] {
   return async (request) => {
     const key = agentKey(request.tab);
     context.flushEvents();
-    const tab = tabMessage(await close(context, key));
+    const tab = tabMessage(await close(context, key, request));
     return { tab, events: await lastEvents(context.store.db, key) };
   };
 }

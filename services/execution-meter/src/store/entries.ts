@@ -159,6 +159,31 @@ const updateRow = prepareQuery(
       .where('attempt', '=', row.attempt),
 );
 
+/** Whether a reservation or a model call of an agent has not ended, also between two attempts. */
+export async function isHeld(trx: MeterTransaction, key: AgentKey): Promise<boolean> {
+  return (await selectHeld(trx, key)).rows.length > 0;
+}
+
+const selectHeld = prepareQuery((db: MeterReader, { tenant, runId, agentInstance }: AgentKey) =>
+  db
+    .selectFrom('entries')
+    .select('call_id')
+    .where('tenant', '=', tenant)
+    .where('run_id', '=', runId)
+    .where('agent_instance', '=', agentInstance)
+    .where('state', 'in', ['reserved', 'sent'])
+    .unionAll((union) =>
+      union
+        .selectFrom('calls')
+        .select('call_id')
+        .where('tenant', '=', tenant)
+        .where('run_id', '=', runId)
+        .where('agent_instance', '=', agentInstance)
+        .where('state', '=', 'running'),
+    )
+    .limit(1),
+);
+
 /** Returns entries that hold budget, optionally only those expired before a time. */
 export async function holdingEntries(
   db: MeterReader,

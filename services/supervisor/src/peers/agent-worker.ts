@@ -68,6 +68,15 @@ export interface AgentWorkerPeer {
   signal(signal: AgentSignal): Promise<boolean>;
   /** Cancels every agent of a run; returns their events that no request has carried. */
   cancelRun(order: RunCancellation): Promise<readonly CarriedEvent[]>;
+  /**
+   * Waits until an agent has ended by itself; returns its events that no request has carried. Undefined when it has
+   * not ended.
+   */
+  awaitEnd(
+    requestId: string,
+    agent: AgentKey,
+    stopReason: string,
+  ): Promise<readonly CarriedEvent[] | undefined>;
   /** Cancels one agent, and returns its events; its journal is kept until the end of the run. */
   cancelAgent(
     requestId: string,
@@ -135,6 +144,11 @@ export function createAgentWorkerPeer(options: RpcClientOptions): AgentWorkerPee
         answer,
       });
       return events;
+    },
+    async awaitEnd(requestId, { tenant, runId, instance }, stopReason) {
+      const one = { requestId, tenant, runId, agentInstance: instance, stopReason };
+      const { hasEnded, events } = await client.cancel({ ...one, awaitEnd: true });
+      return hasEnded ? events : undefined;
     },
     async cancelAgent(requestId, { tenant, runId, instance }, stopReason) {
       const one = { requestId, tenant, runId, agentInstance: instance, stopReason };

@@ -10,7 +10,7 @@ import {
   type SetCapsRequestSchema,
   type SetCapsResponse,
 } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
-import type { Tab } from '@writ/contracts/writ/meter/v1/tab_pb';
+import { type Tab, TabState } from '@writ/contracts/writ/meter/v1/tab_pb';
 import type { Totals } from '@writ/contracts/writ/meter/v1/usage_pb';
 import {
   type ListModelsResponse,
@@ -34,6 +34,12 @@ const FREEZE_TIMEOUT_MS = 35_000;
 /** Short, because halts are retried and a service that does not answer is reported. */
 export const HALT_TIMEOUT_MS = 5_000;
 
+/** A closed tab with the encoded events of the last calls of its agent. */
+export interface LastOfTab {
+  readonly tab: ClosedTab;
+  readonly events: readonly Uint8Array[];
+}
+
 /** Client of execution-meter, for orders: every call is idempotent, and orders retry them. */
 export interface ExecutionMeterPeer {
   /** Opens an agent's tab; the root's tab has the caps of the run. */
@@ -48,10 +54,9 @@ export interface ExecutionMeterPeer {
    * Closes an agent's tab; returns it with the encoded events of its last calls.
    * @throws NotFoundError when it has none
    */
-  closeTab(
-    requestId: string,
-    agent: AgentKey,
-  ): Promise<{ readonly tab: ClosedTab; readonly events: readonly Uint8Array[] }>;
+  closeTab(requestId: string, agent: AgentKey): Promise<LastOfTab>;
+  /** Closes an agent's tab, unless a reservation or a call of it has not ended; undefined if it stays open. */
+  closeSettledTab(requestId: string, agent: AgentKey): Promise<LastOfTab | undefined>;
   /**
    * Returns an agent's tab with the balances of all levels.
    * @throws NotFoundError TAB_NOT_FOUND
@@ -111,6 +116,14 @@ export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMe
         tab: { tenant, runId, agentInstance: instance },
       });
       return { tab: closedTab(tab), events };
+    },
+    async closeSettledTab(requestId, { tenant, runId, instance }) {
+      const { tab, events } = await client.closeTab({
+        requestId,
+        tab: { tenant, runId, agentInstance: instance },
+        onlyIfSettled: true,
+      });
+      return tab?.state === TabState.CLOSED ? { tab: closedTab(tab), events } : undefined;
     },
     getTab: ({ tenant, runId, instance }) =>
       client.getTab({ tab: { tenant, runId, agentInstance: instance } }),

@@ -35,6 +35,8 @@ export interface Dependencies {
     nudge(): void;
     /** Aborts an agent that runs in this process. */
     cancel(key: AgentKey): void;
+    /** Resolves when an agent does not run in this process any more, at the latest after `ms`. */
+    untilReleased(key: AgentKey, ms: number): Promise<void>;
     /** Makes an agent that runs in this process start no new operations. */
     park(key: AgentKey): void;
     /** Returns the status of an agent that runs in this process. */

@@ -6,6 +6,7 @@ import { type Caps, DIMENSIONS } from '../../domain/ledger/amount.ts';
 import { type Balance, dayOf } from '../../domain/ledger/balance.ts';
 import { requireTab } from '../../store/admit.ts';
 import { forgetLevels, openLevels, readLevels } from '../../store/balances.ts';
+import { isHeld } from '../../store/entries.ts';
 import { forgetFailures, openFailures } from '../../store/failures.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
 import { closeTab as close, findTab, insertTab, type StoredTab } from '../../store/tabs.ts';
@@ -43,15 +44,20 @@ export function openTab(context: MeterContext, opened: NewTab): Promise<TabView>
 }
 
 /**
- * Closes a tab. Idempotent.
+ * Closes a tab. Idempotent. With `onlyIfSettled`, a tab whose budget is held or that has a call in flight stays open:
+ * after this transaction no other call begins, because a closed tab accepts none.
  * @throws NotFoundError TAB_NOT_FOUND
  */
-export function closeTab(context: MeterContext, key: AgentKey): Promise<TabView> {
+export function closeTab(
+  context: MeterContext,
+  key: AgentKey,
+  { onlyIfSettled }: { readonly onlyIfSettled: boolean },
+): Promise<TabView> {
   const { store, clock } = context;
   return store.transaction(async (trx) => {
     const tab = await requireTab(trx, key);
     const view = await viewTab(context, trx, tab);
-    if (tab.state === 'closed') return view;
+    if (tab.state === 'closed' || (onlyIfSettled && (await isHeld(trx, tab)))) return view;
     const at = clock.now();
     forgetFailures(trx, tab);
     forgetLevels(trx, { ...tab, day: dayOf(at) });

@@ -1,45 +1,35 @@
-import {
-  derivedId,
-  HistoryRetention,
-  outcomeOf,
-  type RunKey,
-  sha256Hex,
-  UnavailableError,
-} from '@writ/kernel';
-import type { SupervisorContext } from '../../context.ts';
+import { derivedId, HistoryRetention, UnavailableError } from '@writ/kernel';
+import type { SupervisorContext, Tx } from '../../context.ts';
 import { manifestFromJson } from '../../domain/manifest/manifest-json.ts';
-import type { EndRunPayload } from '../../domain/order/order-payloads.ts';
-import { buildResult } from '../../domain/result/build-result.ts';
 import type { ClosedTab } from '../../domain/result/closed-tab.ts';
 import { type AgentRow, agentsOf, keyOf, loadAgent } from '../../store/agent/agents.ts';
 import { recordEnding } from '../../store/agent/endings.ts';
 import { withdrawApprovals } from '../../store/approval/approvals.ts';
-import { appendAudit } from '../../store/audit.ts';
-import { loadRun, type RunRow, saveRun } from '../../store/run/runs.ts';
-import { appendTimeline } from '../../store/run/timeline.ts';
-import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
-import { rootRefOf } from '../../wire/supervision.ts';
-import { encodeResult } from '../../wire/timeline.ts';
+import { loadRun, type RunRow } from '../../store/run/runs.ts';
 import { closeAgent } from '../agent/end-child-order.ts';
 import type { DrivenOrder, OrderHandler } from '../order/order-handler.ts';
 import { ignoreNotFound } from '../order/order-handler.ts';
 import { settleWrits } from '../review/settle-writs.ts';
 import { recordLastEvents } from '../timeline/carried-events.ts';
-import { resultEventId, resultRecords } from './result-records.ts';
+import { endOrdinaryRun } from './end-ordinary-run.ts';
+import { finishRun, runKeyOf } from './finish-run.ts';
 import { rootKeyOf } from './start-run-order.ts';
 
 /** How long calls in flight may delay an ending other than success, ms. */
 const SETTLE_LIMIT_MS = 10_000;
 
 /**
- * Ends a run whose root has an ending (SUP-8, AG-7): freezes it at the meter and the gateway, cancels it at the
- * worker, settles writs, closes tabs and pool, then records the terminal state with RUN_END. Steps that only call peers
- * record no progress: a repeat after a crash makes the same calls under the same ids (CO-1).
+ * Ends a run whose root has an ending (SUP-8, AG-7): in one step when it has nothing left to stop; otherwise it freezes
+ * the run at the meter and the gateway, cancels it at the worker, settles writs, closes tabs and pool, then records the
+ * terminal state with RUN_END. Steps that only call peers record no progress: a repeat after a crash makes the same
+ * calls under the same ids (CO-1).
  */
 export function endRunOrder(context: SupervisorContext): OrderHandler {
   const { peers, store, clock } = context;
   return {
     steps: {
+      end: (driven) => endOrdinaryRun(context, driven),
+
       async freeze({ run }) {
         const { ending_stop_reason: reason } = await loadAgent(store.db, rootKeyOf(run));
         const order = {
@@ -115,7 +105,7 @@ export function endRunOrder(context: SupervisorContext): OrderHandler {
       },
 
       async finish(driven) {
-        return { commit: (trx, at) => finish(context, trx, driven, at) };
+        return { commit: (trx, at) => finish({ trx, at, context }, driven) };
       },
     },
   };
@@ -151,15 +141,16 @@ function answerToPublish({ manifest, ending_answer: answer }: AgentRow): string 
   return answer !== null && manifestFromJson(manifest).outputTopic !== '' ? answer : '';
 }
 
-async function finish(
-  context: SupervisorContext,
-  trx: SupervisorTransaction,
-  { order, run }: DrivenOrder,
-  at: Date,
-): Promise<void> {
+/** A success is final only when every writ has a receipt or is void; other endings wait for a limited time. */
+function mustWait(root: AgentRow, now: Date): boolean {
+  if (root.ending_stop_reason === 'success' || root.ended_at === null) return true;
+  return now.getTime() - root.ended_at.getTime() < SETTLE_LIMIT_MS;
+}
+
+async function finish(tx: Tx, { order, run }: DrivenOrder): Promise<void> {
+  const { trx, at } = tx;
   const key = rootKeyOf(run);
   if ((await loadRun(trx, key)).ended_at !== null) return;
-  const root = await loadAgent(trx, key);
   for (const agent of await agentsOf(trx, key)) {
     // Ends the agents that are still alive.
     if (agent.ended_at === null) {
@@ -167,52 +158,6 @@ async function finish(
     }
   }
   await withdrawApprovals(trx, runKeyOf(run), at);
-  await recordLastEvents({ trx, at, context }, runKeyOf(run), { carried: [], metered: [] });
-  const result = buildResult(await resultRecords(trx, root));
-  const { stopReason } = result;
-  await saveRun(trx, key, {
-    state: outcomeOf(stopReason).state,
-    usage: JSON.stringify(result.usage),
-    result: JSON.stringify(result),
-    ended_at: at,
-  });
-  const agent = rootRefOf(run);
-  await context.events.runEnded(trx, { run, agent }, { stopReason, usage: result.usage }, at);
-  await appendTimeline(
-    trx,
-    {
-      ...key,
-      eventId: resultEventId(run.run_id),
-      entry: encodeResult(result, agent),
-    },
-    at,
-  );
-  const { by, reason } = JSON.parse(order.payload) as EndRunPayload;
-  await appendAudit(
-    trx,
-    {
-      ...key,
-      kind: 'run_ended',
-      facts: {
-        stop_reason: stopReason,
-        phase: result.phase,
-        answer_sha256: result.answer === '' ? undefined : sha256Hex(result.answer),
-        cost_nano_usd: result.usage.costNanoUsd,
-        unverified: result.unverified,
-        ordered_by: by,
-        reason_sha256: reason ? sha256Hex(reason) : undefined,
-      },
-    },
-    at,
-  );
-}
-
-/** A success is final only when every writ has a receipt or is void; other endings wait for a limited time. */
-function mustWait(root: AgentRow, now: Date): boolean {
-  if (root.ending_stop_reason === 'success' || root.ended_at === null) return true;
-  return now.getTime() - root.ended_at.getTime() < SETTLE_LIMIT_MS;
-}
-
-function runKeyOf({ tenant, run_id: runId }: RunRow): RunKey {
-  return { tenant, runId };
+  await recordLastEvents(tx, runKeyOf(run), { carried: [], metered: [] });
+  await finishRun(tx, run, order);
 }

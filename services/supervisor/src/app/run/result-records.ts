@@ -1,4 +1,4 @@
-import { derivedId } from '@writ/kernel';
+import { type AgentKey, derivedId } from '@writ/kernel';
 import { buildResult } from '../../domain/result/build-result.ts';
 import type { ClosedTab } from '../../domain/result/closed-tab.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
@@ -10,7 +10,7 @@ import type {
   ResultRecords,
 } from '../../domain/result/result-records.ts';
 import type { HumanAnswer } from '../../domain/result/run-result.ts';
-import { type AgentRow, agentsOf, keyOf, loadAgent } from '../../store/agent/agents.ts';
+import { type AgentRow, agentsOf, loadAgent } from '../../store/agent/agents.ts';
 import { type SpawnRow, spawnsOf } from '../../store/agent/spawns.ts';
 import { approvalsOf, humanAnswerOf } from '../../store/approval/approvals.ts';
 import { type DecisionRow, decisionsOf } from '../../store/review/decisions.ts';
@@ -21,10 +21,10 @@ import type { SupervisorReader, SupervisorTransaction } from '../../store/superv
 import { rootRefOf } from '../../wire/supervision.ts';
 import { encodeResult } from '../../wire/timeline.ts';
 
-/** Reads the records from which the result of a run is built (SV-7). */
-export async function resultRecords(db: SupervisorReader, root: AgentRow): Promise<ResultRecords> {
-  const run = keyOf(root);
+/** Reads the records from which the result of a run is built (SV-7). @param run with the instance of its root */
+export async function resultRecords(db: SupervisorReader, run: AgentKey): Promise<ResultRecords> {
   const agents = new Map((await agentsOf(db, run)).map((row) => [row.instance, row]));
+  const root = agents.get(run.instance) ?? (await loadAgent(db, run));
   const spawns = new Map((await spawnsOf(db, run)).map((row) => [spawnId(row), row]));
   const answers = new Map<string, HumanAnswer>();
   for (const approval of await approvalsOf(db, run)) {
@@ -116,8 +116,7 @@ function latestReceipts(rows: readonly ReceiptRow[]): ReceiptRecord[] {
 export async function amendResult(trx: SupervisorTransaction, run: RunRow): Promise<void> {
   if (run.result === null || run.purged_at !== null) return;
   const key = { tenant: run.tenant, runId: run.run_id, instance: run.root_instance };
-  const root = await loadAgent(trx, key);
-  const result = buildResult(await resultRecords(trx, root));
+  const result = buildResult(await resultRecords(trx, key));
   await saveRun(trx, key, { result: JSON.stringify(result) });
   const sequence = await findSequence(trx, { ...key, eventId: resultEventId(run.run_id) });
   if (sequence === undefined) return;

@@ -6,7 +6,7 @@ export const ORDER_STEPS = {
   wake_agent: ['signal'],
   spawn_child: ['acquire', 'open_tab', 'deliver'],
   end_child: ['freeze', 'cancel', 'close_tab', 'release'],
-  end_run: ['freeze', 'cancel', 'settle', 'close_tabs', 'close_pool', 'finish'],
+  end_run: ['end', 'freeze', 'cancel', 'settle', 'close_tabs', 'close_pool', 'finish'],
   halt: ['enforce', 'confirm', 'end', 'tell'],
   resume: ['unfreeze', 'lift', 'tell'],
 } as const;

@@ -1,0 +1,60 @@
+import { derivedId, HistoryRetention } from '@writ/kernel';
+import type { SupervisorContext } from '../../context.ts';
+import { agentsOf, saveAgent } from '../../store/agent/agents.ts';
+import { approvalsOf } from '../../store/approval/approvals.ts';
+import { writsWithoutReceipt } from '../../store/review/decisions-with-receipts.ts';
+import { loadRun, type RunRow } from '../../store/run/runs.ts';
+import type { SupervisorReader } from '../../store/supervisor-store.ts';
+import { type DrivenOrder, ignoreNotFound, type StepDone } from '../order/order-handler.ts';
+import { recordLastEvents } from '../timeline/carried-events.ts';
+import { finishRun, runKeyOf } from './finish-run.ts';
+import { rootKeyOf } from './start-run-order.ts';
+
+/** The run has something to stop: the next steps end it. */
+const NOT_ORDINARY: StepDone = { unchanged: true };
+
+/**
+ * Ends a run that has nothing left to stop, without freeze and cancellation (CO-1, AG-7). Its only agent has ended by
+ * itself, which the worker confirms; every writ has a receipt, so that the gateway only repeats its outcomes; and the
+ * tab closes while no call holds budget, after which the meter begins none. A crash in between repeats the step; what
+ * it has closed stays closed, also when the repeat finds the run not ordinary.
+ */
+export async function endOrdinaryRun(
+  context: SupervisorContext,
+  { order, run }: DrivenOrder,
+): Promise<StepDone> {
+  const { peers, store } = context;
+  const root = rootKeyOf(run);
+  const idOf = (call: string) => derivedId('req', order.order_id, call);
+  if (!(await isOrdinary(store.db, run))) return NOT_ORDINARY;
+  const carried = await peers.agentWorker.awaitEnd(idOf('await_end'), root, 'success');
+  if (carried === undefined) return NOT_ORDINARY;
+  const [last] = await Promise.all([
+    ignoreNotFound(peers.executionMeter.closeSettledTab(idOf('close_settled_tab'), root)),
+    ignoreNotFound(peers.spawnBudget.closePool(idOf('close_pool'), root)),
+  ]);
+  if (last === undefined) return NOT_ORDINARY;
+  return {
+    over: true,
+    async commit(trx, at) {
+      if ((await loadRun(trx, root)).ended_at !== null) return;
+      const tx = { trx, at, context };
+      await recordLastEvents(tx, runKeyOf(run), { carried, metered: last.events });
+      await saveAgent(trx, root, { tab: JSON.stringify(last.tab) });
+      await finishRun(tx, run, order);
+    },
+  };
+}
+
+/**
+ * Whether a run succeeded with one agent, has no pending approval and no writ without a receipt, and keeps its content.
+ * None of this changes once the root has its ending, because an ended agent gets no decisions.
+ */
+async function isOrdinary(db: SupervisorReader, run: RunRow): Promise<boolean> {
+  const key = runKeyOf(run);
+  const [root, ...others] = await agentsOf(db, key);
+  if (root?.ending_stop_reason !== 'success' || others.length > 0) return false;
+  const isKept = [run, root].every(({ retention }) => retention === HistoryRetention.PERMANENT);
+  if (!isKept || (await writsWithoutReceipt(db, key)).length > 0) return false;
+  return (await approvalsOf(db, key)).every(({ state }) => state !== 'pending');
+}
