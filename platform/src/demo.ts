@@ -2,13 +2,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createRunShow, resultJson } from '@writ/client/display';
 import { type Run, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
 import { dataDirOf } from './config.ts';
 import { chooseHuman } from './console/choose-human.ts';
 import { explain } from './console/explain.ts';
 import { readOptions } from './console/options.ts';
-import { resultJson } from './console/result-json.ts';
-import { createRunShow } from './console/show-run.ts';
 import { SIMULATED_SUBJECT } from './demo-people.ts';
 import { loadExample } from './example.ts';
 import { openSession } from './session.ts';

@@ -1,6 +1,7 @@
 /** `npm start`: the whole platform in one process, with live output of the demo; keeps running afterwards. */
 import { once } from 'node:events';
 import { join, resolve } from 'node:path';
+import { createRunShow } from '@writ/client/display';
 import { type Run, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
 import { DEV_API_KEY_FILE } from '@writ/identity';
 import { dataDirOf } from './config.ts';
@@ -10,7 +11,6 @@ import type { RunFollower } from './console/follow-run.ts';
 import type { Human } from './console/human.ts';
 import { type ConsoleOptions, readOptions } from './console/options.ts';
 import { showAddresses, showHints } from './console/show-addresses.ts';
-import { createRunShow } from './console/show-run.ts';
 import { createStopwatch } from './console/stopwatch.ts';
 import { SIMULATED_SUBJECT } from './demo-people.ts';
 import { type Example, loadExample } from './example.ts';

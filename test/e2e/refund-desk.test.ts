@@ -1,7 +1,8 @@
+import { resultJson } from '@writ/client/display';
 import type { Run } from '@writ/contracts/writ/run/v1/run_pb';
 import { newId } from '@writ/kernel';
 import { loadExample } from '@writ/platform';
-import { followRun, type Human, readHuman, resultJson } from '@writ/platform/console';
+import { followRun, type Human, readHuman } from '@writ/platform/console';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 

@@ -1,12 +1,17 @@
 import { Command, CommanderError } from 'commander';
+import packageJson from '../package.json' with { type: 'json' };
 import { COMMANDS } from './commands/index.ts';
+import { explain } from './explain.ts';
 import { type CliIo, EXIT, type Exit } from './io.ts';
 
 /** Runs one command line and returns the exit code; it prints through `io` and never throws. */
 export async function runCli(args: readonly string[], io: CliIo): Promise<Exit> {
   let exit: Exit = EXIT.success;
   const program = new Command('writ')
-    .description('Audit, certificates, policy, halts, costs and gateway checks of a Writ platform.')
+    .description('Runs, approvals, budgets, halts, audit, policy and keys of a Writ platform.')
+    .version(packageJson.version, '--version', 'print the version')
+    .helpOption('-h, --help', 'print help')
+    .helpCommand('help [command]', 'print the help of a command')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => io.print(text.trimEnd()),
@@ -21,7 +26,7 @@ export async function runCli(args: readonly string[], io: CliIo): Promise<Exit> 
     return exit;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.success : EXIT.error;
-    io.warn(error instanceof Error ? error.message : String(error));
+    io.warn(explain(error));
     return EXIT.error;
   }
 }

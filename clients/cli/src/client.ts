@@ -1,5 +1,7 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { createWritClient, type WritClient } from '@writ/client';
+import { DEV_API_KEY_FILE } from '@writ/identity';
 import { InvalidRequestError } from '@writ/kernel';
 import type { Command } from 'commander';
 import type { CliIo } from './io.ts';
@@ -9,37 +11,86 @@ const LOCAL = '127.0.0.1:8080';
 /** Options of every command that calls a platform. */
 export interface ClientOptions {
   readonly address?: string;
+  readonly apiKeyFile?: string;
   readonly caFile?: string;
 }
 
 /** Adds the options of {@link openClient}. */
 export function withClientOptions(command: Command): Command {
   return command
-    .option('--address <url>', 'URL of the public API (WRIT_ADDRESS, http://127.0.0.1:8080)')
+    .option(
+      '--address <address>',
+      'address of the public API, with or without http:// (WRIT_ADDRESS, 127.0.0.1:8080)',
+    )
+    .option('--api-key-file <file>', 'file with the API key (WRIT_API_KEY has the key itself)')
     .option('--ca-file <file>', 'CA certificates of the server, in PEM (WRIT_CA_FILE)');
 }
 
 /**
  * A client of the public API.
- * @throws InvalidRequestError API_KEY_MISSING, CLEARTEXT_ADDRESS for a CA file with a cleartext address, INVALID_TLS_FILE
+ * @throws InvalidRequestError API_KEY_MISSING, CLEARTEXT_ADDRESS for a CA file with a cleartext address,
+ * INVALID_ADDRESS, INVALID_FILE, INVALID_TLS_FILE
  */
-export function openClient(options: ClientOptions, { env }: CliIo): WritClient {
-  const apiKey = env.WRIT_API_KEY;
-  if (apiKey === undefined || apiKey === '')
-    throw new InvalidRequestError(
-      'API_KEY_MISSING',
-      'WRIT_API_KEY is not set. Set it to an API key of the platform.',
-    );
+export function openClient(options: ClientOptions, { env }: Pick<CliIo, 'env'>): WritClient {
   const caFile = options.caFile ?? env.WRIT_CA_FILE ?? '';
-  const address = options.address ?? env.WRIT_ADDRESS;
-  if (caFile === '') return createWritClient({ baseUrl: address ?? `http://${LOCAL}`, apiKey });
-  const baseUrl = address ?? `https://${LOCAL}`;
+  const baseUrl = baseUrlOf(options.address ?? env.WRIT_ADDRESS ?? '', caFile !== '');
+  const apiKey = apiKeyOf(options, env, new URL(baseUrl).hostname);
+  if (caFile === '') return createWritClient({ baseUrl, apiKey });
   if (!baseUrl.startsWith('https:'))
     throw new InvalidRequestError(
       'CLEARTEXT_ADDRESS',
       `${baseUrl} is a cleartext address. Use https, or remove --ca-file and WRIT_CA_FILE.`,
     );
   return createWritClient({ baseUrl, apiKey, ca: readAuthorities(caFile) });
+}
+
+/** Without a scheme, only this machine is called in cleartext: the API key would be readable on the way. */
+function baseUrlOf(address: string, isTls: boolean): string {
+  const given = address === '' ? LOCAL : address;
+  const hasScheme = /^[a-z]+:\/\//i.test(given);
+  const url = URL.parse(hasScheme ? given : `http://${given}`);
+  if (url === null || !['http:', 'https:'].includes(url.protocol))
+    throw new InvalidRequestError(
+      'INVALID_ADDRESS',
+      `--address or WRIT_ADDRESS must be host:port, or a URL that begins with http:// or https://, not ${JSON.stringify(given)}.`,
+      { field: 'address' },
+    );
+  if (!hasScheme && (isTls || !isThisMachine(url.hostname))) url.protocol = 'https:';
+  return url.href.replace(/\/$/, '');
+}
+
+/** The key of the options or of WRIT_API_KEY; on this machine, else the development key in the data folder. */
+function apiKeyOf({ apiKeyFile }: ClientOptions, env: CliIo['env'], hostname: string): string {
+  if (apiKeyFile !== undefined) return readKey(apiKeyFile);
+  const key = env.WRIT_API_KEY ?? '';
+  if (key !== '') return key;
+  const development = resolve(env.WRIT_DATA || '.writ', DEV_API_KEY_FILE);
+  if (isThisMachine(hostname) && existsSync(development)) return readKey(development);
+  throw new InvalidRequestError(
+    'API_KEY_MISSING',
+    'WRIT_API_KEY is not set. Set it to an API key of the platform, or name a file with --api-key-file.',
+  );
+}
+
+function readKey(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch (cause) {
+    throw new InvalidRequestError(
+      'INVALID_FILE',
+      `${file} cannot be read (${codeOf(cause)}).`,
+      { field: 'api-key-file' },
+      { cause },
+    );
+  }
+}
+
+function isThisMachine(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname);
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
 }
 
 function readAuthorities(file: string): string {
@@ -49,8 +100,7 @@ function readAuthorities(file: string): string {
     const pem = readFileSync(file, 'utf8');
     if (pem.includes('-----BEGIN CERTIFICATE-----')) return pem;
   } catch (cause) {
-    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
-    throw fault(`cannot be read (${code})`, cause);
+    throw fault(`cannot be read (${codeOf(cause)})`, cause);
   }
   throw fault('contains no certificate in PEM');
 }

@@ -17,6 +17,8 @@ export const EXIT = {
   failure: 1,
   /** The command could not run: invalid arguments, or the server is unreachable. */
   error: 2,
+  /** Ctrl-C ended a watch; what was watched continues. */
+  interrupted: 130,
 } as const;
 export type Exit = (typeof EXIT)[keyof typeof EXIT];
 

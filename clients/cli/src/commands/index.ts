@@ -1,18 +1,34 @@
 import type { CommandGroup } from '../io.ts';
+import { agentCommands } from './agents/index.ts';
+import { approvalCommands } from './approvals/index.ts';
 import { auditCommands } from './audit/index.ts';
+import { budgetCommands } from './budgets/index.ts';
 import { certsCommands } from './certs/index.ts';
 import { gatewayCommands } from './gateway/index.ts';
 import { haltCommands } from './halt/index.ts';
 import { keyCommands } from './keys/index.ts';
+import { modelCommands } from './models/index.ts';
 import { observeCommands } from './observe/index.ts';
 import { policyCommands } from './policy/index.ts';
+import { poolCommands } from './pools/index.ts';
+import { runCommands } from './runs/index.ts';
+import { runCommand } from './runs/start.ts';
+import { usageCommands } from './usage/index.ts';
 
 /** The command groups of `writ`. */
 export const COMMANDS: readonly CommandGroup[] = [
+  runCommand,
+  runCommands,
+  approvalCommands,
+  agentCommands,
+  modelCommands,
+  usageCommands,
+  budgetCommands,
+  poolCommands,
+  haltCommands,
   auditCommands,
   certsCommands,
   gatewayCommands,
-  haltCommands,
   keyCommands,
   observeCommands,
   policyCommands,

@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { RunEventSchema } from '@writ/contracts/writ/run/v1/run_pb';
 import { expect, it } from 'vitest';
-import { createRunShow } from './show-run.ts';
+import { createRunShow } from './run-lines.ts';
 
 it('shows that an agent waits for the code with which it started, and what to do (BD-6)', () => {
   const lines: string[] = [];

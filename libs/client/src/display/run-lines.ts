@@ -5,13 +5,15 @@ import { type Decision, Verdict } from '@writ/contracts/writ/review/v1/decision_
 import type { Run, RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
 import type { AgentRef } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { codeWaitFrom, codeWaitSentence, formatUsd } from '@writ/kernel';
+import { printable } from './printable.ts';
 import { actionJson } from './result-json.ts';
 import { wordOf } from './word-of.ts';
 
 const LABEL_WIDTH = 10;
 
 /** Prints a run step by step: proposal, decision and reason, execution, and cost so far. */
-export function createRunShow(print: (line: string) => void) {
+export function createRunShow(output: (line: string) => void) {
+  const print = (line: string): void => output(printable(line));
   let costNanoUsd = 0n;
   let speaker = '';
 
@@ -49,7 +51,7 @@ export function createRunShow(print: (line: string) => void) {
 
     /** No answer was given, so the run still waits. */
     unanswered({ approvalId }: Approval): void {
-      print(labelled('open', `${approvalId} has no answer; decide it with DecideApproval`));
+      print(labelled('open', `${approvalId} has no answer; decide it with writ approvals`));
     },
 
     /** The end of another run of the example. */
@@ -149,7 +151,7 @@ function labelled(label: string, text: string, step = 0): string {
 }
 
 /** An action as one readable line. */
-function shortAction(action: Action): string {
+export function shortAction(action: Action): string {
   const { kind, name, args, answer, agent, task } = actionJson(action);
   if (kind === 'tool') return `${name} ${JSON.stringify(args)}`;
   return kind === 'delegation' ? `handoff to ${agent}: ${task}` : `final: ${answer}`;

@@ -1,0 +1,71 @@
+import type { WritClient } from '@writ/client';
+import { createRunShow } from '@writ/client/display';
+import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
+import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import {
+  type Run,
+  type RunEvent,
+  RunEventSchema,
+  RunStatus,
+} from '@writ/contracts/writ/run/v1/run_pb';
+import { CancellationError, PermissionDeniedError } from '@writ/kernel';
+import { type CliIo, EXIT, type Exit } from '../../io.ts';
+import { type FormatOptions, show } from '../../output/format.ts';
+
+/**
+ * Prints the events of a run until its end; Ctrl-C ends the watch and not the run.
+ * @returns success for status ok, failure for another end, interrupted after Ctrl-C
+ */
+export async function followRun(
+  run: Run,
+  client: Pick<WritClient, 'approvals' | 'runs'>,
+  options: FormatOptions,
+  io: CliIo,
+): Promise<Exit> {
+  const { runId } = run;
+  const lines = createRunShow(io.print);
+  const stop = new AbortController();
+  const interrupt = (): void => stop.abort();
+  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
+  try {
+    if (options.output === 'text') lines.start(run);
+    for await (const { event } of client.runs.watchRun({ runId }, { signal: stop.signal })) {
+      if (event === undefined) continue;
+      if (options.output === 'text') lines.event(event);
+      else show(io, options, { schema: RunEventSchema, value: event, stream: true }, () => []);
+      const approvalId = approvalIn(event);
+      if (approvalId !== undefined && (await mayBePending(approvalId, client))) {
+        io.warn(`To decide: writ approvals get ${approvalId}, then approve, edit or reject.`);
+      }
+    }
+    const { run: ended } = await client.runs.getRun({ runId });
+    if (ended !== undefined && options.output === 'text') lines.end(ended);
+    return ended?.result?.status === RunStatus.OK ? EXIT.success : EXIT.failure;
+  } catch (error) {
+    if (!stop.signal.aborted || !(error instanceof CancellationError)) throw error;
+    io.warn(`Run ${runId} continues: writ runs watch ${runId}, or writ runs cancel ${runId}.`);
+    return EXIT.interrupted;
+  } finally {
+    process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
+  }
+}
+
+function approvalIn({ entry }: RunEvent): string | undefined {
+  if (entry.case !== 'hook') return undefined;
+  const { type, approvalId } = entry.value;
+  return type === HookEventType.APPROVAL_REQUESTED ? approvalId : undefined;
+}
+
+/** Only approvers can read the state of an approval; for others it may be pending. */
+async function mayBePending(
+  approvalId: string,
+  { approvals }: Pick<WritClient, 'approvals'>,
+): Promise<boolean> {
+  try {
+    const { approval } = await approvals.getApproval({ approvalId });
+    return approval?.state === ApprovalState.PENDING;
+  } catch (error) {
+    if (error instanceof PermissionDeniedError) return true;
+    throw error;
+  }
+}

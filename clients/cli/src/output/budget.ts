@@ -1,0 +1,45 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { ExecutionBudgetSchema } from '@writ/contracts/writ/supervision/v1/supervision_pb';
+import { InvalidRequestError, parseUsd } from '@writ/kernel';
+import type { Command } from 'commander';
+
+/** Caps on a command line. */
+export interface BudgetOptions {
+  readonly maxCostUsd?: string;
+  readonly maxTokens?: string;
+  readonly maxTurns?: string;
+}
+
+/** Adds the options of {@link budgetOf}. */
+export function withBudget(command: Command): Command {
+  return command
+    .option('--max-cost-usd <usd>', 'cap of the cost, such as 0.50')
+    .option('--max-tokens <count>', 'cap of the tokens')
+    .option('--max-turns <count>', 'cap of the model calls');
+}
+
+/**
+ * The caps of the options; undefined when none is set.
+ * @throws InvalidRequestError INVALID_OPTION, INVALID_USD
+ */
+export function budgetOf({
+  maxCostUsd,
+  maxTokens,
+  maxTurns,
+}: BudgetOptions): MessageInitShape<typeof ExecutionBudgetSchema> | undefined {
+  if ((maxCostUsd ?? maxTokens ?? maxTurns) === undefined) return undefined;
+  return {
+    ...(maxCostUsd !== undefined && { maxCostNanoUsd: parseUsd(maxCostUsd, '--max-cost-usd') }),
+    ...(maxTokens !== undefined && { maxTokens: countOf(maxTokens, '--max-tokens') }),
+    ...(maxTurns !== undefined && { maxTurns: countOf(maxTurns, '--max-turns') }),
+  };
+}
+
+function countOf(text: string, option: string): bigint {
+  if (/^\d{1,15}$/.test(text)) return BigInt(text);
+  throw new InvalidRequestError(
+    'INVALID_OPTION',
+    `${option} must be a whole number from 0 on, not ${JSON.stringify(text)}.`,
+    { field: option },
+  );
+}

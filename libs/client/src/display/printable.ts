@@ -1,0 +1,14 @@
+/** Control characters other than line feed and tab; with them a model or tool could rewrite the screen of a person. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these characters are what is replaced.
+const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
+
+/**
+ * Text that a terminal shows as it is: control characters and those that change the direction of writing are
+ * replaced by their code, such as `\\u001b`.
+ */
+export function printable(text: string): string {
+  return text.replaceAll(
+    CONTROL,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
