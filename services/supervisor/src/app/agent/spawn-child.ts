@@ -1,5 +1,6 @@
 import type { SpawnChildRequest } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
 import {
+  type AgentRef,
   type CallKey,
   derivedId,
   type HistoryRetention,
@@ -16,7 +17,13 @@ import { actionFrom } from '../../domain/result/recorded-action.ts';
 import { type AgentRow, clockOf, insertAgent, loadAgent } from '../../store/agent/agents.ts';
 import { ownDeadline } from '../../store/agent/deadline.ts';
 import { newAgentRow } from '../../store/agent/new-agent.ts';
-import { childKeyOf, findSpawn, insertSpawn, type SpawnRow } from '../../store/agent/spawns.ts';
+import {
+  agentsFrom,
+  childKeyOf,
+  findSpawn,
+  insertSpawn,
+  type SpawnRow,
+} from '../../store/agent/spawns.ts';
 import { placeOrder } from '../../store/orders.ts';
 import { loadDecision } from '../../store/review/decisions.ts';
 import { findDefinition } from '../../store/run/definitions.ts';
@@ -28,13 +35,21 @@ import { type ReviewRequest, reviewProposal } from '../review/review-proposal.ts
 import { callingAgent } from './admit-agent.ts';
 import { awaitRunChange } from './await-run.ts';
 
+/** A child that is set up. */
+export interface SpawnedChild {
+  readonly agent: AgentRow;
+  readonly run: RunRow;
+  /** The agent that was paused for it; undefined without one. */
+  readonly paused: AgentRef | undefined;
+}
+
 /** The result of a reviewed delegation. */
 export interface ReviewedSpawn {
   readonly decision: DecisionMessage;
-  /** Undefined when the delegation is not approved. */
-  readonly spawn?: SpawnRow;
-  /** Undefined when the child got no slot. */
-  readonly child?: { readonly agent: AgentRow; readonly run: RunRow };
+  /** Why the child of an approved delegation got no slot; undefined when it got one. */
+  readonly slotRefusal?: string;
+  /** Undefined when the delegation is not approved, and when the child got no slot. */
+  readonly child?: SpawnedChild;
 }
 
 /**
@@ -62,10 +77,11 @@ export async function spawnChild(
   });
   if (spawn === undefined) throw spawnPending(callId);
   if (spawn.state === 'failed') throw spawnFailed(spawn);
-  if (spawn.state === 'refused') return { decision, spawn };
+  if (spawn.state === 'refused') return { decision, slotRefusal: spawn.why_not ?? '' };
   const childKey = childKeyOf(spawn);
   const agent = await loadAgent(store.db, childKey);
-  return { decision, spawn, child: { agent, run: await loadRun(store.db, childKey) } };
+  const [paused] = agentsFrom(spawn.paused);
+  return { decision, child: { agent, run: await loadRun(store.db, childKey), paused } };
 }
 
 /**

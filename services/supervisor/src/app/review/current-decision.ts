@@ -1,4 +1,5 @@
 import type { AgentKey } from '@writ/kernel';
+import type { CallContext } from '@writ/rpc';
 import { type SupervisorContext, type Tx, transact } from '../../context.ts';
 import { actionFrom, actionName } from '../../domain/result/recorded-action.ts';
 import type { HumanAnswer } from '../../domain/result/run-result.ts';
@@ -14,7 +15,14 @@ import {
 } from '../../store/review/decisions.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { type DecisionMessage, decisionMessage } from '../../wire/decision.ts';
-import { isAlive, type ReviewSubject, subjectOf } from './review-subject.ts';
+import { admitAgent } from '../agent/admit-agent.ts';
+import {
+  assertHoldsSlot,
+  assertMayAct,
+  isAlive,
+  type ReviewSubject,
+  subjectOf,
+} from './review-subject.ts';
 import { approvesCall, signWrit, writColumns } from './sign-writ.ts';
 
 /**
@@ -34,6 +42,27 @@ export async function currentDecision(
   await saveDecision(tx.trx, callKeyOf(row), columns);
   await auditWrit(tx, { ...row, ...columns });
   return decisionMessage(row, { human, writ });
+}
+
+/**
+ * {@link currentDecision} for the agent of a call, in a transaction of its own.
+ * @throws NotFoundError DECISION_NOT_FOUND; what assertMayAct and assertHoldsSlot throw
+ */
+export async function readOwnDecision(
+  context: SupervisorContext,
+  call: CallContext,
+  callId: string,
+): Promise<DecisionMessage> {
+  return await transact(context, async (tx) => {
+    const subject = await subjectOf(tx.trx, await admitAgent(tx.trx, call));
+    await assertMayAct(tx.trx, subject);
+    await assertHoldsSlot(tx, subject, call);
+    return await currentDecision(
+      tx,
+      subject,
+      await loadDecision(tx.trx, { ...subject.key, callId }),
+    );
+  });
 }
 
 /** {@link currentDecision} in a transaction of its own. */

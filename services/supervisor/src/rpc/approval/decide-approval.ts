@@ -6,12 +6,10 @@ import type {
 import { ResolvedOutcome } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { canonicalDigest, canonicalJson, InvalidRequestError } from '@writ/kernel';
 import { type Handler, requirePerson } from '@writ/rpc';
-import type { Answer, AnswerRequest } from '../../app/approval/answer.ts';
-import { decideAction } from '../../app/approval/decide-action.ts';
+import type { Answer } from '../../app/approval/answer.ts';
+import { answerApproval } from '../../app/approval/answer-approval.ts';
 import { presentApproval } from '../../app/approval/present-approval.ts';
-import { resolveCall } from '../../app/approval/resolve-call.ts';
 import type { SupervisorContext } from '../../context.ts';
-import { loadApproval } from '../../store/approval/approvals.ts';
 
 /**
  * DecideApproval: answers an approval with the identity of the caller's credentials. Exactly one answer counts; the
@@ -22,21 +20,16 @@ export function decideApproval(
 ): Handler<typeof ApprovalService.method.decideApproval> {
   return async (request, call) => {
     const person = requirePerson(call);
-    const approval = await loadApproval(context.store.db, person.tenant, request.approvalId);
     const answer = answerFrom(request);
-    assertFits(approval.kind, answer);
     const { requestId, approvalId, comment } = request;
-    const given: AnswerRequest = {
+    const { row, proposal } = await answerApproval(context, {
       person,
       approvalId,
       requestId,
       digest: canonicalDigest({ approvalId, comment, answer: { ...answer } }),
       comment: comment.trim(),
       answer,
-    };
-    const { row, proposal } = await (approval.kind === 'resolve'
-      ? resolveCall(context, given, approval)
-      : decideAction(context, given, approval));
+    });
     return {
       approval: await presentApproval(context, row, person),
       proposedArgumentsJson: proposal === undefined ? '' : canonicalJson(proposal),
@@ -70,13 +63,4 @@ function editFrom({ argumentsJson, changesJson }: ApproveWithEdits): Answer {
     'approve_with_edits requires either arguments_json or changes_json.',
     { field: 'approve_with_edits' },
   );
-}
-
-function assertFits(kind: 'action' | 'resolve', answer: Answer): void {
-  if ((kind === 'resolve') === (answer.kind === 'resolve')) return;
-  const sentence =
-    kind === 'resolve'
-      ? 'This approval is about the outcome of a call; answer it with resolve.'
-      : 'This approval is about an action; answer it with approve, approve_with_edits or reject.';
-  throw new InvalidRequestError('ANSWER_MISMATCH', sentence, { field: 'answer', kind });
 }

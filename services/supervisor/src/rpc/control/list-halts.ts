@@ -1,12 +1,10 @@
 import type { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { type Handler, requirePerson } from '@writ/rpc';
+import { listHalts as list } from '../../app/halt/list-halts.ts';
 import { haltingPerson } from '../../app/halt/order-halt.ts';
 import type { SupervisorContext } from '../../context.ts';
-import { listHalts as readHalts } from '../../store/halt/halts.ts';
 import { haltMessage } from '../../wire/halt.ts';
-import { pageTime, pageToken, readPageToken } from '../../wire/page-token.ts';
-
-const DEFAULT_PAGE = 50;
+import { pageAt, readPage, readPageAt } from '../../wire/page-token.ts';
 
 /** ListHalts: the halts that affect the caller's tenant, newest first; an operator sees all (SV-9, SYS-6). */
 export function listHalts(
@@ -16,22 +14,16 @@ export function listHalts(
     const { tenant: own, isOperator } = haltingPerson(requirePerson(call));
     const { inForceOnly } = request;
     const tenant = isOperator ? undefined : own;
-    const filters = { tenant: tenant ?? '', inForceOnly };
-    const limit = request.pageSize === 0 ? DEFAULT_PAGE : request.pageSize;
-    const [orderedAt = '', haltId = ''] = readPageToken(request.pageToken, filters, 2) ?? [];
-    const after = haltId === '' ? undefined : { orderedAt: pageTime(orderedAt), haltId };
-    const rows = await readHalts(context.store.db, {
-      tenant,
-      inForceOnly,
-      after,
-      limit: limit + 1,
+    const { page, nextPageToken } = await readPage(request, {
+      filters: { tenant: tenant ?? '', inForceOnly },
+      parts: 2,
+      read: (position, limit) => {
+        const at = readPageAt(position);
+        const after = at && { orderedAt: at.time, haltId: at.id };
+        return list(context, { tenant, inForceOnly, after, limit });
+      },
+      positionOf: (row) => pageAt(row.ordered_at, row.halt_id),
     });
-    const page = rows.slice(0, limit);
-    const last = page.at(-1);
-    const nextPageToken =
-      rows.length > limit && last !== undefined
-        ? pageToken([last.ordered_at.toISOString(), last.halt_id], filters)
-        : '';
     return { halts: page.map(haltMessage), nextPageToken };
   };
 }

@@ -4,7 +4,6 @@ import { callingAgent } from '../../app/agent/admit-agent.ts';
 import { type ReviewedSpawn, spawnChild as spawn } from '../../app/agent/spawn-child.ts';
 import { readCarriedReceipts } from '../../app/review/carried-receipts.ts';
 import type { SupervisorContext } from '../../context.ts';
-import { agentsFrom } from '../../store/agent/spawns.ts';
 import { delegationFrom } from '../../wire/proposal.ts';
 import { agentRefOf, supervisionMessage } from '../../wire/supervision.ts';
 
@@ -24,14 +23,13 @@ export function spawnChild(
   };
 }
 
-function response({ decision, spawn, child }: ReviewedSpawn) {
-  if (spawn === undefined) return { decision };
-  if (child === undefined) return { decision, slotRefusal: spawn.why_not ?? '' };
-  const [paused] = agentsFrom(spawn.paused);
+function response({ decision, slotRefusal, child }: ReviewedSpawn) {
+  if (child === undefined) return { decision, ...(slotRefusal !== undefined && { slotRefusal }) };
+  const { run, agent, paused } = child;
   return {
     decision,
-    child: agentRefOf(child.agent),
-    supervision: supervisionMessage(child.run, child.agent),
+    child: agentRefOf(agent),
+    supervision: supervisionMessage(run, agent),
     ...(paused && { paused }),
   };
 }

@@ -216,7 +216,7 @@ export interface ApprovalFilter {
 }
 
 /** The approvals of a page, newest first. */
-export async function listApprovals(
+export async function selectApprovals(
   db: SupervisorReader,
   filter: ApprovalFilter,
 ): Promise<ApprovalRow[]> {

@@ -158,7 +158,7 @@ export interface HaltFilter {
 }
 
 /** Halts, newest first. */
-export async function listHalts(db: SupervisorReader, filter: HaltFilter): Promise<HaltRow[]> {
+export async function selectHalts(db: SupervisorReader, filter: HaltFilter): Promise<HaltRow[]> {
   const { tenant, inForceOnly, after, limit } = filter;
   let query = db.selectFrom('halts').selectAll();
   if (tenant !== undefined) {

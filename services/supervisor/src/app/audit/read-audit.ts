@@ -1,0 +1,87 @@
+import { InvalidRequestError } from '@writ/kernel';
+import type { SupervisorContext } from '../../context.ts';
+import { type CheckpointRow, checkpointsOf } from '../../store/audit-chain/checkpoints.ts';
+import {
+  type AuditFilters,
+  type LinkedRecord,
+  readChain,
+} from '../../store/audit-chain/read-chain.ts';
+import { signChain } from './audit-chainer.ts';
+import { awaitLinked } from './await-linked.ts';
+
+/** Number of records of an export that are read at once. */
+const BATCH = 500;
+
+/** One entry of an export. */
+export type ExportEntry =
+  | { readonly case: 'record'; readonly record: LinkedRecord }
+  /** A checkpoint, or the head that ends the export. */
+  | { readonly case: 'checkpoint' | 'head'; readonly checkpoint: Omit<CheckpointRow, 'tenant'> };
+
+/** Position of a page in a chain. */
+export interface AuditPage {
+  /** Sequence of the last record of the previous page, or of the one before the first that is requested. */
+  readonly after: number;
+  /** Whether it is the first page, which includes all records that were committed before the call. */
+  readonly isFirst: boolean;
+  readonly limit: number;
+}
+
+/**
+ * Reads the records of a page in the order of the chain (SV-8).
+ * @throws UnavailableError AUDIT_CHAIN_LAGGING
+ */
+export async function listRecords(
+  context: SupervisorContext,
+  filters: AuditFilters,
+  { after, isFirst, limit }: AuditPage,
+  signal: AbortSignal,
+): Promise<LinkedRecord[]> {
+  if (isFirst) await awaitLinked(context, filters.tenant, signal);
+  return await readChain(context.store.db, filters, after, limit);
+}
+
+/**
+ * Reads the current chain of a tenant after a sequence, with its checkpoints in order and a signed head at the end
+ * (SV-8).
+ * @throws UnavailableError AUDIT_CHAIN_LAGGING; InvalidRequestError AUDIT_RECORD_NOT_FOUND; DataLossError
+ *   AUDIT_CHAIN_ROLLED_BACK
+ */
+export async function* exportChain(
+  context: SupervisorContext,
+  tenant: string,
+  afterSequence: number,
+  signal: AbortSignal,
+): AsyncGenerator<ExportEntry> {
+  const { store, signer, clock, chainGuard } = context;
+  await awaitLinked(context, tenant, signal);
+  const end = await chainGuard.readEnd(tenant);
+  let after = afterSequence;
+  if (after > end.sequence) throw noSuchRecord(after, end.sequence);
+  const everything = { runId: '', instance: '', kind: '', since: undefined, until: undefined };
+  while (after < end.sequence) {
+    signal.throwIfAborted();
+    const limit = Math.min(BATCH, end.sequence - after);
+    const page = await readChain(store.db, { tenant, ...everything }, after, limit);
+    const upTo = page.at(-1)?.sequence ?? end.sequence;
+    // Later checkpoints are not covered by the head.
+    const signed = await checkpointsOf(store.db, tenant, after, Math.min(upTo, end.signed_count));
+    for (const record of page) {
+      yield { case: 'record', record };
+      if (signed[0]?.count !== record.sequence) continue;
+      yield { case: 'checkpoint', checkpoint: signed[0] };
+      signed.shift();
+    }
+    after = upTo;
+  }
+  const signed = await signChain(signer, end, true);
+  yield { case: 'head', checkpoint: { count: end.sequence, signed, signed_at: clock.now() } };
+}
+
+function noSuchRecord(after: number, last: number): InvalidRequestError {
+  return new InvalidRequestError(
+    'AUDIT_RECORD_NOT_FOUND',
+    `after_sequence ${after} is beyond the last record of the chain, ${last}.`,
+    { field: 'after_sequence', last: String(last) },
+  );
+}
