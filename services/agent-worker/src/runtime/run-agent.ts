@@ -194,10 +194,12 @@ function createAgent({ factoryOf, checkModules }: RunParts, { row, manifest }: S
 async function openScope(parts: RunParts, session: Session): Promise<RunScope> {
   const { store, peers, slots, events, onEvents, onRunnable, settings } = parts;
   const { row, lease, meta } = session;
-  const latest = await findSnapshot(store.db, lease);
+  // Nothing is journaled before the first lease.
+  const isFirst = lease.epoch === 1n;
+  const latest = isFirst ? undefined : await findSnapshot(store.db, lease);
   const journal = new Journal({
     agent: row.instance,
-    entries: await loadJournal(store.db, lease, latest?.segment ?? 1),
+    entries: isFirst ? [] : await loadJournal(store.db, lease, latest?.segment ?? 1),
     length: row.journal_length,
     foldedAt: latest,
   });

@@ -19,7 +19,7 @@ import {
 import type { OrderRow } from '../../store/change/placed-orders.ts';
 import { waitWhileHalted } from '../../store/halt/halts.ts';
 import { dueOrders, findDueOrder, nextDueAt, saveOrder } from '../../store/orders.ts';
-import { loadRun } from '../../store/run/runs.ts';
+import { loadRun, type RunRow } from '../../store/run/runs.ts';
 import { endChildOrder } from '../agent/end-child-order.ts';
 import { spawnChildOrder } from '../agent/spawn-child-order.ts';
 import { wakeAgentOrder } from '../agent/wake-agent-order.ts';
@@ -52,6 +52,8 @@ interface StepAttempt {
   readonly order: OrderRow;
   readonly step: string;
   readonly memo: Memo;
+  /** The run as it was just read; omitted when it has to be read. */
+  readonly run?: RunRow | undefined;
 }
 
 type RunOrderKind = Exclude<OrderKind, HaltOrderKind>;
@@ -271,7 +273,7 @@ export class OrderEngine {
             'writ.order_id': order.order_id,
           },
         },
-        () => this.#runSteps(order),
+        () => this.#runSteps(order, run),
       );
     } catch (error) {
       this.#failedKeys.add(keyOf(order));
@@ -287,7 +289,7 @@ export class OrderEngine {
   }
 
   /** Executes the remaining steps; saves a failure before throwing it. */
-  async #runSteps(order: OrderRow): Promise<void> {
+  async #runSteps(order: OrderRow, run: RunRow | undefined): Promise<void> {
     const { kind } = order;
     if (!isOrderKind(kind)) throw new TypeError(`Unknown kind of order: ${kind}`);
     const memo: Memo = { events: [] };
@@ -295,7 +297,13 @@ export class OrderEngine {
     let recordedStep = order.step;
     for (const [index, step] of steps.entries()) {
       if (this.#stopped) return;
-      const attempt = { kind, order: { ...order, step: recordedStep }, step, memo };
+      const attempt = {
+        kind,
+        order: { ...order, step: recordedStep },
+        step,
+        memo,
+        run: index === 0 ? run : undefined,
+      };
       try {
         const next = steps[index + 1];
         const outcome = await this.#runStep(attempt, next);
@@ -336,10 +344,11 @@ export class OrderEngine {
     return over || !isOurs ? 'over' : 'committed';
   }
 
-  async #perform({ kind, order, step, memo }: StepAttempt): Promise<StepDone | undefined> {
+  async #perform({ kind, order, step, memo, ...read }: StepAttempt): Promise<StepDone | undefined> {
     if (isHaltOrder(kind)) return await this.#halts[kind].steps[step]?.({ order });
     const { store } = this.#context;
-    const run = await loadRun(store.db, { tenant: order.tenant, runId: order.run_id });
+    const run =
+      read.run ?? (await loadRun(store.db, { tenant: order.tenant, runId: order.run_id }));
     if (isDelayedByHalt(kind) && run.ended_at === null && run.state !== 'ENDING') {
       const { instance = run.root_instance } = JSON.parse(order.payload) as { instance?: string };
       await waitWhileHalted(store.db, { tenant: run.tenant, runId: run.run_id, instance });

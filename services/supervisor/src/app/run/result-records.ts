@@ -1,4 +1,4 @@
-import { type AgentKey, derivedId } from '@writ/kernel';
+import { type AgentKey, derivedId, type RunKey } from '@writ/kernel';
 import { buildResult } from '../../domain/result/build-result.ts';
 import type { ClosedTab } from '../../domain/result/closed-tab.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
@@ -25,13 +25,12 @@ import { encodeResult } from '../../wire/timeline.ts';
 export async function resultRecords(db: SupervisorReader, run: AgentKey): Promise<ResultRecords> {
   const agents = new Map((await agentsOf(db, run)).map((row) => [row.instance, row]));
   const root = agents.get(run.instance) ?? (await loadAgent(db, run));
-  const spawns = new Map((await spawnsOf(db, run)).map((row) => [spawnId(row), row]));
-  const answers = new Map<string, HumanAnswer>();
-  for (const approval of await approvalsOf(db, run)) {
-    const answer = humanAnswerOf(approval);
-    if (answer !== undefined) answers.set(approval.approval_id, answer);
-  }
   const decisions = await decisionsOf(db, run);
+  const answers = await answersTo(db, run, decisions);
+  const delegates = decisions.some((row) => actionFrom(row.action)?.kind === 'delegation');
+  const spawns = new Map(
+    (delegates ? await spawnsOf(db, run) : []).map((row) => [spawnId(row), row]),
+  );
   return {
     ending: endingRecord(root),
     decisions: decisions.map((row) => {
@@ -42,6 +41,21 @@ export async function resultRecords(db: SupervisorReader, run: AgentKey): Promis
     receipts: latestReceipts(await receiptsOf(db, run)),
     tab: root.tab === null ? undefined : (JSON.parse(root.tab) as ClosedTab),
   };
+}
+
+/** The answers of people to the decisions, by approval id. */
+async function answersTo(
+  db: SupervisorReader,
+  run: RunKey,
+  decisions: readonly DecisionRow[],
+): Promise<ReadonlyMap<string, HumanAnswer>> {
+  const answers = new Map<string, HumanAnswer>();
+  if (decisions.every((row) => row.approval_id === null)) return answers;
+  for (const approval of await approvalsOf(db, run)) {
+    const answer = humanAnswerOf(approval);
+    if (answer !== undefined) answers.set(approval.approval_id, answer);
+  }
+  return answers;
 }
 
 function endingRecord(root: AgentRow): EndingRecord {

@@ -18,7 +18,8 @@ export async function claimSession(
   session: Session,
   at: Date,
 ): Promise<void> {
-  await insertSession(trx, { ...session, at });
+  const { numAffectedRows = 0n } = await insertSession(trx, { ...session, at });
+  if (numAffectedRows > 0n) return;
   const [owner] = (await selectOwner(trx, session)).rows;
   if (owner?.created_by === session.createdBy) return;
   throw new PermissionDeniedError(
