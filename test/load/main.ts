@@ -8,6 +8,7 @@ import { meterCap } from './meter-cap.ts';
 import { MeterHarness } from './meter-harness.ts';
 import { modelShare } from './model-share.ts';
 import { orderKills } from './orders.ts';
+import { boundedOverload } from './overload.ts';
 import { races } from './races.ts';
 import { cuts } from './replicated/cuts.ts';
 import { natsDown } from './replicated/nats-down.ts';
@@ -54,6 +55,10 @@ const LOAD_TESTS: Readonly<Record<string, LoadTest>> = {
   flood: {
     about: '10,000 concurrent calls of one slow source beside the calls of another (TG-6)',
     run: () => flood({ calls: 10_000, idleMs: 4_000 }),
+  },
+  overload: {
+    about: 'starts at twice the capacity for 30 s, p99 of accepted runs and of Halt (BD-5, BD-2)',
+    run: () => boundedOverload(),
   },
   'answered-then-killed': {
     about: 'workers killed after the provider answered (EM-7)',

@@ -152,7 +152,7 @@ export const REASONS = {
   // Runs and agents
   RUN_NOT_FOUND: { status: 'not_found', meaning: 'The run does not exist for this tenant.', action: 'Check the run_id.' },
   RUN_ENDED: { status: 'failed_precondition', meaning: 'The run or the agent has ended.', action: 'Start a new run.' },
-  START_QUEUE_FULL: { status: 'resource_exhausted', meaning: 'As many runs wait for their start as the settings permit; under lasting load, as many as run.', action: 'Retry after the time in metadata.retry_after_ms and in RetryInfo.' },
+  START_QUEUE_FULL: { status: 'resource_exhausted', meaning: 'As many runs wait for their start as the settings permit; under lasting load, fewer.', action: 'Retry after the time in metadata.retry_after_ms and in RetryInfo.' },
   RUN_QUOTA_EXCEEDED: { status: 'resource_exhausted', meaning: 'The tenant has as many active runs as WRIT_TENANT_MAX_RUNS allows.', action: 'Start the run when another has ended.' },
   SESSION_WRONG_OWNER: { status: 'permission_denied', meaning: 'The session belongs to another caller.', action: 'Use a session_id of your own.' },
   AGENT_NOT_FOUND: { status: ['not_found', 'invalid_argument'], meaning: 'The agent does not exist.', action: 'Use an agent name or instance that exists.' },

@@ -38,7 +38,7 @@ interface Activity {
  *
  * A start is admitted while fewer runs are active than the {@link StartLimit} permits. The next one is that of the
  * tenant with the fewest active runs. A burst may fill the queue up to the settings; a queue that has not been empty
- * for as long as a run takes holds no more runs than are active, so that a run waits about as long as it takes.
+ * for as long as a run takes holds half as many, so that no accepted run waits longer than it takes.
  */
 export class StartQueue<Order extends StartOrder> {
   readonly #limits: QueueLimits;
@@ -158,7 +158,9 @@ export class StartQueue<Order extends StartOrder> {
     const isLasting =
       this.#notEmptySince !== undefined &&
       now - this.#notEmptySince > (this.#runMs ?? INITIAL_RUN_MS);
-    const most = isLasting ? Math.max(MIN_QUEUED_RUNS, this.limit) : Number.POSITIVE_INFINITY;
+    const most = isLasting
+      ? Math.max(MIN_QUEUED_RUNS, Math.floor(this.limit / 2))
+      : Number.POSITIVE_INFINITY;
     const reserved = [...this.#reserved.values()].reduce((sum, count) => sum + count, 0);
     const { maxQueuedRuns, maxQueuedRunsPerTenant } = this.#limits;
     const total = Math.min(maxQueuedRuns, 2 * most);

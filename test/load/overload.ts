@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict';
+import { setTimeout as pause } from 'node:timers/promises';
+import { isWritError, newId } from '@writ/kernel';
+import { StepsHarness } from './steps/steps-harness.ts';
+
+/** Steps of a run. */
+const STEPS = 2;
+/** Concurrent runs while the capacity is measured: enough to use the machine, too few to be rejected. */
+const CONCURRENCY = 8;
+/** Load in relation to the capacity. */
+const OVERLOAD = 2;
+/** Maximum p99 of accepted runs under overload in relation to the one without load. */
+export const MAX_SLOWDOWN = 5;
+
+/** Options of an overload. */
+export interface OverloadOptions {
+  /** Runs one after the other, whose p99 is that without load. */
+  readonly unloadedRuns: number;
+  /** Duration of the measurement of the capacity. */
+  readonly capacityMs: number;
+  /** Duration of the overload. */
+  readonly overloadMs: number;
+}
+
+/**
+ * Starts runs at twice the measured capacity, whether earlier ones have ended or not. Running work goes first: starts beyond
+ * the capacity are rejected with a delay, every accepted run ends, and halts are answered meanwhile (BD-5, BD-2).
+ */
+export async function overload({ unloadedRuns, capacityMs, overloadMs }: OverloadOptions) {
+  const harness = await StepsHarness.start({ counts: [STEPS] });
+  try {
+    const run = async (): Promise<number> => {
+      const startedAt = performance.now();
+      await harness.count(STEPS, 'a run');
+      return performance.now() - startedAt;
+    };
+    for (let number = 0; number < 10; number += 1) await run();
+    const unloaded: number[] = [];
+    const measureUnloaded = async () => {
+      for (let number = 0; number < unloadedRuns; number += 2) unloaded.push(await run());
+    };
+    await measureUnloaded();
+    const perSecond = await capacityOf(run, capacityMs);
+    const halts = haltWhile(harness);
+    const flood = await openLoop(run, perSecond * OVERLOAD, overloadMs);
+    const haltMs = await halts.end();
+    // Before and after, so that other programs on the machine affect both figures alike.
+    await measureUnloaded();
+    const slowdown = quantileOf(flood.accepted, 0.99) / quantileOf(unloaded, 0.99);
+    return {
+      accepted: flood.accepted.length,
+      rejected: flood.rejected,
+      halts: haltMs.length,
+      slowdown,
+      figures: {
+        'capacity, runs/s': perSecond.toFixed(1),
+        'starts/s': (perSecond * OVERLOAD).toFixed(1),
+        'accepted runs, all ended': flood.accepted.length,
+        'rejected starts': flood.rejected,
+        'p50, p99 without load, ms': middleAndTail(unloaded),
+        'p50, p99 under overload, ms': middleAndTail(flood.accepted),
+        'p99 under overload / without load': slowdown.toFixed(2),
+        'p50, p99 of Halt under overload, ms': middleAndTail(haltMs),
+      },
+    };
+  } finally {
+    await harness.close();
+  }
+}
+
+/** Fails when accepted runs are more than {@link MAX_SLOWDOWN} times as slow as without load. */
+export async function boundedOverload(): Promise<Readonly<Record<string, string | number>>> {
+  const options = { unloadedRuns: 200, capacityMs: 10_000, overloadMs: 30_000 };
+  const { slowdown, figures } = await overload(options);
+  console.log(figures);
+  assert.ok(slowdown <= MAX_SLOWDOWN, `p99 under overload is ${slowdown.toFixed(2)} times as long`);
+  return figures;
+}
+
+/** Runs per second with bounded concurrency. */
+async function capacityOf(run: () => Promise<number>, forMs: number): Promise<number> {
+  const startedAt = performance.now();
+  let count = 0;
+  const one = async (): Promise<void> => {
+    while (performance.now() - startedAt < forMs) {
+      await run();
+      count += 1;
+    }
+  };
+  await Promise.all(Array.from({ length: CONCURRENCY }, one));
+  return count / ((performance.now() - startedAt) / 1_000);
+}
+
+/** Starts runs at a rate; resolves when every accepted one has ended. */
+async function openLoop(run: () => Promise<number>, perSecond: number, forMs: number) {
+  const accepted: number[] = [];
+  let rejected = 0;
+  const attempt = async (): Promise<void> => {
+    try {
+      accepted.push(await run());
+    } catch (error) {
+      if (!isWritError(error) || error.reason !== 'START_QUEUE_FULL') throw error;
+      assert.ok(Number(error.metadata.retry_after_ms) > 0, 'A rejection names no delay.');
+      rejected += 1;
+    }
+  };
+  const attempts: Promise<void>[] = [];
+  const startedAt = performance.now();
+  for (let number = 0; number < (perSecond * forMs) / 1_000; number += 1) {
+    await pause(Math.max(0, startedAt + (number * 1_000) / perSecond - performance.now()));
+    attempts.push(attempt());
+  }
+  await Promise.all(attempts);
+  return { accepted, rejected };
+}
+
+/** Halts a run that does not exist again and again; `end` resolves with the durations of the answers. */
+function haltWhile({ client }: StepsHarness): { end(): Promise<number[]> } {
+  const answered: number[] = [];
+  let isOver = false;
+  const repeat = async (): Promise<void> => {
+    do {
+      const startedAt = performance.now();
+      const scope = { kind: { case: 'tenant', value: 'idle' } } as const;
+      const { halt } = await client.control.halt({
+        requestId: newId('req'),
+        scope,
+        reason: 'Load.',
+      });
+      answered.push(performance.now() - startedAt);
+      await client.control.resume({ requestId: newId('req'), haltId: halt?.haltId ?? '' });
+      await pause(250);
+    } while (!isOver);
+  };
+  const ended = repeat();
+  return {
+    async end() {
+      isOver = true;
+      await ended;
+      return answered;
+    },
+  };
+}
+
+function quantileOf(times: readonly number[], part: number): number {
+  const sorted = times.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
+}
+
+function middleAndTail(times: readonly number[]): string {
+  return `${quantileOf(times, 0.5).toFixed(0)}, ${quantileOf(times, 0.99).toFixed(0)}`;
+}
