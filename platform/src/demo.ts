@@ -8,7 +8,7 @@ import { dataDirOf } from './config.ts';
 import { chooseHuman } from './console/choose-human.ts';
 import { explain } from './console/explain.ts';
 import { readOptions } from './console/options.ts';
-import { SIMULATED_SUBJECT } from './demo-people.ts';
+import { simulationNotice } from './console/simulation-notice.ts';
 import { loadExample } from './example.ts';
 import { openSession } from './session.ts';
 
@@ -37,11 +37,6 @@ async function demo(): Promise<number> {
       const show = createRunShow((line) => {
         if (!options.json) console.log(line);
       });
-      if (!human.isPerson) {
-        console.error(
-          `The person of the demo is simulated (${human.description}) and recorded as ${SIMULATED_SUBJECT}.`,
-        );
-      }
       const others: Run[] = [];
       const run = await session.runJob(human, {
         onStart: show.start,
@@ -50,11 +45,11 @@ async function demo(): Promise<number> {
           show.other(other);
         },
         onEvent: show.event,
-        onQuestion: () => undefined,
+        onQuestion: simulationNotice(human, console.error),
         onBefore: show.before,
         onSignal: show.signal,
         onProposal: show.proposal,
-        onUnanswered: show.unanswered,
+        onUnanswered: (approval) => show.unanswered(approval),
         onRefusedAnswer: (sentence) => console.error(`    ${sentence}`),
       });
       show.end(run);

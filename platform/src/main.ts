@@ -1,7 +1,7 @@
 /** `npm start`: the whole platform in one process, with live output of the demo; keeps running afterwards. */
 import { once } from 'node:events';
 import { join, resolve } from 'node:path';
-import { createRunShow } from '@writ/client/display';
+import { createRunShow, type Voice } from '@writ/client/display';
 import { type Run, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
 import { DEV_API_KEY_FILE } from '@writ/identity';
 import { dataDirOf } from './config.ts';
@@ -11,8 +11,9 @@ import type { RunFollower } from './console/follow-run.ts';
 import type { Human } from './console/human.ts';
 import { type ConsoleOptions, readOptions } from './console/options.ts';
 import { showAddresses, showHints } from './console/show-addresses.ts';
+import { simulationNotice } from './console/simulation-notice.ts';
+import { stopSignal } from './console/stop-signal.ts';
 import { createStopwatch } from './console/stopwatch.ts';
-import { SIMULATED_SUBJECT } from './demo-people.ts';
 import { type Example, loadExample } from './example.ts';
 import { openSession, type Session } from './session.ts';
 
@@ -84,7 +85,8 @@ async function show(session: Session, demo: Demo): Promise<Shown> {
 }
 
 /** Resumes the unfinished runs of an earlier demo, else runs the example. Runs of other callers are left alone. */
-async function showRuns(session: Session, { example, human, stopwatch }: Demo): Promise<Shown> {
+async function showRuns(session: Session, shown: Demo): Promise<Shown> {
+  const { example, stopwatch } = shown;
   const { demo, others } = await session.unfinished();
   if (others.length > 0) {
     console.log(`Unfinished runs of other callers continue: ${others.length}.`);
@@ -96,60 +98,60 @@ async function showRuns(session: Session, { example, human, stopwatch }: Demo): 
     );
     return 'well';
   }
-  if (!human.isPerson) {
-    console.log(
-      `The person of the demo is simulated (${human.description}) and recorded as ${SIMULATED_SUBJECT}.`,
-    );
-  }
   console.log('');
   // An earlier start may have ended between the additional runs of the example and its job.
-  const isBeforeJob = demo.every((run) =>
-    example.before.some(({ agent, goal }) => agent === run.agent?.name && goal === run.goal),
-  );
-  const finished = await (isBeforeJob
-    ? runExample(session, demo, human, stopwatch)
-    : resumeAll(session, demo, human, stopwatch));
+  const finished = await (demo.every((run) => isBeforeJob(example, run))
+    ? runExample(session, demo, shown)
+    : resumeAll(session, demo, shown));
   stopwatch.lap('run');
   console.log(`time: ${stopwatch.report()}\n`);
   return finished.every((run) => run.result?.status === RunStatus.OK) ? 'well' : 'badly';
 }
 
-async function runExample(
-  session: Session,
-  left: readonly Run[],
-  human: Human,
-  stopwatch: Demo['stopwatch'],
-): Promise<Run[]> {
-  const { follower, onStart, end } = followerOf(human, stopwatch);
-  return [end(await session.runJob(human, { ...follower, onStart }, left))];
+async function runExample(session: Session, left: readonly Run[], demo: Demo): Promise<Run[]> {
+  const { follower, onStart, end } = followerOf(demo);
+  return [end(await session.runJob(demo.human, { ...follower, onStart }, left))];
 }
 
-/** In parallel, since one may wait for another. */
-async function resumeAll(
-  session: Session,
-  runs: readonly Run[],
-  human: Human,
-  stopwatch: Demo['stopwatch'],
-): Promise<Run[]> {
-  return await Promise.all(
-    runs.map(async (run) => {
+/** Whether the run is one that the example starts before its job. */
+function isBeforeJob(example: Example, run: Run): boolean {
+  return example.before.some(({ agent, goal }) => agent === run.agent?.name && goal === run.goal);
+}
+
+/** In parallel, since one may wait for another; additional runs of the example are shown as at the first start. */
+async function resumeAll(session: Session, runs: readonly Run[], demo: Demo): Promise<Run[]> {
+  const voice: Voice = { speaker: '' };
+  const resumed = (run: Run, follower: RunFollower) => session.resume(run, demo.human, follower);
+  const before = runs.filter((run) => isBeforeJob(demo.example, run));
+  const beside = followerOf(demo, voice);
+  const others = before.map((run) => {
+    beside.follower.onBefore(run);
+    return resumed(run, { ...beside.follower, onEvent: () => undefined });
+  });
+  const jobs = runs.filter((run) => !before.includes(run));
+  const ended = await Promise.all(
+    jobs.map(async (job) => {
       console.log('Resuming a run that an earlier start left unfinished.');
-      const { follower, onStart, end } = followerOf(human, stopwatch);
-      onStart(run);
-      return end(await session.resume(run, human, follower));
+      const { follower, onStart, end } = followerOf(demo, voice);
+      onStart(job);
+      const run = await resumed(job, follower);
+      return () => end(run);
     }),
   );
+  const left = await Promise.all(others);
+  for (const run of left) beside.follower.onOther(run);
+  return [...left, ...ended.map((end) => end())];
 }
 
-function followerOf(human: Human, stopwatch: Demo['stopwatch']) {
-  const runShow = createRunShow((line) => console.log(line));
+function followerOf({ human, stopwatch, stop }: Demo, voice?: Voice) {
+  const runShow = createRunShow((line) => console.log(line), voice);
   const follower: RunFollower = {
     onEvent: runShow.event,
-    onQuestion: () => undefined,
+    onQuestion: simulationNotice(human, console.log),
     onProposal: runShow.proposal,
     onSignal: runShow.signal,
     onRefusedAnswer: (sentence) => console.log(`    ${sentence}`),
-    onUnanswered: runShow.unanswered,
+    onUnanswered: (approval) => runShow.unanswered(approval, stop.aborted),
     // Only the time of a person is set apart from the time of the run.
     ...(human.isPerson && {
       onAnswered: (milliseconds) => stopwatch.exclude('the person', milliseconds),
@@ -179,13 +181,6 @@ async function hint(session: Session, example: Example): Promise<void> {
     ? example
     : { agent: first, goal: 'What the agent should do.' };
   showHints(session.platform, { suggested, agents }, console.log);
-}
-
-/** Aborts on the first SIGINT or SIGTERM; a second one ends the process immediately. */
-function stopSignal(): AbortSignal {
-  const stop = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop.abort());
-  return stop.signal;
 }
 
 async function aborted(signal: AbortSignal): Promise<'stopped'> {

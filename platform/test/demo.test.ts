@@ -35,6 +35,12 @@ describe('npm run demo', () => {
     expect(code).toBe(0);
   });
 
+  it('says nothing about a person when nothing is asked (PE-2)', async () => {
+    const { code, stdout } = await run('main.ts', ['--exit', '--example', 'nightly-flow']);
+    expect(stdout).not.toContain('simulated (');
+    expect(code).toBe(0);
+  });
+
   it('prints help and version instead of starting (SYS-3)', async () => {
     const help = await run('demo.ts', ['--help']);
     expect(help).toMatchObject({ code: 0, stderr: '' });

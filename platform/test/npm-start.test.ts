@@ -1,7 +1,10 @@
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
 import { createWritClient } from '@writ/client';
-import { expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { Program, run, spawnProgram, tempFolder } from './program.ts';
 
 const REPOSITORY = resolve(import.meta.dirname, '../..');
@@ -20,6 +23,53 @@ it.each(['SIGTERM', 'SIGINT'] as const)(
     await expect(runs.listRuns({})).rejects.toMatchObject({ kind: 'unavailable' });
   },
 );
+
+it('npm start stops cleanly with Ctrl-C, which a terminal sends to npm and to the platform (SYS-5)', async () => {
+  const args = ['--prefix', REPOSITORY, 'start', '--', '--no-demo'];
+  const npm = new Program('npm', args, { ownGroup: true });
+  await npm.printed(/Stop with Ctrl-C/);
+  process.kill(-(npm.child.pid ?? Number.NaN), 'SIGINT');
+  expect(await npm.ended).toMatchObject({ code: 0, stderr: '' });
+});
+
+it('leaves the question open when it stops, and asks it again at the next start (SV-5, PE-2)', async () => {
+  const dataDir = tempFolder();
+  const args = ['--human', 'ask'];
+  const first = spawnProgram('main.ts', args, { dataDir, input: 'open' });
+  const [, approval = ''] =
+    /for a person: approval (\S+)/.exec(await first.printed(/for a person: approval apr_\S+\n/)) ??
+    [];
+  first.child.kill('SIGTERM');
+  const stopped = await first.ended;
+  expect(stopped.stdout).toContain(`${approval} has no answer; the next start asks again`);
+  expect(stopped.code).toBe(0);
+  const second = await run('main.ts', [...args, '--exit'], { dataDir, input: '700\n' });
+  expect(second.stdout).toMatch(/approved {2}approved_with_cap:700 by developer/);
+  expect(second).toMatchObject({ code: 0, stdout: expect.stringContaining(approval) });
+});
+
+it('resumes the runs beside a job as it showed them first, without lines of one between those of another (PE-2)', async () => {
+  const dataDir = tempFolder();
+  const args = ['--example', 'news-feed'];
+  // A model that never answers, so that the job cannot end before the stop.
+  const model = createServer(() => undefined).listen(0, '127.0.0.1');
+  onTestFinished(() => void model.close());
+  onTestFinished(() => model.closeAllConnections());
+  await once(model, 'listening');
+  const { port } = model.address() as AddressInfo;
+  const env = { OPENAI_BASE_URL: `http://127.0.0.1:${port}/v1` };
+  const first = spawnProgram('main.ts', args, { dataDir, env });
+  await first.printed(/^newsroom: /m);
+  first.child.kill('SIGTERM');
+  await first.ended;
+  const { code, stdout } = await run('main.ts', [...args, '--exit'], { dataDir });
+  expect(code).toBe(0);
+  expect(stdout.match(/beside the one below/g)).toHaveLength(2);
+  expect(stdout.match(/^Resuming /gm)).toHaveLength(1);
+  // Each step of the newsroom once, and none of a reader.
+  expect(stdout.match(/^ \d {2}model/gm)).toEqual([' 1  model', ' 2  model', ' 3  model']);
+  expect(stdout.match(/^reader: Your ferry leaves/gm)).toHaveLength(1);
+});
 
 it('a second platform on the data folder of a running one does not start, and names its process (SYS-5)', async () => {
   const dataDir = tempFolder();

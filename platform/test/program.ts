@@ -27,6 +27,8 @@ export interface ProgramOptions {
   readonly dataDir?: string;
   /** Standard input; default: none. 'open' is a pipe that stays open and empty. */
   readonly input?: string;
+  /** In a process group of its own, to which a terminal would send Ctrl-C. */
+  readonly ownGroup?: boolean;
 }
 
 /** A folder that is removed after the test. */
@@ -47,9 +49,10 @@ export class Program {
   constructor(
     command: string,
     args: readonly string[],
-    { env, dataDir = tempFolder(), input }: ProgramOptions = {},
+    { env, dataDir = tempFolder(), input, ownGroup = false }: ProgramOptions = {},
   ) {
     this.child = spawn(command, args, {
+      detached: ownGroup,
       env: {
         PATH: process.env.PATH,
         HOME: process.env.HOME,

@@ -29,7 +29,7 @@ export function showHints(
   print(`    -H 'authorization: Bearer ${apiKey}' -H 'content-type: application/json' \\`);
   print(`    -d ${inShell(body)}`);
   print(`Agents: ${agents.join(', ')}.`);
-  print('Stop with Ctrl-C.');
+  print('Stop with Ctrl-C or SIGTERM.');
 }
 
 /** Quotes a text for a POSIX shell. */

@@ -11,15 +11,19 @@ import { wordOf } from './word-of.ts';
 
 const LABEL_WIDTH = 10;
 
+/** The agent of the last line; shared by the shows of runs at the same time. */
+export interface Voice {
+  speaker: string;
+}
+
 /** Prints a run step by step: proposal, decision and reason, execution, and cost so far. */
-export function createRunShow(output: (line: string) => void) {
+export function createRunShow(output: (line: string) => void, voice: Voice = { speaker: '' }) {
   const print = (line: string): void => output(printable(line));
   let costNanoUsd = 0n;
-  let speaker = '';
 
   return {
     start(run: Run): void {
-      speaker = run.agent?.instance ?? '';
+      voice.speaker = run.agent?.instance ?? '';
       print(`run ${run.runId}   trace ${run.traceId}`);
       print(`${run.agent?.name ?? ''}: ${run.goal}`);
       print('');
@@ -50,8 +54,9 @@ export function createRunShow(output: (line: string) => void) {
     },
 
     /** No answer was given, so the run still waits. */
-    unanswered({ approvalId }: Approval): void {
-      print(labelled('open', `${approvalId} has no answer; decide it with writ approvals`));
+    unanswered({ approvalId }: Approval, isStopping = false): void {
+      const next = isStopping ? 'the next start asks again' : 'decide it with writ approvals';
+      print(labelled('open', `${approvalId} has no answer; ${next}`));
     },
 
     /** The end of another run of the example. */
@@ -80,8 +85,8 @@ export function createRunShow(output: (line: string) => void) {
 
   /** Prints lines of one agent, below its name when the previous lines are of another one. */
   function say(agent: AgentRef | undefined, lines: readonly string[]): void {
-    if (lines.length > 0 && agent !== undefined && agent.instance !== speaker) {
-      speaker = agent.instance;
+    if (lines.length > 0 && agent !== undefined && agent.instance !== voice.speaker) {
+      voice.speaker = agent.instance;
       print(`[${agent.name}]`);
     }
     for (const line of lines) print(line);
