@@ -112,6 +112,6 @@ describe('writ keys', () => {
       ...['--tenant', 'acme', '--subject', 'ada', '--role', 'root'],
     ]);
     expect(exit).toBe(2);
-    expect(err.join()).toContain('caller, approver, admin, operator');
+    expect(err.join()).toContain('caller, approver, auditor, admin, operator');
   });
 });

@@ -10,7 +10,7 @@ import {
  * The permissions of a person on the public services: `caller` starts runs, `approver` answers
  * approvals, `admin` may do everything in the own tenant, `operator` halts across tenants.
  */
-export type Role = 'caller' | 'approver' | 'admin' | 'operator';
+export type Role = 'caller' | 'approver' | 'auditor' | 'admin' | 'operator';
 
 /** The agent named by a verified agent token (SUP-9). */
 export interface AgentIdentity {

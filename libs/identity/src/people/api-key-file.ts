@@ -15,7 +15,7 @@ export interface ApiKeyRecord {
 }
 
 /** Every role; see {@link Role}. */
-export const ROLES: readonly Role[] = ['caller', 'approver', 'admin', 'operator'];
+export const ROLES: readonly Role[] = ['caller', 'approver', 'auditor', 'admin', 'operator'];
 
 /** Whether `value` is a role. */
 export function isRole(value: unknown): value is Role {

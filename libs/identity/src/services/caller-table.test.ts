@@ -2,8 +2,10 @@ import { readdirSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
+import type { Role } from '@writ/rpc';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { AGENT, CLAIMS, createWorld, suiteDir, type World } from '../../test/fixtures.ts';
+import { ROLES } from '../people/api-key-file.ts';
 import { publicGate } from '../people/public-gate.ts';
 import { assertRows, callerTable, rpcKey } from './caller-table.ts';
 import { internalGate } from './internal-gate.ts';
@@ -203,22 +205,22 @@ describe('caller table', () => {
     }
   });
 
-  it('requires the role of each public service (SYS-6)', async () => {
-    const allowed = {
-      caller: ['RunService', 'UsageService'],
-      approver: ['ApprovalService'],
-      admin: undefined,
-      operator: ['ControlService', 'UsageService'],
-    } as const satisfies Record<string, readonly string[] | undefined>;
-    for (const role of ['caller', 'approver', 'admin', 'operator'] as const) {
+  it('requires the role of each public service; auditors read everything and change nothing (SYS-6, PE-1)', async () => {
+    const reads = /^(Get|List|Query|Watch|Export)/;
+    const allowed: Readonly<Record<Role, (service: string, rpc: string) => boolean>> = {
+      caller: (service, rpc) => /^(Run|Usage)Service$/.test(service) && rpc !== 'SetCaps',
+      approver: (service) => service === 'ApprovalService',
+      auditor: (_, rpc) => reads.test(rpc),
+      admin: () => true,
+      operator: (service) => /^(Control|Usage)Service$/.test(service),
+    };
+    for (const role of ROLES) {
       const gate = publicGate({
         apiKeys: { verify: () => ({ subject: 's', tenant: 'acme', roles: [role] }) },
       });
       for (const method of methods.filter((m) => PUBLIC.test(rpcKey(m)))) {
         const outcome = gate({ method, header: () => 'Bearer key' });
-        const services: readonly string[] = allowed[role] ?? [method.parent.name];
-        const isDenied = role === 'caller' && method.name === 'SetCaps';
-        if (services.includes(method.parent.name) && !isDenied) await outcome;
+        if (allowed[role](method.parent.name, method.name)) await outcome;
         else
           await expect(outcome).rejects.toMatchObject({
             kind: 'permission_denied',

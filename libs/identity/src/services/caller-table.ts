@@ -33,12 +33,15 @@ export interface ServicesRow {
 
 const OPEN: OpenRow = { open: true };
 const CALLERS: PeopleRow = { people: ['caller', 'admin'] };
+const RUN_READERS: PeopleRow = { people: ['caller', 'auditor', 'admin'] };
 const APPROVERS: PeopleRow = { people: ['approver', 'admin'] };
-const ADMINS: PeopleRow = { people: ['admin'] };
+const APPROVAL_READERS: PeopleRow = { people: ['approver', 'auditor', 'admin'] };
+const AUDITORS: PeopleRow = { people: ['auditor', 'admin'] };
 /** Only an operator reads another tenant, which the handler checks (EM-10). */
-const USAGE_READERS: PeopleRow = { people: ['caller', 'operator', 'admin'] };
+const USAGE_READERS: PeopleRow = { people: ['caller', 'auditor', 'operator', 'admin'] };
 /** The handler checks whether they may act in the tenant and on the scope (SV-9). */
 const OPERATORS: PeopleRow = { people: ['admin', 'operator'] };
+const HALT_READERS: PeopleRow = { people: ['auditor', 'admin', 'operator'] };
 
 const SUPERVISOR: ServicesRow = { services: ['supervisor'] };
 const GATEWAY: ServicesRow = { services: ['tool-gateway'] };
@@ -56,28 +59,28 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
   'writ.run.v1.RunService': {
     StartRun: CALLERS,
     RunAgent: CALLERS,
-    GetRun: CALLERS,
-    ListRuns: CALLERS,
-    WatchRun: CALLERS,
+    GetRun: RUN_READERS,
+    ListRuns: RUN_READERS,
+    WatchRun: RUN_READERS,
     CancelRun: CALLERS,
     SignalRun: CALLERS,
-    ListLogEntries: CALLERS,
-    ListAgents: CALLERS,
+    ListLogEntries: RUN_READERS,
+    ListAgents: RUN_READERS,
   },
   'writ.approval.v1.ApprovalService': {
-    ListApprovals: APPROVERS,
-    GetApproval: APPROVERS,
+    ListApprovals: APPROVAL_READERS,
+    GetApproval: APPROVAL_READERS,
     DecideApproval: APPROVERS,
-    WatchApprovals: APPROVERS,
+    WatchApprovals: APPROVAL_READERS,
   },
   'writ.audit.v1.AuditService': {
-    ListAuditRecords: ADMINS,
-    ExportAudit: ADMINS,
+    ListAuditRecords: AUDITORS,
+    ExportAudit: AUDITORS,
   },
   'writ.control.v1.ControlService': {
     Halt: OPERATORS,
     Resume: OPERATORS,
-    ListHalts: OPERATORS,
+    ListHalts: HALT_READERS,
     Reprioritize: OPERATORS,
   },
   'writ.usage.v1.UsageService': {

@@ -4,7 +4,12 @@ import { UnavailableError } from '@writ/kernel';
 import { humanCaps } from '@writ/policy';
 import type { Person } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
-import { editableFor, type ReadApproval, rightsOf } from '../../domain/approval/reader-rights.ts';
+import {
+  editableFor,
+  READ_ONLY,
+  type ReadApproval,
+  rightsOf,
+} from '../../domain/approval/reader-rights.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
 import type { ReviewedTool } from '../../domain/review/reviewed-tool.ts';
 import type { ApprovalRow } from '../../store/approval/approvals.ts';
@@ -24,13 +29,16 @@ export async function presentApproval(
 ): Promise<MessageInitShape<typeof ApprovalSchema>> {
   const { policy, config, peers } = context;
   const reader = approverOf(person);
-  const caps = row.tool === '' ? [] : humanCaps(policy, { tool: row.tool, approver: reader });
+  const mayDecide = person.roles.some((role) => role === 'approver' || role === 'admin');
+  const caps =
+    row.tool === '' || !mayDecide ? [] : humanCaps(policy, { tool: row.tool, approver: reader });
   const read = readApproval(row);
   const tool = row.tool === '' ? undefined : await definitionOf(peers, row.tool);
+  const rights = mayDecide ? rightsOf(policy, read, reader, config) : READ_ONLY;
   return approvalMessage(row, {
     caps,
-    editable: editableFor(policy, read, reader, tool),
-    rights: row.state === 'pending' ? rightsOf(policy, read, reader, config) : undefined,
+    editable: mayDecide ? editableFor(policy, read, reader, tool) : [],
+    rights: row.state === 'pending' ? rights : undefined,
     evidence: options.withEvidence ? await readEvidence(context, row) : undefined,
   });
 }

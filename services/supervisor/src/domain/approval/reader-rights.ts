@@ -54,6 +54,13 @@ export function editableFor(
   }));
 }
 
+/** The rights of a reader whose role only permits reading (PE-1). */
+export const READ_ONLY: ReaderRights = {
+  mayApprove: false,
+  mayEdit: false,
+  refusal: 'A decision requires the role approver or admin.',
+};
+
 /** The rights of the reader of a pending approval: four-eyes rule and caps (SV-5). */
 export function rightsOf(
   policy: Policy,

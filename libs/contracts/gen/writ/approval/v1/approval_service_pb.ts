@@ -386,7 +386,8 @@ export const WatchApprovalsResponseSchema: GenMessage<WatchApprovalsResponse> = 
   messageDesc(file_writ_approval_v1_approval_service, 11);
 
 /**
- * ApprovalService lists and decides approvals. Public, for the roles approver and admin.
+ * ApprovalService lists and decides approvals. Public, for the roles approver and admin;
+ * an auditor reads and decides nothing.
  *
  * @generated from service writ.approval.v1.ApprovalService
  */

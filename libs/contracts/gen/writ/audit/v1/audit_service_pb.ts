@@ -302,7 +302,7 @@ export const ExportAuditResponseSchema: GenMessage<ExportAuditResponse> = /*@__P
 
 /**
  * AuditService reads the audit record: what was proposed, decided, approved,
- * executed and how it ended. Public, for the role admin.
+ * executed and how it ended. Public, for the roles auditor and admin.
  *
  * @generated from service writ.audit.v1.AuditService
  */

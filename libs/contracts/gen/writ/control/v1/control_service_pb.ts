@@ -407,7 +407,7 @@ export const HaltStateSchema: GenEnum<HaltState> = /*@__PURE__*/
 
 /**
  * ControlService stops what runs and changes its limits. Public, for the roles admin and operator: an admin acts in its
- * own tenant, an operator in every tenant.
+ * own tenant, an operator in every tenant. An auditor lists halts.
  *
  * @generated from service writ.control.v1.ControlService
  */

@@ -635,7 +635,8 @@ export const ListLogEntriesResponseSchema: GenMessage<ListLogEntriesResponse> = 
   messageDesc(file_writ_run_v1_run_service, 17);
 
 /**
- * RunService starts, watches and cancels runs. Public, for the role caller.
+ * RunService starts, watches and cancels runs. Public, for the roles caller and admin; an
+ * auditor reads.
  *
  * @generated from service writ.run.v1.RunService
  */

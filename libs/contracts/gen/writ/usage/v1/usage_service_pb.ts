@@ -387,7 +387,7 @@ export const SetCapsResponseSchema: GenMessage<SetCapsResponse> = /*@__PURE__*/
 /**
  * UsageService reads what runs, sessions and tenants have spent, what is left of their
  * budgets, and who holds the slots of a run, also while the run is running, and sets caps. Public,
- * for the roles caller, operator and admin; only an operator reads another tenant.
+ * for the roles caller, auditor, operator and admin; only an operator reads another tenant.
  *
  * @generated from service writ.usage.v1.UsageService
  */

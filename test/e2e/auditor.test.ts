@@ -1,0 +1,113 @@
+import { join } from 'node:path';
+import type { DescService } from '@bufbuild/protobuf';
+import { createClient } from '@connectrpc/connect';
+import { createConnectTransport } from '@connectrpc/connect-node';
+import { createWritClient } from '@writ/client';
+import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
+import { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
+import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
+import { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
+import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
+import { UsageService } from '@writ/contracts/writ/usage/v1/usage_service_pb';
+import { API_KEYS_FILE, openApiKeys } from '@writ/identity';
+import { startTestPlatform } from '@writ/testing/platform';
+import { expect, it, onTestFinished, vi } from 'vitest';
+
+const SERVICES: readonly DescService[] = [
+  ApprovalService,
+  AuditService,
+  ControlService,
+  RunService,
+  UsageService,
+];
+const READS = /^(Get|List|Query|Watch|Export)/;
+
+async function auditorOf(test: Awaited<ReturnType<typeof startTestPlatform>>): Promise<string> {
+  const keys = openApiKeys({ file: join(test.dataDir, API_KEYS_FILE) });
+  return await keys.create({ subject: 'ada', tenant: 'default', roles: ['auditor'] });
+}
+
+it('lets an auditor read who approved what, and decide nothing (PE-1, SV-5, SV-8)', async () => {
+  const test = await startTestPlatform();
+  onTestFinished(() => test.close());
+  const baseUrl = test.platform.edgeUrl;
+  const apiKey = await auditorOf(test);
+  const { runs, approvals, audit, usage, control } = createWritClient({ baseUrl, apiKey });
+  const { run: started } = await test.client.runs.startRun({
+    requestId: 'audited',
+    agent: 'refund-worker',
+    goal: 'Refund order 7.',
+    model: 'sim-escalate-1200',
+  });
+  const runId = started?.runId ?? '';
+  const approval = await vi.waitFor(
+    async () => {
+      const page = await approvals.listApprovals({ states: [ApprovalState.PENDING] });
+      expect(page.approvals).toHaveLength(1);
+      return page.approvals[0];
+    },
+    { timeout: 30_000 },
+  );
+  expect(approval).toMatchObject({ runId, caps: [], editableArguments: [] });
+  expect(approval?.readerRights).toMatchObject({
+    mayApprove: false,
+    mayEdit: false,
+    refusal: 'A decision requires the role approver or admin.',
+  });
+  const { approvalId = '' } = approval ?? {};
+  const reject = { requestId: 'no', approvalId, answer: { case: 'reject', value: {} } } as const;
+  await expect(approvals.decideApproval(reject)).rejects.toMatchObject({ reason: 'ROLE_REQUIRED' });
+  await test.client.approvals.decideApproval(reject);
+  for await (const { event } of runs.watchRun({ runId })) expect(event).toBeDefined();
+  expect((await runs.getRun({ runId })).run?.result?.stopReason).toBe('human_rejected');
+  expect((await approvals.getApproval({ approvalId })).approval).toMatchObject({
+    humanApproval: { approved: false, decidedBy: 'developer' },
+  });
+  expect((await runs.listRuns({})).runs.map((one) => one.runId)).toEqual([runId]);
+  expect((await usage.queryUsage({})).rows).toHaveLength(1);
+  expect((await control.listHalts({})).halts).toEqual([]);
+  const { records } = await audit.listAuditRecords({ runId });
+  expect(records.length).toBeGreaterThan(3);
+});
+
+it('denies an auditor every RPC that changes something, and none that reads (PE-1, SYS-6)', async () => {
+  const test = await startTestPlatform();
+  onTestFinished(() => test.close());
+  const apiKey = await auditorOf(test);
+  const transport = createConnectTransport({
+    baseUrl: test.platform.edgeUrl,
+    httpVersion: '1.1',
+    interceptors: [
+      (next) => (request) => {
+        request.header.set('authorization', `Bearer ${apiKey}`);
+        return next(request);
+      },
+    ],
+  });
+  const denied: string[] = [];
+  const permitted: string[] = [];
+  for (const service of SERVICES) {
+    const client = createClient(service, transport) as Record<
+      string,
+      (request: object, options?: object) => unknown
+    >;
+    for (const method of service.methods) {
+      const isDenied = await outcomeOf(client[method.localName]?.({}, { timeoutMs: 2_000 }));
+      (isDenied ? denied : permitted).push(method.name);
+    }
+  }
+  expect(permitted.filter((name) => !READS.test(name))).toEqual([]);
+  expect(denied.filter((name) => READS.test(name))).toEqual([]);
+  expect(denied.length).toBeGreaterThanOrEqual(8);
+});
+
+/** Whether a call is denied for the role; other errors, such as a missing id, come after this check. */
+async function outcomeOf(call: unknown): Promise<boolean> {
+  try {
+    if (call instanceof Promise) await call;
+    else for await (const _ of call as AsyncIterable<unknown>) break;
+    return false;
+  } catch (error) {
+    return String(error).includes('requires the role');
+  }
+}
