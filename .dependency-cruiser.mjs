@@ -67,6 +67,20 @@ export default {
       },
     },
     {
+      name: 'rpc-reads-nothing-itself',
+      comment: 'rpc/ reads and writes no rows; app/ does.',
+      severity: 'error',
+      from: { path: src('rpc/'), pathNot: TEST },
+      to: { path: src('store/') },
+    },
+    {
+      name: 'rpc-leaves-decisions-to-app',
+      comment: 'rpc/ uses only types of domain/.',
+      severity: 'error',
+      from: { path: src('rpc/'), pathNot: TEST },
+      to: { path: src('domain/'), dependencyTypesNot: ['type-only'] },
+    },
+    {
       name: 'app-only-from-above',
       comment:
         "app/ is imported by rpc/, service.ts, the index of the package and the worker's runtime/; context.ts and events.ts may use its types.",

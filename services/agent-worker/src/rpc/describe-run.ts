@@ -5,32 +5,22 @@ import {
 import { assertServesTenant } from '@writ/identity';
 import type { Handler } from '@writ/rpc';
 import type { Dependencies } from '../app/agents/dependencies.ts';
-import { shownState } from '../domain/agent/state.ts';
-import { type AgentRow, agentsOf, statusOf } from '../store/agents.ts';
-import { keyOf } from '../store/keys.ts';
+import { describeAgents } from '../app/agents/describe-agents.ts';
 
 /** Describes the agents of a run (AG-7). */
-export function describeRun({
-  store,
-  agents,
-}: Dependencies): Handler<typeof AgentWorkerService.method.describeRun> {
+export function describeRun(
+  dependencies: Dependencies,
+): Handler<typeof AgentWorkerService.method.describeRun> {
   return async ({ tenant, runId }, call) => {
     assertServesTenant(call.caller, tenant);
-    const rows = await agentsOf(store.db, { tenant, runId });
-    return { agents: rows.map((row) => description(row, agents)) };
-  };
-}
-
-function description(row: AgentRow, agents: Dependencies['agents']) {
-  const stored = statusOf(row);
-  // Between two commits, only the process that runs the agent knows its status.
-  const status = stored.state === 'RUNNING' ? (agents.statusOf(keyOf(row)) ?? stored) : stored;
-  return {
-    agent: { name: row.name, instance: row.instance },
-    state: AgentState[shownState(status)],
-    epoch: row.epoch,
-    journalLength: BigInt(row.journal_length),
-    waitingFor: [...status.waitingFor],
-    stopReason: status.stopReason ?? '',
+    const agents = await describeAgents(dependencies, { tenant, runId });
+    return {
+      agents: agents.map((agent) => ({
+        ...agent,
+        state: AgentState[agent.state],
+        journalLength: BigInt(agent.journalLength),
+        waitingFor: [...agent.waitingFor],
+      })),
+    };
   };
 }

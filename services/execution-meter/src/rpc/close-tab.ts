@@ -1,7 +1,7 @@
 import type { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import type { Handlers } from '@writ/rpc';
 import { closeTab as close } from '../app/tabs/open-tab.ts';
-import { lastEvents } from '../store/calls.ts';
+import { readLastEvents } from '../app/tabs/tab-view.ts';
 import { agentKey, tabMessage } from '../wire/tab.ts';
 import type { RpcContext } from './rpc-context.ts';
 
@@ -11,6 +11,6 @@ export function closeTab(context: RpcContext): Handlers<typeof ExecutionMeterSer
     const key = agentKey(request.tab);
     context.flushEvents();
     const tab = tabMessage(await close(context, key, request));
-    return { tab, events: await lastEvents(context.store.db, key) };
+    return { tab, events: await readLastEvents(context, key) };
   };
 }

@@ -1,15 +1,13 @@
 import type { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import { PermissionDeniedError } from '@writ/kernel';
 import type { CallContext, Handlers } from '@writ/rpc';
-import { viewTab } from '../app/tabs/tab-view.ts';
+import { readTab } from '../app/tabs/tab-view.ts';
 import type { AgentKey } from '../domain/agent-key.ts';
-import { requireTab } from '../store/admit.ts';
 import { agentKey, tabMessage } from '../wire/tab.ts';
 import type { RpcContext } from './rpc-context.ts';
 
 /** Returns a tab; a worker can read only the tab of its own agent. */
 export function getTab(context: RpcContext): Handlers<typeof ExecutionMeterService>['getTab'] {
-  const { db } = context.store;
   return async ({ tab }, call) => {
     const own = ownKey(call);
     const requested = tab === undefined && own !== undefined ? own : agentKey(tab);
@@ -18,7 +16,7 @@ export function getTab(context: RpcContext): Handlers<typeof ExecutionMeterServi
         field: 'tab',
       });
     }
-    return { tab: tabMessage(await viewTab(context, db, await requireTab(db, requested))) };
+    return { tab: tabMessage(await readTab(context, requested)) };
   };
 }
 

@@ -1,86 +1,16 @@
-import { timestampDate } from '@bufbuild/protobuf/wkt';
-import {
-  type ExecutionMeterService,
-  type QueryUsageRequest,
-  UsageGroup,
-} from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
-import { InvalidRequestError, sha256Hex } from '@writ/kernel';
+import type { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import type { Handlers } from '@writ/rpc';
-import { sumUsage, type UsageFilter, type UsageGrouping, type UsageSum } from '../store/usage.ts';
-import { usageMessage } from '../wire/tab.ts';
+import { queryUsage as query } from '../app/tabs/query-usage.ts';
+import { readUsageQuery, usageRow } from '../wire/usage-query.ts';
 import type { RpcContext } from './rpc-context.ts';
 
-const DEFAULT_PAGE_SIZE = 100;
-
-const GROUPS: Readonly<Record<UsageGroup, UsageGrouping | undefined>> = {
-  [UsageGroup.UNSPECIFIED]: undefined,
-  [UsageGroup.AGENT]: 'agent',
-  [UsageGroup.RUN]: 'run',
-  [UsageGroup.SESSION]: 'session',
-  [UsageGroup.TENANT]: 'tenant',
-  [UsageGroup.MODEL]: 'model',
-  [UsageGroup.DAY]: 'day',
-};
-
 /** Sums settled usage by agent, run, session, tenant, model or day (EM-10). */
-export function queryUsage({
-  store,
-}: RpcContext): Handlers<typeof ExecutionMeterService>['queryUsage'] {
+export function queryUsage(
+  context: RpcContext,
+): Handlers<typeof ExecutionMeterService>['queryUsage'] {
   return async (request) => {
-    const groups = request.groupBy.flatMap((group) => GROUPS[group] ?? []);
-    const filter = filterOf(request);
-    const queryDigest = sha256Hex(JSON.stringify([filter, groups])).slice(0, 16);
-    const limit = request.pageSize === 0 ? DEFAULT_PAGE_SIZE : request.pageSize;
-    const offset = readToken(request.pageToken, queryDigest);
-    const rows = await sumUsage(store.db, filter, groups, { offset, limit: limit + 1 });
-    const more = rows.length > limit;
-    return {
-      rows: rows.slice(0, limit).map(toRow),
-      nextPageToken: more ? `${queryDigest}.${offset + limit}` : '',
-    };
-  };
-}
-
-function filterOf(request: QueryUsageRequest): UsageFilter {
-  const { tenant, runId, sessionId, agentInstance, model, startTime, endTime } = request;
-  return {
-    tenant,
-    ...(runId !== '' && { runId }),
-    ...(sessionId !== '' && { sessionId }),
-    ...(agentInstance !== '' && { agentInstance }),
-    ...(model !== '' && { model }),
-    ...(startTime && { from: timestampDate(startTime) }),
-    ...(endTime && { until: timestampDate(endTime) }),
-  };
-}
-
-/** Reads a page token, which is valid only for the query that returned it. */
-function readToken(token: string, queryDigest: string): number {
-  if (token === '') return 0;
-  const [asked, offset = ''] = token.split('.');
-  if (asked === queryDigest && /^\d{1,9}$/.test(offset)) return Number(offset);
-  throw new InvalidRequestError(
-    'INVALID_PAGE_TOKEN',
-    'page_token must be a next_page_token of the same query.',
-    { field: 'page_token' },
-  );
-}
-
-function toRow(sum: UsageSum) {
-  const { agentName, agentInstance } = sum;
-  return {
-    tenant: sum.tenant,
-    runId: sum.runId,
-    sessionId: sum.sessionId,
-    ...(agentInstance !== '' && { agent: { name: agentName, instance: agentInstance } }),
-    model: sum.model,
-    day: sum.day,
-    totals: {
-      usage: usageMessage(sum.usage),
-      costNanoUsd: sum.cost,
-      turns: sum.turns,
-      estimatedTurns: sum.estimatedTurns,
-      failedCalls: sum.failedCalls,
-    },
+    const page = readUsageQuery(request);
+    const { sums, hasMore } = await query(context, page.query);
+    return { rows: sums.map(usageRow), nextPageToken: hasMore ? page.nextPageToken : '' };
   };
 }

@@ -5,10 +5,9 @@ import {
 } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import type { Handlers } from '@writ/rpc';
 import { reserve as makeReservation } from '../app/tabs/reservations.ts';
-import { NO_USAGE } from '../domain/ledger/spending.ts';
 import { requestDigest } from '../wire/request-digest.ts';
 import { reservationMessage } from '../wire/reservation.ts';
-import { agentKey } from '../wire/tab.ts';
+import { agentKey, undividedUsage } from '../wire/tab.ts';
 import type { RpcContext } from './rpc-context.ts';
 
 const DEFAULT_TTL_MS = 60_000;
@@ -21,7 +20,7 @@ export function reserve(context: RpcContext): Handlers<typeof ExecutionMeterServ
       key: agentKey(request.tab),
       callId,
       requestDigest: requestDigest(ReserveRequestSchema, request),
-      hold: { usage: { ...NO_USAGE, input: tokens }, cost, turns },
+      hold: { usage: undividedUsage(tokens), cost, turns },
       ttlMs: ttl === undefined ? DEFAULT_TTL_MS : durationMs(ttl),
       traceparent,
     });

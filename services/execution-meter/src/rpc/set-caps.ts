@@ -4,7 +4,6 @@ import {
 } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import type { Handlers } from '@writ/rpc';
 import { setCaps as set } from '../app/tabs/set-caps.ts';
-import { DEFAULT_NEAR_BUDGET } from '../domain/ledger/balance.ts';
 import { readSetCaps } from '../wire/caps.ts';
 import { requestDigest } from '../wire/request-digest.ts';
 import { levelMessage } from '../wire/tab.ts';
@@ -17,6 +16,6 @@ export function setCaps(context: RpcContext): Handlers<typeof ExecutionMeterServ
     const digest = requestDigest(SetCapsRequestSchema, request);
     const change = readSetCaps(request);
     const balance = await set(context, { requestId, requestDigest: digest }, change);
-    return { balance: levelMessage(balance, DEFAULT_NEAR_BUDGET) };
+    return { balance: levelMessage(balance) };
   };
 }

@@ -19,6 +19,14 @@ export interface UsageFilter {
   readonly until?: Date;
 }
 
+/** One page of sums. */
+export interface UsageQuery {
+  readonly filter: UsageFilter;
+  readonly groups: readonly UsageGrouping[];
+  readonly offset: number;
+  readonly limit: number;
+}
+
 /** Sum of one group; fields outside the grouping are empty. */
 export interface UsageSum {
   readonly tenant: string;
@@ -47,9 +55,7 @@ const COLUMNS = {
 /** Sums settled usage, ordered by the grouping (EM-10). */
 export async function sumUsage(
   db: MeterReader,
-  filter: UsageFilter,
-  groups: readonly UsageGrouping[],
-  page: { readonly offset: number; readonly limit: number },
+  { filter, groups, offset, limit }: UsageQuery,
 ): Promise<UsageSum[]> {
   const columns = groups.flatMap((group) => COLUMNS[group]);
   let query = db
@@ -77,7 +83,7 @@ export async function sumUsage(
   if (filter.from !== undefined) query = query.where('ended_at', '>=', filter.from);
   if (filter.until !== undefined) query = query.where('ended_at', '<', filter.until);
   if (columns.length > 0) query = query.groupBy(columns).orderBy(columns);
-  const rows = await query.offset(page.offset).limit(page.limit).execute();
+  const rows = await query.offset(offset).limit(limit).execute();
   return rows
     .filter((row) => int64(row.entries) > 0n)
     .map((row) => ({

@@ -27,7 +27,7 @@ import {
   type NearBudget,
   remainingBudget,
 } from '../domain/ledger/balance.ts';
-import type { TokenUsage } from '../domain/ledger/spending.ts';
+import { NO_USAGE, type TokenUsage } from '../domain/ledger/spending.ts';
 import type { FailureCount } from '../store/failures.ts';
 import type { Retention, StoredTab } from '../store/tabs.ts';
 
@@ -46,6 +46,11 @@ export function agentKey(tab: TabKey | undefined): AgentKey {
     return { tenant, runId, agentInstance };
   }
   throw new InvalidRequestError('TAB_REQUIRED', 'tab is required.', { field: 'tab' });
+}
+
+/** Tokens of a request that does not divide them, counted as input tokens. */
+export function undividedUsage(tokens: bigint): TokenUsage {
+  return { ...NO_USAGE, input: tokens };
 }
 
 /** Converts an OpenTabRequest to a tab with the caps of its levels. */
@@ -176,10 +181,10 @@ function totalsMessage(balance: Balance): MessageInitShape<typeof TotalsSchema> 
   };
 }
 
-/** Converts the balance of one level. */
+/** Converts the balance of one level; `near` is when it counts as nearly exhausted. */
 export function levelMessage(
   balance: Balance,
-  near: NearBudget,
+  near: NearBudget = DEFAULT_NEAR_BUDGET,
 ): MessageInitShape<typeof LevelBalanceSchema> {
   const { level, caps, used, reserved, debt } = balance;
   const { tokens: maxTokens, cost: maxCostNanoUsd, turns: maxTurns } = caps;

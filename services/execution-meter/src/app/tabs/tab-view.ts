@@ -1,7 +1,10 @@
 import type { MeterContext } from '../../context.ts';
+import type { AgentKey } from '../../domain/agent-key.ts';
 import type { Balance } from '../../domain/ledger/balance.ts';
 import { dayOf } from '../../domain/ledger/balance.ts';
-import { readLevels } from '../../store/balances.ts';
+import { requireTab } from '../../store/admit.ts';
+import { readLevels, readScopeLevels } from '../../store/balances.ts';
+import { lastEvents } from '../../store/calls.ts';
 import { type FailureCount, failuresOf } from '../../store/failures.ts';
 import type { MeterReader } from '../../store/meter-store.ts';
 import type { StoredTab } from '../../store/tabs.ts';
@@ -26,4 +29,31 @@ export async function viewTab(
   const key = { ...tab, day: dayOf(clock.now()) };
   const levels = known.levels ?? (await readLevels(db, key, catalog.tenantCaps(tab.tenant)));
   return { tab, levels, failures: known.failures ?? (await failuresOf(db, tab)) };
+}
+
+/**
+ * Reads a tab.
+ * @throws NotFoundError TAB_NOT_FOUND
+ */
+export async function readTab(context: MeterContext, key: AgentKey): Promise<TabView> {
+  const { db } = context.store;
+  return await viewTab(context, db, await requireTab(db, key));
+}
+
+/** Reads the last events of the calls of a tab, encoded. */
+export async function readLastEvents(
+  { store }: Pick<MeterContext, 'store'>,
+  key: AgentKey,
+): Promise<Uint8Array[]> {
+  return await lastEvents(store.db, key);
+}
+
+/** Reads the balances of a session, if it is not empty, and of a tenant's current day and month. */
+export async function readBalances(
+  { store, clock, catalog }: Pick<MeterContext, 'store' | 'clock' | 'catalog'>,
+  tenant: string,
+  sessionId: string,
+): Promise<readonly Balance[]> {
+  const key = { tenant, sessionId: sessionId || undefined, day: dayOf(clock.now()) };
+  return await readScopeLevels(store.db, key, catalog.tenantCaps(tenant));
 }
