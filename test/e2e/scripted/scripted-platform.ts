@@ -23,6 +23,8 @@ export interface ScriptedPlatformOptions {
   readonly agentsInCode?: readonly AgentManifest[];
   /** Policy file in YAML; default: approves everything. */
   readonly policy?: string;
+  /** Tools file in YAML, with absolute paths of modules; default: that of the example. */
+  readonly tools?: string;
   /** TypeScript module with custom agents. */
   readonly modules?: string;
   readonly entries: Script['entries'];
@@ -41,7 +43,7 @@ rules:
 export async function startScriptedPlatform(
   options: ScriptedPlatformOptions,
 ): Promise<ScriptedPlatform> {
-  const { agents, modules, beforeAnswer, agentsInCode } = options;
+  const { agents, modules, tools, beforeAnswer, agentsInCode } = options;
   const model = await createModelSimulator({
     scripts: [{ name: 'scripted', entries: options.entries }],
     ...(beforeAnswer && { beforeAnswer }),
@@ -51,6 +53,7 @@ export async function startScriptedPlatform(
     ...(agentsInCode && { agents: agentsInCode }),
     files: {
       ...(agents !== undefined && { WRIT_AGENTS_FILE: agents }),
+      ...(tools !== undefined && { WRIT_TOOLS_FILE: tools }),
       ...(modules !== undefined && { WRIT_AGENT_MODULES: modules }),
       WRIT_POLICY_FILE: options.policy ?? APPROVE_ALL,
     },

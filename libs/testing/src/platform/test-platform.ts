@@ -21,6 +21,7 @@ const FILES = {
   WRIT_AGENTS_FILE: 'agents.yaml',
   WRIT_POLICY_FILE: 'policy.yaml',
   WRIT_MODELS_FILE: 'models.yaml',
+  WRIT_TOOLS_FILE: 'tools.yaml',
   WRIT_AGENT_MODULES: 'agents.ts',
 } as const;
 

@@ -1,0 +1,100 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { isDeepStrictEqual } from 'node:util';
+import { loadExample, openSession } from '@writ/platform';
+import { readHuman } from '@writ/platform/console';
+import { readRequestLog } from '@writ/testing/simulator';
+import { expect, it } from 'vitest';
+import { run, spawnProgram, tempFolder } from './program.ts';
+
+const ARGS = ['--example', 'news-feed', '--exit'];
+/** What the two readers make of the three items. */
+const CURATED = [
+  'Your ferry leaves an hour later from Monday: at seven.',
+  "Sunday night is stormy, but Monday's ferry is not affected so far.",
+  'Be back in the harbour by six on Sunday: a storm comes.',
+  'You start at noon on Sunday, one of forty boats.',
+];
+
+/** The agents of all runs of a data folder, with their stop reasons; null for a run that has not ended. */
+function runsOf(dataDir: string): unknown[] {
+  const database = new DatabaseSync(join(dataDir, 'supervisor.db'), { readOnly: true });
+  try {
+    return database
+      .prepare(
+        'SELECT name, ending_stop_reason FROM agents WHERE parent_instance IS NULL ORDER BY name',
+      )
+      .all()
+      .map(({ name, ending_stop_reason: reason }) => [name, reason]);
+  } finally {
+    database.close();
+  }
+}
+
+/**
+ * Stops a news feed with SIGTERM once it has printed this; returns its data folder. One that completes before the
+ * signal takes effect, as on a busy machine, is discarded.
+ */
+async function stopAfter(pattern: RegExp): Promise<string> {
+  for (;;) {
+    const dataDir = tempFolder();
+    const program = spawnProgram('main.ts', ARGS, { dataDir });
+    await program.printed(pattern);
+    program.child.kill('SIGTERM');
+    expect(await program.ended).toMatchObject({ code: 0, stderr: '' });
+    if (!isDeepStrictEqual(runsOf(dataDir), FINISHED)) return dataDir;
+  }
+}
+
+const FINISHED = [
+  ['newsroom', 'success'],
+  ['reader', 'success'],
+  ['reader', 'success'],
+];
+
+it.each([1, 2])(
+  'the news feed that SIGTERM stops after %i of its additional runs began is completed by the next start, without further runs (SYS-5, AG-5)',
+  async (count) => {
+    const dataDir = await stopAfter(new RegExp(`(beside the one below[^]*){${count}}`));
+    const second = await run('main.ts', ARGS, { dataDir });
+    expect(second).toMatchObject({ code: 0, stderr: '' });
+    for (const text of CURATED) expect(second.stdout).toContain(text);
+    expect(runsOf(dataDir)).toEqual(FINISHED);
+  },
+);
+
+it.each([1, 2])(
+  'a start after one that ended with %i additional runs and no job reuses them, and delivers each item once (SYS-5, AG-5)',
+  async (count) => {
+    const dataDir = tempFolder();
+    const example = loadExample('news-feed');
+    const session = await openSession(
+      { WRIT_LOG_LEVEL: 'silent' },
+      { example, script: undefined, dataDir, freePorts: true },
+    );
+    const never = () => {
+      throw new Error('The test does not expect a question.');
+    };
+    let begun = 0;
+    const stopped = session.runJob(readHuman('approve', never), {
+      onStart: never,
+      onBefore: () => {
+        begun += 1;
+        if (begun === count) throw new Error('Stopped before the job.');
+      },
+      onEvent: () => undefined,
+      onQuestion: () => undefined,
+      onRefusedAnswer: () => undefined,
+    });
+    await expect(stopped).rejects.toThrow('Stopped before the job.');
+    await session.close();
+    expect(runsOf(dataDir)).toEqual(Array(count).fill(['reader', null]));
+
+    const next = await run('main.ts', ARGS, { dataDir });
+    expect(next).toMatchObject({ code: 0, stderr: '' });
+    for (const text of CURATED) expect(next.stdout).toContain(text);
+    expect(runsOf(dataDir)).toEqual(FINISHED);
+    // Each of three items is summed up once, and curated once for each of two readers.
+    expect(readRequestLog(join(dataDir, 'simulator-requests.jsonl'))).toHaveLength(9);
+  },
+);
