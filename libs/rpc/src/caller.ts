@@ -86,6 +86,8 @@ export const METADATA = {
   slotGrant: 'writ-slot-grant',
   epoch: 'writ-epoch',
   traceparent: 'traceparent',
+  /** The clock of the sender, in calls between services and in their answers: milliseconds since 1970 (BD-3). */
+  time: 'writ-time',
 } as const;
 
 interface CallWithCaller {

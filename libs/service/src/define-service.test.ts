@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Bus } from '@writ/bus';
-import { systemClock } from '@writ/kernel';
+import { ManualClock, systemClock } from '@writ/kernel';
 import type { RpcServer } from '@writ/rpc';
 import {
   appendOutbox,
@@ -22,8 +22,11 @@ import {
 import type { ServiceParts } from './service.ts';
 
 /** A service that records what happens to its parts, in order. */
-function recorded(change: { readonly prepare?: () => Promise<void> } = {}) {
+function recorded(
+  change: { readonly prepare?: () => Promise<void>; readonly clock?: ManualClock } = {},
+) {
   const steps: string[] = [];
+  const hosts: ServiceHost<ServiceConfig>[] = [];
   const step = (name: string) => async () => void steps.push(name);
   const server = {
     address: 'host:1',
@@ -43,6 +46,7 @@ function recorded(change: { readonly prepare?: () => Promise<void> } = {}) {
   const create = defineService({
     name: 'spawn-budget',
     async open(host: ServiceHost<ServiceConfig>) {
+      hosts.push(host);
       host.defer(step('close first'));
       const store = await host.openStore(() => openOutbox());
       host.defer(step('close second'));
@@ -65,8 +69,9 @@ function recorded(change: { readonly prepare?: () => Promise<void> } = {}) {
   });
   const config: ServiceConfig = { host: '127.0.0.1', port: 0, dataDir, drainMs: 1_000 };
   const telemetry = createTelemetry({ service: 'spawn-budget', logLevel: 'silent' });
-  const parts: ServiceParts = { telemetry, bus, addressOf: () => 'nowhere:1' };
-  return { steps, create: () => create(config, parts) };
+  const { clock = systemClock } = change;
+  const parts: ServiceParts = { telemetry, bus, clock, addressOf: () => 'nowhere:1' };
+  return { steps, hosts, create: () => create(config, parts) };
 }
 
 async function openOutbox() {
@@ -97,6 +102,22 @@ it('reports no health and starts no work if the preparation fails', async () => 
   await expect(service.start()).rejects.toThrow('no');
   expect(steps).toEqual([]);
   await service.stop();
+});
+
+it('reports NOT_SERVING while its clock is far from those of its peers (BD-3)', async () => {
+  const clock = new ManualClock();
+  const { steps, create, hosts } = recorded({ clock });
+  const service = await create();
+  onTestFinished(() => service.stop());
+  await service.start();
+  for (const peer of ['supervisor', 'agent-worker'])
+    hosts[0]?.peerClocks.observe(peer, clock.now().getTime());
+  steps.length = 0;
+  clock.step(-3_600_000);
+  await vi.waitFor(() => expect(steps).toEqual(['not serving']), { timeout: 30_000 });
+  expect(hosts[0]?.isClockSkewed()).toBe(true);
+  clock.step(3_600_000);
+  await vi.waitFor(() => expect(steps).toEqual(['not serving', 'serving']), { timeout: 30_000 });
 });
 
 it('closes what was opened when opening fails', async () => {

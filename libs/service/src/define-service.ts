@@ -4,13 +4,14 @@ import {
   assertRows,
   createTrust,
   createVerifier,
+  DEFAULT_CLOCK_LEEWAY_MS,
   internalGate,
   openSigner,
   type ServiceName,
   type Signer,
   type Verifier,
 } from '@writ/identity';
-import { type Clock, settlesWithin, systemClock } from '@writ/kernel';
+import { type Clock, PeerClocks, settlesWithin, systemClock } from '@writ/kernel';
 import { createRpcServer, type Route, type RpcLimits, type RpcServer } from '@writ/rpc';
 import {
   type CommitObserver,
@@ -20,6 +21,7 @@ import {
   type Store,
 } from '@writ/store';
 import type { Telemetry } from '@writ/telemetry';
+import { ClockMonitor } from './clock-monitor.ts';
 import { outboxPublisher } from './events/outbox-publisher.ts';
 import { knownAddresses } from './known-addresses.ts';
 import { observeCommits, observeOutbox } from './observe-store.ts';
@@ -59,6 +61,10 @@ export interface ServiceHost<C, P extends ServiceParts = ServiceParts> {
   readonly clock: Clock;
   readonly signer: Signer;
   readonly verifier: Verifier;
+  /** The clocks of the other services; its clients and its listener add to it. */
+  readonly peerClocks: PeerClocks;
+  /** Whether the own clock is far from those of the peers: work that a time makes due must wait (BD-3). */
+  readonly isClockSkewed: () => boolean;
   /** Sends the events of the outbox: within the flush interval, or at once. */
   readonly relay: Pick<OutboxRelay, 'wake' | 'flushSoon'>;
   /**
@@ -123,7 +129,7 @@ export interface ServiceDefinition<
  *
  * - Open: signing key, trusted keys, then what `open` opens. If it throws, everything opened so far is closed.
  * - Start: `prepare`, outbox relay, background work, then health reports SERVING, and NOT_SERVING while the database
- *   is unavailable.
+ *   is unavailable or the clock is far from those of the peers.
  * - Stop: health reports NOT_SERVING, listeners drain while `drain` ends in-flight work; background work stops;
  *   the outbox is flushed; resources close in reverse order. Stopping again returns the same promise.
  *
@@ -171,14 +177,12 @@ async function create<
     await opened.prepare?.();
     host.outbox?.start();
     for (const work of background) await work.start();
-    const setServing = (isServing: boolean): void => {
+    host.monitorHealth((isServing) => {
       for (const listener of servers) listener.setServing(isServing);
-    };
-    setServing(true);
-    host.monitorStore(setServing);
+    });
   };
   const stop = async (): Promise<void> => {
-    host.monitor?.stop();
+    host.stopMonitors();
     try {
       await drain(opened, servers, config.drainMs);
       const { backgroundMs, flushMs = FLUSH_MS } = opened.limits ?? {};
@@ -226,12 +230,15 @@ class Host<C extends ServiceConfig, P extends ServiceParts> implements ServiceHo
   readonly clock: Clock;
   readonly signer: Signer;
   readonly verifier: Verifier;
+  readonly peerClocks: PeerClocks;
+  readonly isClockSkewed = () => this.#clockMonitor?.isSkewed === true;
   readonly relay: ServiceHost<C, P>['relay'] = {
     wake: () => this.outbox?.wake(),
     flushSoon: () => this.outbox?.flushSoon(),
   };
   outbox: OutboxRelay | undefined;
-  monitor: StoreMonitor | undefined;
+  #storeMonitor: StoreMonitor | undefined;
+  #clockMonitor: ClockMonitor | undefined;
   readonly #name: ServiceName;
   readonly #resources: AsyncDisposableStack;
   #store: Pick<Store<never>, 'dialect' | 'commits' | 'checkAvailable'> | undefined;
@@ -240,7 +247,7 @@ class Host<C extends ServiceConfig, P extends ServiceParts> implements ServiceHo
     name: ServiceName,
     config: C,
     parts: P,
-    opened: Pick<ServiceHost<C>, 'clock' | 'signer' | 'verifier'> & {
+    opened: Pick<ServiceHost<C>, 'clock' | 'signer' | 'verifier' | 'peerClocks'> & {
       readonly resources: AsyncDisposableStack;
     },
   ) {
@@ -250,6 +257,7 @@ class Host<C extends ServiceConfig, P extends ServiceParts> implements ServiceHo
     this.clock = opened.clock;
     this.signer = opened.signer;
     this.verifier = opened.verifier;
+    this.peerClocks = opened.peerClocks;
     this.#resources = opened.resources;
   }
 
@@ -267,10 +275,13 @@ class Host<C extends ServiceConfig, P extends ServiceParts> implements ServiceHo
       rotateEveryMs: config.keyRotationMs,
     });
     const addresses = () => knownAddresses(addressOf, trusts);
-    const trust = createTrust({ addresses, telemetry, self: signer, clock, tls, loopback });
+    const peerClocks = new PeerClocks(clock);
+    const known = { addresses, telemetry, self: signer, clock, tls, loopback, peerClocks };
+    const trust = createTrust(known);
     resources.defer(() => trust.close());
-    const verifier = createVerifier({ trust, clock, leewayMs: config.clockLeewayMs });
-    return new Host(name, config, parts, { clock, signer, verifier, resources });
+    const { clockLeewayMs: leewayMs } = config;
+    const verifier = createVerifier({ trust, clock, leewayMs, peerClocks });
+    return new Host(name, config, parts, { clock, signer, verifier, peerClocks, resources });
   }
 
   get telemetry(): Telemetry {
@@ -303,11 +314,31 @@ class Host<C extends ServiceConfig, P extends ServiceParts> implements ServiceHo
     return store;
   }
 
-  /** Calls `onChange` when the database becomes unavailable or available; a SQLite file always is. */
-  monitorStore(onChange: (isAvailable: boolean) => void): void {
+  /**
+   * Calls `setServing` now and at every change: false while the database is unavailable, which a SQLite file never is,
+   * or the clock is far from those of the peers (BD-3).
+   */
+  monitorHealth(setServing: (isServing: boolean) => void): void {
+    const { telemetry, peerClocks, clock } = this;
+    let isStoreAvailable = true;
+    const report = () => setServing(isStoreAvailable && !this.isClockSkewed());
+    const { clockLeewayMs: leewayMs = DEFAULT_CLOCK_LEEWAY_MS } = this.config;
+    const monitored = { peerClocks, clock, leewayMs, telemetry, onChange: report };
+    this.#clockMonitor = new ClockMonitor(monitored);
+    this.#clockMonitor.start();
+    report();
     if (this.#store?.dialect !== 'postgres') return;
-    this.monitor = new StoreMonitor({ store: this.#store, log: this.telemetry.log, onChange });
-    this.monitor.start();
+    const onChange = (isAvailable: boolean): void => {
+      isStoreAvailable = isAvailable;
+      report();
+    };
+    this.#storeMonitor = new StoreMonitor({ store: this.#store, log: telemetry.log, onChange });
+    this.#storeMonitor.start();
+  }
+
+  stopMonitors(): void {
+    this.#storeMonitor?.stop();
+    this.#clockMonitor?.stop();
   }
 
   async listen(
@@ -318,7 +349,7 @@ class Host<C extends ServiceConfig, P extends ServiceParts> implements ServiceHo
     }: { readonly enforceSlotGrants?: boolean; readonly limits?: RpcLimits } = {},
   ): Promise<RpcServer> {
     assertRows(routes);
-    const { verifier, telemetry } = this;
+    const { verifier, telemetry, clock, peerClocks } = this;
     const { tls, cleartext, loopback } = this.parts;
     const { host, port } = this.config;
     const service = this.#name;
@@ -330,8 +361,15 @@ class Host<C extends ServiceConfig, P extends ServiceParts> implements ServiceHo
       cleartext,
       loopback,
       routes,
-      gate: internalGate({ service, verifier, enforceSlotGrants, trustDomain: tls?.trustDomain }),
+      gate: internalGate({
+        service,
+        verifier,
+        enforceSlotGrants,
+        trustDomain: tls?.trustDomain,
+        peerClocks,
+      }),
       telemetry,
+      clock,
       ...(limits && { limits }),
     });
     this.defer(() => server.close(0));

@@ -10,10 +10,20 @@ export class Sweeper implements BackgroundWork {
   readonly #sweeps: Readonly<Record<string, Sweep>>;
   readonly #log: Logger;
   readonly #loop: WakeableLoop;
+  readonly #isPaused: () => boolean;
   #isStopped = false;
 
-  /** @param sweeps by name, as in logs */
-  constructor(sweeps: Readonly<Record<string, Sweep>>, intervalMs: number, log: Logger) {
+  /**
+   * @param sweeps by name, as in logs
+   * @param isPaused whether no sweep begins now, such as while the clock is wrong
+   */
+  constructor(
+    sweeps: Readonly<Record<string, Sweep>>,
+    intervalMs: number,
+    log: Logger,
+    isPaused: () => boolean = () => false,
+  ) {
+    this.#isPaused = isPaused;
     this.#sweeps = sweeps;
     this.#log = log;
     const onError = (error: unknown): void => log.error({ err: error }, 'sweeper failed');
@@ -33,7 +43,7 @@ export class Sweeper implements BackgroundWork {
 
   async #sweep(): Promise<void> {
     for (const [name, sweep] of Object.entries(this.#sweeps)) {
-      if (this.#isStopped) return;
+      if (this.#isStopped || this.#isPaused()) return;
       try {
         await sweep();
       } catch (error) {

@@ -36,7 +36,7 @@ export const createAgentWorker = defineService({
   name: 'agent-worker',
   trusts: ['supervisor'],
   async open(host: ServiceHost<AgentWorkerConfig, AgentWorkerParts>) {
-    const { config, parts, telemetry, bus, clock, signer, relay } = host;
+    const { config, parts, telemetry, bus, clock, peerClocks, signer, relay, isClockSkewed } = host;
     const { workerId, tenants } = config;
     const { addressOf, tls, loopback, openStore = openWorkerStore } = parts;
     const { log } = telemetry;
@@ -44,6 +44,7 @@ export const createAgentWorker = defineService({
     observeAgents(telemetry, store);
     const peers = createPeers({
       clock,
+      peerClocks,
       telemetry,
       signer,
       addressOf,
@@ -94,7 +95,7 @@ export const createAgentWorker = defineService({
       onRunnable,
     };
     const run = (session: Session) => runAgent(runParts, session);
-    const loop: LeaseLoop = new LeaseLoop({ store, clock, log, settings, run });
+    const loop: LeaseLoop = new LeaseLoop({ store, clock, log, settings, isClockSkewed, run });
     const codeVersionOf = code.versionOf;
     const checkSettings = (manifest: AgentManifest) => {
       const { kind, name } = manifest;
@@ -105,6 +106,7 @@ export const createAgentWorker = defineService({
     const handlers = {
       store,
       clock,
+      ownTime: (timeMs: number) => peerClocks.toOwn('supervisor', timeMs),
       events,
       flushEventsSoon,
       tenants,

@@ -55,7 +55,7 @@ export const createExecutionMeter = defineService({
         if (settled > 0)
           telemetry.log.warn({ calls: settled }, 'settled calls of a previous process');
       },
-      background: [new Sweeper(sweeps, config.sweepMs, telemetry.log)],
+      background: [new Sweeper(sweeps, config.sweepMs, telemetry.log, host.isClockSkewed)],
       // Calls in flight finish within drainMs or are aborted; both are settled.
       drain: () => calls.close(config.drainMs),
       limits: { callsMs: config.drainMs + 1_000 },

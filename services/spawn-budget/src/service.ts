@@ -31,7 +31,9 @@ export const createSpawnBudget = defineService({
       onEvents: () => relay.wake(),
     });
     const { sweepMs, keepClosedMs } = config;
-    const sweep = createSweep({ store, ledger, clock, log: telemetry.log, sweepMs, keepClosedMs });
+    const { isClockSkewed } = host;
+    const { log } = telemetry;
+    const sweep = createSweep({ store, ledger, clock, log, sweepMs, keepClosedMs, isClockSkewed });
     const routes = spawnBudgetRoutes({ config, ledger, feed, signer, verifier });
     const server = await host.listen(routes);
     return { server, background: [sweep], drain: () => feed.close() };

@@ -48,7 +48,7 @@ export const createSupervisor = defineService({
       reloadFiles,
       keepClocks: () => clocks.stayOn(),
     };
-    const sweeper = new Sweeper(sweeps, config.sweepMs, telemetry.log);
+    const sweeper = new Sweeper(sweeps, config.sweepMs, telemetry.log, host.isClockSkewed);
     const internal = internalRoutes(context);
     const routes = publicRoutes(context);
     assertRows([...internal, ...routes]);
@@ -77,7 +77,7 @@ export const createSupervisor = defineService({
 async function openContext(
   host: ServiceHost<SupervisorConfig>,
 ): Promise<{ readonly context: SupervisorContext; readonly reloadFiles: () => Promise<void> }> {
-  const { config, parts, telemetry, bus, clock, signer, verifier, relay } = host;
+  const { config, parts, telemetry, bus, clock, peerClocks, signer, verifier, relay } = host;
   const { addressOf, tls, loopback } = parts;
   const agents = await AgentsFile.open(config.agents, config.agentsInCode ?? [], telemetry.log);
   const rules = await openPolicy(config.policy, telemetry.log);
@@ -87,7 +87,16 @@ async function openContext(
     { flushIntervalMs: 0 },
   );
   observeApprovals(telemetry, store);
-  const peers = createPeers({ config, telemetry, addressOf, signer, clock, tls, loopback });
+  const peers = createPeers({
+    config,
+    telemetry,
+    addressOf,
+    signer,
+    clock,
+    peerClocks,
+    tls,
+    loopback,
+  });
   host.defer(() => {
     for (const peer of Object.values(peers)) peer.close();
   });

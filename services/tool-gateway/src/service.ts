@@ -31,7 +31,7 @@ const RECOVERY_INTERVAL_MS = 1_000;
 export const createToolGateway = defineService({
   name: 'tool-gateway',
   async open(host: ServiceHost<ToolGatewayConfig>) {
-    const { config, parts, telemetry, bus, clock, signer, verifier, relay } = host;
+    const { config, parts, telemetry, bus, clock, peerClocks, signer, verifier, relay } = host;
     const { addressOf, tls, loopback } = parts;
     const { log } = telemetry;
     const store = await host.openStore((observer) => openGatewayStore(config.store, observer));
@@ -55,6 +55,8 @@ export const createToolGateway = defineService({
       tls: tls?.to('supervisor'),
       loopback,
       telemetry,
+      clock,
+      onPeerTime: (timeMs) => peerClocks.observe('supervisor', timeMs),
     });
     host.defer(() => supervisor.close());
     const inFlightCalls = new InFlightCalls();

@@ -1,4 +1,4 @@
-import { type Clock, isWritError } from '@writ/kernel';
+import { type Clock, isWritError, monotonicMs } from '@writ/kernel';
 import type { ServiceName } from '../services/names.ts';
 import { keysUnavailable, type TrustedKey } from './trust.ts';
 
@@ -55,9 +55,14 @@ export class IssuerKeys {
     return undefined;
   }
 
+  /** Fetches the keys, unless the latest fetch began less than a second ago; never rejects. */
+  async refresh(): Promise<void> {
+    await (this.#fetching ?? this.#begin()).catch(() => undefined);
+  }
+
   #begin(): Promise<void> {
     const now = this.#now();
-    if (now - this.#triedAt < MIN_FETCH_INTERVAL_MS && now >= this.#triedAt)
+    if (now - this.#triedAt < MIN_FETCH_INTERVAL_MS)
       return Promise.reject(keysUnavailable(this.#issuer, 'it was queried less than a second ago'));
     this.#triedAt = now;
     this.#fetches += 1;
@@ -91,6 +96,6 @@ export class IssuerKeys {
   }
 
   #now(): number {
-    return this.#clock.now().getTime();
+    return monotonicMs(this.#clock);
   }
 }

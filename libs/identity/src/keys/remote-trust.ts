@@ -3,7 +3,13 @@ import {
   KeyService,
   type PublicKey as PublicKeyMessage,
 } from '@writ/contracts/writ/identity/v1/key_service_pb';
-import { type Clock, isJsonObject, type JsonValue, systemClock } from '@writ/kernel';
+import {
+  type Clock,
+  isJsonObject,
+  type JsonValue,
+  type PeerClocks,
+  systemClock,
+} from '@writ/kernel';
 import { type ClosableRpcClient, createRpcClient, type Loopback } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
 import { SERVICE_NAMES, type ServiceName } from '../services/names.ts';
@@ -29,6 +35,8 @@ export interface TrustOptions {
   readonly loopback?: Loopback | undefined;
   /** Default: the system clock. */
   readonly clock?: Clock;
+  /** Learns the clocks of the services with their keys. */
+  readonly peerClocks?: PeerClocks | undefined;
   /** Timeout of a fetch, ms. Default 3,000. */
   readonly timeoutMs?: number;
 }
@@ -48,6 +56,7 @@ export function createTrust(options: TrustOptions): Trust {
       timeoutMs,
       tls: tls?.to(issuer),
       loopback,
+      onPeerTime: (timeMs) => options.peerClocks?.observe(issuer, timeMs),
       // The called service needs the keys of a starting service before that one reports SERVING.
       health: 'responding',
     });
@@ -78,6 +87,9 @@ export function createTrust(options: TrustOptions): Trust {
     async key(issuer, keyId) {
       if (own !== undefined && issuer === self?.service) return own(keyId);
       return remote.get(issuer)?.find(keyId);
+    },
+    async refresh(issuer) {
+      await remote.get(issuer)?.refresh();
     },
     close() {
       for (const client of clients.values()) client.close();

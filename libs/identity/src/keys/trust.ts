@@ -17,6 +17,8 @@ export interface Trust {
    * @throws UnavailableError KEYS_UNAVAILABLE when the keys cannot be fetched (SYS-4)
    */
   key(issuer: ServiceName, keyId: string): Promise<TrustedKey | undefined>;
+  /** Fetches the keys of `issuer`, at most once per second, whose answer shows its clock (BD-3). */
+  refresh?(issuer: ServiceName): Promise<void>;
   /** Closes connections. */
   close(): void;
 }

@@ -1,11 +1,17 @@
-import { PermissionDeniedError, UnauthenticatedError } from '@writ/kernel';
+import {
+  isWritError,
+  type PeerClocks,
+  PermissionDeniedError,
+  UnauthenticatedError,
+} from '@writ/kernel';
 import { type Caller, type Gate, type GateCall, METADATA, type ServiceIdentity } from '@writ/rpc';
 import { readAgentToken } from '../tokens/agent-token.ts';
 import { bearer, readEpoch, requireHeader } from '../tokens/credentials.ts';
+import { parseToken } from '../tokens/parse-token.ts';
 import { readSlotGrant, requireSlotGrant, setGrantRequirement } from '../tokens/slot-grant.ts';
 import type { Verifier } from '../tokens/verifier.ts';
 import { callerRow, rpcKey, type ServicesRow } from './caller-table.ts';
-import { isServiceName, SERVICE_NAMES, type ServerName } from './names.ts';
+import { isServiceName, SERVICE_NAMES, type ServerName, type ServiceName } from './names.ts';
 import { readSpiffeId } from './spiffe.ts';
 
 /** Options of {@link internalGate}. */
@@ -20,6 +26,8 @@ export interface InternalGateOptions {
   readonly enforceSlotGrants: boolean;
   /** The required trust domain of client certificates; undefined when the port requires none. */
   readonly trustDomain?: string | undefined;
+  /** Learns the clocks of calling services. */
+  readonly peerClocks?: PeerClocks | undefined;
 }
 
 /**
@@ -101,18 +109,38 @@ function readCertificate(
 }
 
 async function readServiceToken(
-  { service: audience, verifier }: InternalGateOptions,
+  { service: audience, verifier, peerClocks }: InternalGateOptions,
   call: GateCall,
 ): Promise<ServiceIdentity> {
   const token = bearer(call, 'a service token');
-  const { claims, issuer } = await verifier.verify('service', token, {
-    issuer: SERVICE_NAMES,
-    audience,
-  });
+  const { claims, issuer } = await verifier
+    .verify('service', token, { issuer: SERVICE_NAMES, audience })
+    .catch((error: unknown) => {
+      // The signature is verified before the times.
+      if (isOfClock(error)) observeClock(peerClocks, parseToken('service', token).issuer, call);
+      throw error;
+    });
+  observeClock(peerClocks, issuer, call);
   // A service signs tokens in its own name only.
   if (claims.name !== issuer)
     throw notAllowed(call, `${issuer} with a token that names another service`);
   return { name: claims.name, replica: claims.replica, tenants: claims.tenants };
+}
+
+/** Whether a token was rejected only for its times. */
+function isOfClock(error: unknown): boolean {
+  if (!isWritError(error)) return false;
+  const { check } = error.metadata;
+  return error.reason === 'TOKEN_EXPIRED' || check === 'iat' || check === 'nbf';
+}
+
+function observeClock(
+  peerClocks: PeerClocks | undefined,
+  caller: ServiceName,
+  call: GateCall,
+): void {
+  const text = call.header(METADATA.time);
+  if (text !== undefined && /^\d{1,15}$/.test(text)) peerClocks?.observe(caller, Number(text));
 }
 
 function notAllowed(call: GateCall, who: string): PermissionDeniedError {

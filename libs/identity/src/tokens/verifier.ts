@@ -1,4 +1,4 @@
-import type { Clock } from '@writ/kernel';
+import type { Clock, PeerClocks } from '@writ/kernel';
 import { isSigned } from '../keys/ed25519.ts';
 import type { Trust } from '../keys/trust.ts';
 import type { ServiceName } from '../services/names.ts';
@@ -36,7 +36,7 @@ export interface VerifiedToken<K extends TokenKind> {
 export interface Verifier {
   /**
    * Verifies signature, kind, algorithm, issuer, audience, times and form of a token (TG-1). Tolerates the clock
-   * leeway, but not after the expiry of writs and slot grants (BD-3).
+   * leeway, but not after the expiry of writs and slot grants; that of a grant is judged by the clock of its issuer (BD-3).
    * @throws UnauthenticatedError TOKEN_INVALID (`metadata.check` names the failed check), TOKEN_EXPIRED
    * @throws UnavailableError KEYS_UNAVAILABLE when the issuer's keys are unavailable (SYS-4)
    */
@@ -53,6 +53,8 @@ export interface VerifierOptions {
   readonly clock: Clock;
   /** Tolerated difference to the clock of the issuer, ms. Default 60,000. */
   readonly leewayMs?: number | undefined;
+  /** The clocks of the issuers; without it, or for an issuer that is not known to it, the own clock decides. */
+  readonly peerClocks?: PeerClocks | undefined;
 }
 
 const MAX_CACHED = 5_000;
@@ -64,7 +66,20 @@ const CACHE_MS = 5 * 60 * 1000;
  * expire, at most five minutes; checks that depend on the reader and the time are always repeated.
  */
 export function createVerifier(given: VerifierOptions): Verifier {
-  const { trust, clock, leewayMs = DEFAULT_CLOCK_LEEWAY_MS } = given;
+  const { trust, clock, leewayMs = DEFAULT_CLOCK_LEEWAY_MS, peerClocks } = given;
+  const timesFor = (kind: TokenKind, issuer: ServiceName): Times => {
+    const now = clock.now().getTime();
+    if (kind !== 'slot_grant') return { now, leewayMs, expiryNow: now };
+    const issuerNow = peerClocks?.slowestNow(issuer) ?? now;
+    return { now, leewayMs, expiryNow: Math.max(issuerNow, now - leewayMs) };
+  };
+  /** Whether a grant is expired only if the clock of its issuer is not behind. */
+  const mayBeCurrent = (kind: TokenKind, { issuer, expireTime }: CheckedToken<TokenKind>) => {
+    const { now, expiryNow } = timesFor(kind, issuer);
+    const lateMs = now - expireTime.getTime();
+    const isKnown = peerClocks?.slowestNow(issuer) !== undefined;
+    return isKnown && expiryNow >= expireTime.getTime() && lateMs < leewayMs;
+  };
   const caches: { readonly [K in TokenKind]: TokenCache<CheckedToken<K>> } = {
     service: newCache('service'),
     agent: newCache('agent'),
@@ -82,7 +97,9 @@ export function createVerifier(given: VerifierOptions): Verifier {
         known = await check({ trust, clock }, kind, token, issuersOf(kind, options));
         cache.set(token, known, known.cacheUntil);
       }
-      return judge(kind, known, options, { leewayMs, now: clock.now().getTime() });
+      // The clock of the issuer may have been set back, or that of one of its replicas is behind.
+      if (kind === 'slot_grant' && mayBeCurrent(kind, known)) await trust.refresh?.(known.issuer);
+      return judge(kind, known, options, timesFor(kind, known.issuer));
     },
   };
 }
@@ -91,6 +108,8 @@ export function createVerifier(given: VerifierOptions): Verifier {
 interface Times {
   readonly now: number;
   readonly leewayMs: number;
+  /** What expiry is judged by. */
+  readonly expiryNow: number;
 }
 
 function newCache<V>(kind: TokenKind): TokenCache<V> {
@@ -158,8 +177,12 @@ function judge<K extends TokenKind>(
   return { claims, id, issuer, issueTime, expireTime, expired };
 }
 
-function isExpired(kind: TokenKind, { expireTime }: Registered, { now, leewayMs }: Times): boolean {
-  return now >= expireTime.getTime() + (KIND_RULES[kind].isStrict ? 0 : leewayMs);
+function isExpired(
+  kind: TokenKind,
+  { expireTime }: Registered,
+  { expiryNow, leewayMs }: Times,
+): boolean {
+  return expiryNow >= expireTime.getTime() + (KIND_RULES[kind].isStrict ? 0 : leewayMs);
 }
 
 function wrongIssuer(kind: TokenKind, issuer: ServiceName): Error {

@@ -7,6 +7,8 @@ import type { CallOptions } from './call-options.ts';
 interface MetadataOptions extends CallOptions {
   readonly serviceToken: string | undefined;
   readonly traceparent: string | undefined;
+  /** The time of the caller, ms since 1970. */
+  readonly timeMs: number;
 }
 
 /**
@@ -31,6 +33,8 @@ export function callMetadata(options: MetadataOptions): Metadata {
   for (const [key, value] of Object.entries(options.headers ?? {})) set(key, value);
   const { serviceToken } = options;
   set(METADATA.authorization, serviceToken === undefined ? undefined : `Bearer ${serviceToken}`);
+  // Only services tell their time.
+  if (serviceToken !== undefined) set(METADATA.time, String(options.timeMs));
   set(METADATA.agentToken, options.agentToken);
   set(METADATA.slotGrant, options.slotGrant);
   set(METADATA.epoch, options.epoch?.toString());

@@ -7,6 +7,7 @@ import {
 } from '@grpc/grpc-js';
 import { UnavailableError } from '@writ/kernel';
 import type { Telemetry } from '@writ/telemetry';
+import { METADATA } from '../caller.ts';
 import { assertSize, type Loopback, type LoopbackServer } from '../loopback/loopback.ts';
 import { replicaPolicy } from '../replicas/replica-balancer.ts';
 import { replicaTarget } from '../replicas/replica-resolver.ts';
@@ -24,6 +25,8 @@ interface ChannelOptions {
   readonly telemetry: Telemetry;
   /** Servers of this process, called without a connection. */
   readonly loopback: Loopback | undefined;
+  /** Receives the clock of the called service with each answer over a connection. */
+  readonly onPeerTime: ((timeMs: number) => void) | undefined;
 }
 
 /**
@@ -36,6 +39,9 @@ const WATCHED_CONNECTION = { 'grpc.keepalive_time_ms': 2_000, 'grpc.keepalive_ti
  * servers treat pings more often than every five minutes as abuse.
  */
 const UNWATCHED_CONNECTION = { 'grpc.keepalive_time_ms': 310_000 };
+
+/** Milliseconds since 1970. */
+const TIME_PATTERN = /^\d{1,15}$/;
 
 /** The grpc-js client of one set of certificates, and the number of calls in flight on it. */
 interface Link {
@@ -104,6 +110,7 @@ export class Channel {
           else resolve(response);
         },
       );
+      call.on('status', ({ metadata: trailers }) => this.#readTime(trailers));
       const cancel = (): void => call.cancel();
       signal?.addEventListener('abort', cancel, { once: true });
     });
@@ -141,6 +148,7 @@ export class Channel {
     );
     const cancel = (): void => call.cancel();
     signal?.addEventListener('abort', cancel, { once: true });
+    call.on('status', ({ metadata: trailers }) => this.#readTime(trailers));
     call.on('error', () => {
       // The iteration throws it. An error after the iteration, such as the status of a cancelled
       // call, would be unhandled and end the process.
@@ -160,6 +168,12 @@ export class Channel {
     if (loopback === undefined || tls !== undefined || this.#isClosed) return undefined;
     const server = loopback.find(this.address());
     return server?.serves(path) === true ? server : undefined;
+  }
+
+  #readTime(trailers: Metadata): void {
+    const text = trailers.get(METADATA.time)[0];
+    if (typeof text === 'string' && TIME_PATTERN.test(text))
+      this.#options.onPeerTime?.(Number(text));
   }
 
   async #checkSize(response: Promise<Buffer>): Promise<Buffer> {

@@ -10,6 +10,7 @@ import {
 import type { Metadata } from '@grpc/grpc-js';
 import {
   CancellationError,
+  type Clock,
   DeadlineError,
   InternalError,
   InvalidRequestError,
@@ -46,6 +47,7 @@ export interface Peer {
   readonly channel: Channel;
   readonly telemetry: Telemetry;
   readonly serviceToken: (() => Promise<string>) | undefined;
+  readonly clock: Clock;
 }
 
 /** One outgoing call: its span, deadline, metadata, encoding and error mapping. */
@@ -135,6 +137,7 @@ export class ClientCall {
       ...this.#options,
       serviceToken: serviceToken === undefined ? undefined : await serviceToken(),
       traceparent: traceparentOf(this.context),
+      timeMs: this.#peer.clock.now().getTime(),
     });
     const { signal } = this.#options;
     signal?.throwIfAborted();

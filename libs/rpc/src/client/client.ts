@@ -7,7 +7,7 @@ import type {
   MessageShape,
 } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel as Idempotency } from '@bufbuild/protobuf/wkt';
-import { isWritError } from '@writ/kernel';
+import { type Clock, isWritError, systemClock } from '@writ/kernel';
 import { type Context, context, type Telemetry } from '@writ/telemetry';
 import { withDefaults } from '../limits.ts';
 import type { Loopback } from '../loopback/loopback.ts';
@@ -40,6 +40,10 @@ export interface RpcClientOptions {
   readonly health?: ReplicaHealth;
   /** Servers of this process, which are called without HTTP/2 (SYS-5); omitted, every call uses a connection. */
   readonly loopback?: Loopback | undefined;
+  /** The clock that calls with a service token show to the called service; default: the system clock. */
+  readonly clock?: Clock;
+  /** Receives the clock of the called service with each answer over a connection, in milliseconds since 1970 (BD-3). */
+  readonly onPeerTime?: ((timeMs: number) => void) | undefined;
 }
 
 type MethodCall<M extends Pick<DescMethod, 'input' | 'output' | 'methodKind'>> =
@@ -91,9 +95,11 @@ export function createRpcClient<S extends DescService>(
     health: options.health ?? 'serving',
     loopback: options.loopback,
     telemetry: options.telemetry,
+    onPeerTime: options.onPeerTime,
   });
   const { telemetry, serviceToken, timeoutMs = DEFAULT_TIMEOUT_MS, retry = {} } = options;
-  const peer: Peer = { channel, telemetry, serviceToken };
+  const { clock = systemClock } = options;
+  const peer: Peer = { channel, telemetry, serviceToken, clock };
   const calls = service.methods.map((method) => {
     const call =
       method.methodKind === 'unary'

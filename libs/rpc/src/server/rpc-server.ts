@@ -1,3 +1,4 @@
+import type { Clock } from '@writ/kernel';
 import type { Telemetry } from '@writ/telemetry';
 import type { Gate } from '../caller.ts';
 import type { Route } from '../calls/handler.ts';
@@ -23,6 +24,8 @@ export interface RpcServerOptions {
   readonly cleartext?: 'loopback' | 'anywhere' | undefined;
   /** Where clients of the same process find the server without HTTP/2 (SYS-5). */
   readonly loopback?: Loopback | undefined;
+  /** The clock that answers show to clients; default: the system clock. */
+  readonly clock?: Clock;
 }
 
 /** A listening server. */

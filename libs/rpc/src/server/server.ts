@@ -1,9 +1,11 @@
-import { Server } from '@grpc/grpc-js';
+import { Metadata, Server } from '@grpc/grpc-js';
+import { type Clock, systemClock } from '@writ/kernel';
+import { METADATA } from '../caller.ts';
 import { Calls } from '../calls/calls.ts';
 import { gated } from '../calls/served-service.ts';
 import { warmValidation } from '../calls/validation.ts';
 import { withDetails } from '../errors/errors.ts';
-import { setHttp2Options, statusInterceptor } from '../grpc-js-internals.ts';
+import { type SentStatus, setHttp2Options, statusInterceptor } from '../grpc-js-internals.ts';
 import { STREAM_RESETS, withDefaults } from '../limits.ts';
 import { LoopbackServer } from '../loopback/loopback.ts';
 import { grpcConnections } from '../tls/grpc-connections.ts';
@@ -23,13 +25,13 @@ import type { RpcServer, RpcServerOptions } from './rpc-server.ts';
  *   CLEARTEXT_NOT_ALLOWED when the port would accept cleartext from other hosts (SYS-4)
  */
 export async function createRpcServer(options: RpcServerOptions): Promise<RpcServer> {
-  const { host, port, portSetting, routes, gate, telemetry, tls } = options;
+  const { host, port, portSetting, routes, gate, telemetry, tls, clock = systemClock } = options;
   assertPrivate(options);
   const limits = withDefaults(options.limits);
   const calls = new Calls({ gate, telemetry, limits });
   const health = new Health(routes.map(({ service }) => service.typeName));
   const server = new Server({
-    interceptors: [statusInterceptor(withDetails)],
+    interceptors: [statusInterceptor((sent) => withTime(withDetails(sent), clock))],
     'grpc.enable_channelz': 0,
     'grpc.max_receive_message_length': limits.maxMessageBytes,
     'grpc.max_send_message_length': -1,
@@ -88,4 +90,11 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
       return close(graceMs);
     },
   };
+}
+
+/** Adds the time of the server to a status, so that clients notice a clock that is far from theirs (BD-3). */
+function withTime(sent: SentStatus, clock: Clock): SentStatus {
+  const metadata = sent.metadata ?? new Metadata();
+  metadata.set(METADATA.time, String(clock.now().getTime()));
+  return { ...sent, metadata };
 }

@@ -90,6 +90,24 @@ export const METRICS = {
     about:
       'Time until a certificate in use expires: of the service, the edge, or an authority (by fingerprint); negative after expiry',
   },
+  clockOffset: {
+    name: 'writ.clock.offset',
+    kind: 'gauge',
+    unit: 's',
+    labels: ['writ.peer'],
+    from: 'every',
+    about:
+      'How far the clock of a called or calling service is ahead of the own one; differences below 2 s show as 0',
+  },
+  clockSkewed: {
+    name: 'writ.clock.skewed',
+    kind: 'gauge',
+    unit: '1',
+    labels: [],
+    from: 'every',
+    about:
+      '1 while the own clock is far from those of the majority of the peers, so that health reports NOT_SERVING',
+  },
   commits: {
     name: 'writ.store.commit.size',
     kind: 'histogram',

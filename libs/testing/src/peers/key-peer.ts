@@ -34,7 +34,7 @@ import { createTelemetry, type Telemetry } from '@writ/telemetry';
 export interface KeyPeerOptions {
   /** Folder of its key; default: a temporary one that `close()` deletes. */
   readonly keyDir?: string;
-  /** Clock of its tokens, normally that of the service under test; default: the system clock. */
+  /** Clock of its tokens, calls and answers, normally that of the service under test; default: the system clock. */
   readonly clock?: Clock;
   /** Routes beside KeyService: fakes of the service that it stands for. */
   readonly routes?: readonly Route[];
@@ -125,6 +125,7 @@ export async function startKeyPeer(
       gate,
       telemetry,
       tls,
+      clock,
     });
     server.setServing(true);
     return keyPeer(signer, server, telemetry, removeKeys);
@@ -153,6 +154,7 @@ function keyPeer(
         address,
         telemetry,
         serviceToken: serviceToken(audience, options),
+        clock: signer.clock,
       });
       clients.add(client);
       return client;

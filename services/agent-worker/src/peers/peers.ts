@@ -1,5 +1,5 @@
 import { type ServiceName, type ServiceTls, type Signer, serviceTokens } from '@writ/identity';
-import type { Clock } from '@writ/kernel';
+import type { Clock, PeerClocks } from '@writ/kernel';
 import type { Loopback } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
 import { createExecutionMeterPeer, type ExecutionMeterPeer } from './execution-meter.ts';
@@ -18,6 +18,7 @@ export interface WorkerPeers {
 /** Dependencies of {@link createPeers}. */
 export interface PeerParts {
   readonly clock: Clock;
+  readonly peerClocks: PeerClocks;
   readonly telemetry: Telemetry;
   readonly signer: Signer;
   readonly addressOf: (service: ServiceName) => string;
@@ -33,6 +34,7 @@ export interface PeerParts {
 /** Creates clients of all peers; each connects on its first call. */
 export function createPeers({
   clock,
+  peerClocks,
   telemetry,
   signer,
   addressOf,
@@ -47,10 +49,13 @@ export function createPeers({
     serviceToken: serviceTokens(signer, { audience: service, replica: workerId, tenants }),
     tls: tls?.to(service),
     loopback,
+    clock,
+    onPeerTime: (timeMs: number) => peerClocks.observe(service, timeMs),
   });
+  const ownTime = (service: ServiceName) => (timeMs: number) => peerClocks.toOwn(service, timeMs);
   return {
-    supervisor: createSupervisorPeer(to('supervisor')),
-    spawnBudget: createSpawnBudgetPeer(to('spawn-budget')),
+    supervisor: createSupervisorPeer(to('supervisor'), ownTime('supervisor')),
+    spawnBudget: createSpawnBudgetPeer(to('spawn-budget'), ownTime('spawn-budget')),
     executionMeter: createExecutionMeterPeer(to('execution-meter')),
     toolGateway: createToolGatewayPeer(to('tool-gateway'), clock),
   };

@@ -8,6 +8,7 @@ import {
 import type { AgentKey } from '@writ/kernel';
 import { DataLossError } from '@writ/kernel';
 import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/rpc';
+import type { OwnTime } from '../domain/agent/own-time.ts';
 import type { SlotAnswer, SlotIntent, SlotRenewal, SlotStatus } from '../domain/agent/slot.ts';
 
 /** Client of spawn-budget. */
@@ -40,7 +41,10 @@ const STATES: ReadonlyMap<SlotState, SlotStatus> = new Map([
 ]);
 
 /** Creates a gRPC client of spawn-budget. */
-export function createSpawnBudgetPeer(options: RpcClientOptions): SpawnBudgetPeer {
+export function createSpawnBudgetPeer(
+  options: RpcClientOptions,
+  ownTime: OwnTime,
+): SpawnBudgetPeer {
   const client = createRpcClient(SpawnBudgetService, options);
   return {
     async renew(agents, call) {
@@ -54,7 +58,7 @@ export function createSpawnBudgetPeer(options: RpcClientOptions): SpawnBudgetPee
         }));
         const answer = await client.renew({ agents: renewals }, call);
         if (answer.agents.length !== part.length) throw malformed('an answer for each agent');
-        answers.push(...answer.agents.map(answerFrom));
+        answers.push(...answer.agents.map((slot) => answerFrom(slot, ownTime)));
       }
       return answers;
     },
@@ -69,12 +73,12 @@ export function createSpawnBudgetPeer(options: RpcClientOptions): SpawnBudgetPee
   };
 }
 
-function answerFrom({ slot, refusal }: AgentSlot): SlotAnswer {
+function answerFrom({ slot, refusal }: AgentSlot, ownTime: OwnTime): SlotAnswer {
   if (refusal !== '') return { refusal };
   const state = slot && STATES.get(slot.state);
   if (slot === undefined || state === undefined) throw malformed('the state of a slot');
   const { grant, grantExpireTime } = slot;
-  const grantExpiresAt = grantExpireTime === undefined ? 0 : timestampMs(grantExpireTime);
+  const grantExpiresAt = grantExpireTime === undefined ? 0 : ownTime(timestampMs(grantExpireTime));
   return { state, grant, grantExpiresAt };
 }
 

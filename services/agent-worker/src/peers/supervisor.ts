@@ -5,6 +5,7 @@ import { DataLossError, type Phase, type PriorityName } from '@writ/kernel';
 import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import type { CarriedEvent } from '../domain/agent/carried-event.ts';
 import type { AgentCredentials } from '../domain/agent/credentials.ts';
+import type { OwnTime } from '../domain/agent/own-time.ts';
 import type { Action, Decision, SpawnAnswer } from '../domain/calls/decision.ts';
 import { eventMessages } from '../wire/carried-event.ts';
 import { credentialsFrom } from '../wire/credentials.ts';
@@ -87,7 +88,7 @@ const PRIORITIES: Readonly<Record<PriorityName, Priority>> = {
 };
 
 /** Creates a gRPC client of the supervisor. */
-export function createSupervisorPeer(options: RpcClientOptions): SupervisorPeer {
+export function createSupervisorPeer(options: RpcClientOptions, ownTime: OwnTime): SupervisorPeer {
   const reviews = createRpcClient(ReviewService, options);
   const supervision = createRpcClient(SupervisionService, options);
   return {
@@ -141,7 +142,7 @@ export function createSupervisorPeer(options: RpcClientOptions): SupervisorPeer 
     },
     async refreshTokens(call) {
       const { credentials } = await supervision.refreshTokens({}, call);
-      if (credentials !== undefined) return credentialsFrom(credentials);
+      if (credentials !== undefined) return credentialsFrom(credentials, ownTime);
       throw new DataLossError(
         'CREDENTIALS_MISSING',
         'The response of the supervisor has no credentials.',

@@ -12,6 +12,8 @@ export function deliver(
   return async (request, call) => {
     assertServesTenant(call.caller, request.tenant);
     assertTenantServed(dependencies, request.tenant);
-    return { accepted: await deliverAgent(dependencies, deliveryFrom(request)) };
+    return {
+      accepted: await deliverAgent(dependencies, deliveryFrom(request, dependencies.ownTime)),
+    };
   };
 }

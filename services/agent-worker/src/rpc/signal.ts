@@ -11,6 +11,6 @@ export function signal(
 ): Handler<typeof AgentWorkerService.method.signal> {
   return async (request, call) => {
     assertServesTenant(call.caller, request.tenant);
-    return { accepted: await signalAgent(dependencies, signalFrom(request)) };
+    return { accepted: await signalAgent(dependencies, signalFrom(request, dependencies.ownTime)) };
   };
 }

@@ -49,6 +49,8 @@ export interface LeaseLoopParts {
   readonly clock: Clock;
   readonly log: Logger;
   readonly settings: LeaseSettings;
+  /** Whether the own clock is wrong: timers are not due, and leases of other workers not expired. Default: never. */
+  readonly isClockSkewed?: () => boolean;
   /** Runs an agent for one lease. */
   readonly run: (session: Session) => Promise<LeaseOutcome>;
 }
@@ -180,10 +182,14 @@ export class LeaseLoop {
   async #run(): Promise<void> {
     while (!this.#isStopped) {
       this.#isNudged = false;
-      await this.#fireTimers();
-      const taken = await this.#claimRunnable();
+      const taken = !this.#parts.isClockSkewed?.() && (await this.#takeDue());
       if (!taken && !this.#isNudged && !this.#isStopped) await this.#sleep();
     }
+  }
+
+  async #takeDue(): Promise<boolean> {
+    await this.#fireTimers();
+    return await this.#claimRunnable();
   }
 
   /** Fires the due timers, if there are any, and reads when the next one is due. */

@@ -1,14 +1,15 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { AgentCredentials as CredentialsMessage } from '@writ/contracts/writ/supervision/v1/credentials_pb';
 import type { AgentCredentials } from '../domain/agent/credentials.ts';
+import type { OwnTime } from '../domain/agent/own-time.ts';
 
-/** Converts an agent's tokens. */
-export function credentialsFrom(message: CredentialsMessage): AgentCredentials {
+/** Converts an agent's tokens, which expire by the clock of the supervisor. */
+export function credentialsFrom(message: CredentialsMessage, ownTime: OwnTime): AgentCredentials {
   return {
     supervisor: message.supervisorToken,
     spawnBudget: message.spawnBudgetToken,
     executionMeter: message.executionMeterToken,
     toolGateway: message.toolGatewayToken,
-    expiresAt: message.expireTime === undefined ? 0 : timestampMs(message.expireTime),
+    expiresAt: message.expireTime === undefined ? 0 : ownTime(timestampMs(message.expireTime)),
   };
 }

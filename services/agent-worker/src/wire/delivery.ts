@@ -1,5 +1,5 @@
 import { toBinary, toJson } from '@bufbuild/protobuf';
-import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { AgentManifestSchema } from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import { SupervisionSchema } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import {
@@ -17,6 +17,7 @@ import {
   sha256Hex,
 } from '@writ/kernel';
 import type { Delivery } from '../domain/agent/delivery.ts';
+import type { OwnTime } from '../domain/agent/own-time.ts';
 import type { SlotGrant } from '../domain/agent/slot.ts';
 import { credentialsFrom } from './credentials.ts';
 import { manifestFrom } from './manifest.ts';
@@ -32,7 +33,7 @@ type CompleteRequest = Omit<DeliverRequest, Part> & {
  * Converts a delivery.
  * @throws InvalidRequestError naming the missing or invalid field
  */
-export function deliveryFrom(request: DeliverRequest): Delivery {
+export function deliveryFrom(request: DeliverRequest, ownTime: OwnTime): Delivery {
   const complete = assertComplete(request);
   const { tenant, agent, requestId, deadline, traceparent } = complete;
   const { $typeName: _, ...message } = complete.message;
@@ -46,23 +47,23 @@ export function deliveryFrom(request: DeliverRequest): Delivery {
     digest: digestOf(complete),
     manifest,
     supervision,
-    credentials: credentialsFrom(complete.credentials),
-    slotGrant: slotGrantFrom(complete.slotGrant, key),
+    credentials: credentialsFrom(complete.credentials, ownTime),
+    slotGrant: slotGrantFrom(complete.slotGrant, key, ownTime),
     message,
-    deadlineAt: deadline === undefined ? null : timestampDate(deadline),
+    deadlineAt: deadline === undefined ? null : new Date(ownTime(timestampMs(deadline))),
     traceparent: isTraceparent(traceparent) ? traceparent : newTraceparent(),
   };
 }
 
 /** Undefined for a grant that is malformed or of another agent: the worker requests one (SB-4). */
-function slotGrantFrom(token: string, agent: AgentKey): SlotGrant | undefined {
+function slotGrantFrom(token: string, agent: AgentKey, ownTime: OwnTime): SlotGrant | undefined {
   if (token === '') return undefined;
   try {
     const { claims, expireTime } = parseSlotGrant(token);
     const { tenant, runId, agentInstance } = claims;
     const isOwn =
       tenant === agent.tenant && runId === agent.runId && agentInstance === agent.instance;
-    return isOwn ? { token, expiresAt: expireTime.getTime() } : undefined;
+    return isOwn ? { token, expiresAt: ownTime(expireTime.getTime()) } : undefined;
   } catch (error) {
     if (isWritError(error)) return undefined;
     throw error;

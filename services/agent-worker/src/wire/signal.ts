@@ -1,6 +1,7 @@
 import type { SignalRequest } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { InvalidRequestError, isJsonObject, parseJsonStrict } from '@writ/kernel';
 import { FEED_ITEM } from '../domain/agent/message.ts';
+import type { OwnTime } from '../domain/agent/own-time.ts';
 import type { IncomingSignal } from '../domain/agent/signal.ts';
 import { credentialsFrom } from './credentials.ts';
 import { decisionFrom } from './decision.ts';
@@ -14,7 +15,7 @@ const MAX_PAYLOAD_BYTES = 1_048_576;
  * Converts a signal.
  * @throws InvalidRequestError INVALID_SIGNAL naming the field
  */
-export function signalFrom(request: SignalRequest): IncomingSignal {
+export function signalFrom(request: SignalRequest, ownTime: OwnTime): IncomingSignal {
   const { tenant, runId, agentInstance, requestId, name, payloadJson, approval, sender } = request;
   if (INTERNAL.some((prefix) => name.startsWith(prefix))) {
     throw invalid('name', `must not be ${name}, which is reserved for the worker`);
@@ -41,7 +42,7 @@ export function signalFrom(request: SignalRequest): IncomingSignal {
     payloadJson,
     sender,
     decision,
-    credentials: approval?.credentials && credentialsFrom(approval.credentials),
+    credentials: approval?.credentials && credentialsFrom(approval.credentials, ownTime),
   };
 }
 

@@ -1,5 +1,5 @@
 import { type ServiceName, type ServiceTls, type Signer, serviceTokens } from '@writ/identity';
-import type { Clock } from '@writ/kernel';
+import type { Clock, PeerClocks } from '@writ/kernel';
 import type { Loopback } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
 import type { SupervisorConfig } from '../config.ts';
@@ -22,17 +22,20 @@ export function createPeers(given: {
   readonly telemetry: Telemetry;
   readonly signer: Signer;
   readonly clock: Clock;
+  readonly peerClocks: PeerClocks;
   readonly addressOf: (service: ServiceName) => string;
   readonly tls?: ServiceTls | undefined;
   readonly loopback?: Loopback | undefined;
 }): SupervisorPeers {
-  const { config, telemetry, signer, clock, addressOf, tls, loopback } = given;
+  const { config, telemetry, signer, clock, peerClocks, addressOf, tls, loopback } = given;
   const optionsFor = (service: ServiceName) => ({
     address: () => addressOf(service),
     telemetry,
     serviceToken: serviceTokens(signer, { audience: service, replica: config.replica }),
     tls: tls?.to(service),
     loopback,
+    clock,
+    onPeerTime: (timeMs: number) => peerClocks.observe(service, timeMs),
   });
   return {
     spawnBudget: createSpawnBudgetPeer(optionsFor('spawn-budget')),

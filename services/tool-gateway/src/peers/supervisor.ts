@@ -1,5 +1,6 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
+import type { Clock } from '@writ/kernel';
 import { type ChannelTls, createRpcClient, type Loopback } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
 import type { Refusal } from '../store/refusals.ts';
@@ -27,6 +28,9 @@ export interface SupervisorOptions {
   readonly telemetry: Telemetry;
   readonly tls?: ChannelTls | undefined;
   readonly loopback?: Loopback | undefined;
+  readonly clock: Clock;
+  /** Receives the clock of the supervisor, ms since 1970. */
+  readonly onPeerTime: (timeMs: number) => void;
 }
 
 /** Creates a gRPC client of the supervisor, which connects on the first call. */

@@ -1,5 +1,6 @@
 import type { AgentKey, Clock } from '@writ/kernel';
 import type { AgentKind, AgentManifest } from '../../domain/agent/manifest.ts';
+import type { OwnTime } from '../../domain/agent/own-time.ts';
 import type { SlotGrant } from '../../domain/agent/slot.ts';
 import type { AgentStatus } from '../../domain/agent/state.ts';
 import type { WorkerEvents } from '../../events.ts';
@@ -10,6 +11,8 @@ import type { WorkerStore } from '../../store/worker-store.ts';
 export interface Dependencies {
   readonly store: WorkerStore;
   readonly clock: Clock;
+  /** Converts a time by the clock of the supervisor to the own clock, both in ms since 1970 (BD-3). */
+  readonly ownTime: OwnTime;
   readonly events: WorkerEvents;
   /** Flushes committed events soon, because clients stop watching when a run ends. */
   readonly flushEventsSoon: () => void;

@@ -25,7 +25,7 @@ export type SlotAnswer =
       readonly state: SlotStatus;
       /** Slot grant with which the agent may act; empty when it may not. */
       readonly grant: string;
-      /** Expiry of the grant, in milliseconds since 1970. */
+      /** Expiry of the grant by the own clock, in milliseconds since 1970. */
       readonly grantExpiresAt: number;
       readonly refusal?: never;
     }
@@ -35,6 +35,6 @@ export type SlotAnswer =
 /** A slot grant that the worker holds; the services that it calls verify it. */
 export interface SlotGrant {
   readonly token: string;
-  /** Milliseconds since 1970. */
+  /** By the own clock, in milliseconds since 1970. */
   readonly expiresAt: number;
 }

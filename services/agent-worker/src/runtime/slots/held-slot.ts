@@ -1,3 +1,4 @@
+import { monotonicMs } from '@writ/kernel';
 import type { SlotAnswer, SlotGrant, SlotRenewal } from '../../domain/agent/slot.ts';
 import type { Credentials } from '../credentials.ts';
 import type { Session } from '../session.ts';
@@ -24,13 +25,14 @@ export class HeldSlot {
   readonly #parts: HeldSlotParts;
   readonly #waiting = new Set<() => void>();
   #isRequested = false;
-  #grant: SlotGrant | undefined;
+  /** The grant and its end by the monotonic clock. */
+  #grant: { readonly token: string; readonly endsAt: number } | undefined;
   /** Tokens that spawn-budget has refused in a row. */
   #tokenRefusals = 0;
 
   constructor(parts: HeldSlotParts) {
     this.#parts = parts;
-    this.#grant = parts.session.slotGrant;
+    this.#hold(parts.session.slotGrant);
   }
 
   /** The lease of the agent. */
@@ -40,9 +42,8 @@ export class HeldSlot {
 
   /** The grant, unless it is about to expire. */
   get current(): string | undefined {
-    const now = this.#parts.session.meta.clock.now().getTime();
-    const { token, expiresAt = 0 } = this.#grant ?? {};
-    return expiresAt - MARGIN_MS > now ? token : undefined;
+    const { token, endsAt = 0 } = this.#grant ?? {};
+    return endsAt - MARGIN_MS > monotonicMs(this.#parts.session.meta.clock) ? token : undefined;
   }
 
   /**
@@ -101,7 +102,7 @@ export class HeldSlot {
   #update({ state, grant, grantExpiresAt }: SlotAnswer & { readonly state: string }): void {
     const { session } = this.#parts;
     this.#tokenRefusals = 0;
-    this.#grant = grant === '' ? undefined : { token: grant, expiresAt: grantExpiresAt };
+    this.#hold(grant === '' ? undefined : { token: grant, expiresAt: grantExpiresAt });
     switch (state) {
       case 'paused':
       case 'waiting':
@@ -115,6 +116,13 @@ export class HeldSlot {
       default:
         session.block(undefined);
     }
+  }
+
+  /** Holds a grant for the time that it has left, which no correction of the clock changes (BD-3). */
+  #hold(grant: SlotGrant | undefined): void {
+    const { clock } = this.#parts.session.meta;
+    const leftMs = (grant?.expiresAt ?? 0) - clock.now().getTime();
+    this.#grant = grant && { token: grant.token, endsAt: monotonicMs(clock) + leftMs };
   }
 
   #refused(refusal: string): void {

@@ -16,6 +16,8 @@ export interface SweepParts {
   readonly sweepMs: number;
   /** How long closed pools are kept, ms. */
   readonly keepClosedMs: number;
+  /** Whether the own clock is wrong, so that no lease counts as expired. */
+  readonly isClockSkewed: () => boolean;
 }
 
 /** Maximum number of pools per pass. */
@@ -37,7 +39,14 @@ export function createSweep(parts: SweepParts): WakeableLoop {
 }
 
 /** Returns whether the batch was full. */
-async function sweepOnce({ store, ledger, clock, keepClosedMs }: SweepParts): Promise<boolean> {
+async function sweepOnce({
+  store,
+  ledger,
+  clock,
+  keepClosedMs,
+  isClockSkewed,
+}: SweepParts): Promise<boolean> {
+  if (isClockSkewed()) return false;
   const now = clock.now();
   const expired = await expiredPools(store.db, now, BATCH);
   for (const key of expired) await expirePool(ledger, key);

@@ -1,0 +1,100 @@
+import { type Clock, monotonicMs } from './clock.ts';
+
+/** Number of the newest readings of each peer that are kept. */
+const MAX_READINGS = 16;
+/** Age at which a reading is forgotten, ms; twice the interval in which verifiers fetch the keys of their peers. */
+const READING_LIFE_MS = 10 * 60_000;
+/** Difference below which two clocks count as equal, ms: a reading is late by the delay of its call. */
+const EQUAL_WITHIN_MS = 2_000;
+
+/** A clock of a peer, as its answer or call showed it. */
+interface Reading {
+  /** Unix time of the peer minus the own monotonic clock, ms. */
+  readonly lead: number;
+  /** The own monotonic clock, ms. */
+  readonly at: number;
+}
+
+/**
+ * What a service knows of the clocks of its peers, from their answers and calls (BD-3). Readings are kept against the
+ * own monotonic clock, so that a correction of the own clock shows at once. Differences of less than two seconds count
+ * as none.
+ */
+export class PeerClocks {
+  readonly #clock: Clock;
+  readonly #readings = new Map<string, Reading[]>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /**
+   * Records the clock of a peer.
+   * @param peer its service
+   * @param timeMs what its clock shows now, in milliseconds since 1970
+   */
+  observe(peer: string, timeMs: number): void {
+    const at = monotonicMs(this.#clock);
+    const readings = this.#current(peer).slice(1 - MAX_READINGS);
+    this.#readings.set(peer, [...readings, { lead: timeMs - at, at }]);
+  }
+
+  /** Returns how far the clock of each peer is ahead of the own one, ms; the median of a peer's replicas. */
+  offsets(): ReadonlyMap<string, number> {
+    const offsets = new Map<string, number>();
+    for (const peer of this.#readings.keys()) {
+      const own = this.#leads(peer);
+      if (own.length > 0) offsets.set(peer, median(own.map((lead) => this.#offset(lead))));
+    }
+    return offsets;
+  }
+
+  /**
+   * Returns how far the own clock is ahead of the clocks of the majority, ms: of its peers and itself. With one peer
+   * there is no majority, and the own clock counts as right.
+   */
+  ownLeadMs(): number {
+    return 0 - median([0, ...this.offsets().values()]);
+  }
+
+  /** Converts a time by the clock of `peer` to the own clock, both in milliseconds since 1970. */
+  toOwn(peer: string, timeMs: number): number {
+    return timeMs - (this.offsets().get(peer) ?? 0);
+  }
+
+  /**
+   * Returns what the slowest clock among the replicas of `peer` shows, in milliseconds since 1970; undefined when
+   * none is known.
+   */
+  slowestNow(peer: string): number | undefined {
+    const leads = this.#leads(peer);
+    if (leads.length === 0) return undefined;
+    return this.#now() + this.#offset(Math.min(...leads));
+  }
+
+  #offset(lead: number): number {
+    const offset = lead + monotonicMs(this.#clock) - this.#now();
+    return Math.abs(offset) < EQUAL_WITHIN_MS ? 0 : offset;
+  }
+
+  #leads(peer: string): number[] {
+    return this.#current(peer).map(({ lead }) => lead);
+  }
+
+  #current(peer: string): readonly Reading[] {
+    const since = monotonicMs(this.#clock) - READING_LIFE_MS;
+    return (this.#readings.get(peer) ?? []).filter(({ at }) => at > since);
+  }
+
+  #now(): number {
+    return this.#clock.now().getTime();
+  }
+}
+
+/** The value in the middle; of the two in the middle, the one nearer to zero. */
+function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const lower = sorted[Math.floor((sorted.length - 1) / 2)] ?? 0;
+  const upper = sorted[Math.ceil((sorted.length - 1) / 2)] ?? 0;
+  return Math.abs(lower) <= Math.abs(upper) ? lower : upper;
+}

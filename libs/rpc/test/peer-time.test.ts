@@ -1,0 +1,44 @@
+import { ManualClock, NotFoundError } from '@writ/kernel';
+import { expect, it } from 'vitest';
+import { ALLOWED, drained, KEY, rejection, START, start } from './fixture.ts';
+
+/** A server with this clock; the times that its client learned, and those that it was told. */
+async function timed(clock: ManualClock) {
+  const told: (string | undefined)[] = [];
+  const learned: number[] = [];
+  const { client } = await start(
+    'grpc-js',
+    {
+      startRun: async (_request, call) => {
+        told.push(call.header('writ-time'));
+        return {};
+      },
+      getRun: async () => {
+        throw new NotFoundError('RUN_NOT_FOUND', 'There is no such run.');
+      },
+      async *watchRun() {
+        yield { event: { sequence: 1n } };
+      },
+    },
+    { clock },
+  );
+  return { told, learned, client, onPeerTime: (timeMs: number) => void learned.push(timeMs) };
+}
+
+it('answers over a connection show the clock of the server, errors and streams too (BD-3)', async () => {
+  const clock = new ManualClock();
+  const { client, learned, onPeerTime } = await timed(clock);
+  const calls = client({ onPeerTime });
+  await calls.startRun(START, ALLOWED);
+  await rejection(calls.getRun({ runId: 'run-1' }, ALLOWED));
+  await drained(calls.watchRun({ runId: 'run-1' }, ALLOWED));
+  expect(learned).toEqual(Array.from({ length: 3 }, () => clock.now().getTime()));
+});
+
+it('a call shows the clock of a service, and not that of a person (BD-3)', async () => {
+  const clock = new ManualClock();
+  const { client, told } = await timed(new ManualClock());
+  await client({ clock }).startRun(START, ALLOWED);
+  await client({ clock, serviceToken: async () => KEY }).startRun(START);
+  expect(told).toEqual([undefined, String(clock.now().getTime())]);
+});

@@ -1,0 +1,96 @@
+import { type Clock, monotonicMs, type PeerClocks } from '@writ/kernel';
+import type { Telemetry } from '@writ/telemetry';
+
+const INTERVAL_MS = 1_000;
+const LOG_INTERVAL_MS = 60_000;
+const MIN_THRESHOLD_MS = 10_000;
+/** Beyond the leeway the peers reject the tokens of a service anyway; below the threshold it may still correct itself. */
+const LEEWAYS = 1.5;
+
+/** Dependencies of a {@link ClockMonitor}. */
+export interface ClockMonitorParts {
+  readonly peerClocks: PeerClocks;
+  readonly clock: Clock;
+  /** Tolerated difference to the clocks of other services, ms. */
+  readonly leewayMs: number;
+  readonly telemetry: Telemetry;
+  /** Called when the clock has become far from those of the peers, or has been corrected. */
+  readonly onChange: () => void;
+}
+
+/**
+ * Compares the clock of a service with those of its peers every second (BD-3). A service whose clock is more than one
+ * and a half leeways from those of the majority is skewed; it recovers when its clock is corrected.
+ */
+export class ClockMonitor {
+  readonly #parts: ClockMonitorParts;
+  readonly #thresholdMs: number;
+  readonly #loggedAt = new Map<string, number>();
+  #isSkewed = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(parts: ClockMonitorParts) {
+    this.#parts = parts;
+    this.#thresholdMs = Math.max(MIN_THRESHOLD_MS, LEEWAYS * parts.leewayMs);
+    const { telemetry, peerClocks } = parts;
+    telemetry.metrics.observe('clockOffset', () =>
+      [...peerClocks.offsets()].map(([peer, offsetMs]) => ({
+        value: offsetMs / 1_000,
+        labels: { 'writ.peer': peer },
+      })),
+    );
+    telemetry.metrics.observe('clockSkewed', () => [{ value: this.#isSkewed ? 1 : 0 }]);
+  }
+
+  /** Whether the own clock was far from those of the majority at the latest check. */
+  get isSkewed(): boolean {
+    return this.#isSkewed;
+  }
+
+  /** Begins with a check at once. */
+  start(): void {
+    this.check();
+    this.#timer = setInterval(() => this.check(), INTERVAL_MS).unref();
+  }
+
+  /** Reports no further change. */
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** Compares the clocks now. */
+  check(): void {
+    const { peerClocks, telemetry, onChange } = this.#parts;
+    const leadMs = peerClocks.ownLeadMs();
+    const isSkewed = Math.abs(leadMs) > this.#thresholdMs;
+    const seen = { ahead_ms: Math.round(leadMs), threshold_ms: this.#thresholdMs };
+    if (isSkewed && this.#isDue('')) {
+      telemetry.log.error(seen, 'clock far from those of the peers, health reports NOT_SERVING');
+    }
+    if (!isSkewed) this.#logPeers();
+    if (isSkewed === this.#isSkewed) return;
+    this.#isSkewed = isSkewed;
+    if (!isSkewed) {
+      this.#loggedAt.delete('');
+      telemetry.log.info(seen, 'clock close to those of the peers, health reports SERVING');
+    }
+    onChange();
+  }
+
+  #logPeers(): void {
+    const { peerClocks, telemetry } = this.#parts;
+    for (const [peer, offsetMs] of peerClocks.offsets()) {
+      if (Math.abs(offsetMs) <= this.#thresholdMs || !this.#isDue(peer)) continue;
+      const seen = { peer, ahead_ms: Math.round(offsetMs), threshold_ms: this.#thresholdMs };
+      telemetry.log.warn(seen, 'clock of a peer far from the own one');
+    }
+  }
+
+  #isDue(what: string): boolean {
+    const now = monotonicMs(this.#parts.clock);
+    const loggedAt = this.#loggedAt.get(what);
+    if (loggedAt !== undefined && now - loggedAt < LOG_INTERVAL_MS) return false;
+    this.#loggedAt.set(what, now);
+    return true;
+  }
+}
