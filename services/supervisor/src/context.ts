@@ -11,7 +11,7 @@ import type { AgentManifest } from './domain/manifest/agent-manifest.ts';
 import type { StartQueue } from './domain/order/start-queue.ts';
 import type { SupervisorEvents } from './events.ts';
 import type { SupervisorPeers } from './peers/peers.ts';
-import type { OrderRow } from './store/change/placed-orders.ts';
+import type { OrderRow } from './store/change/commit-notes.ts';
 import type { SupervisorStore, SupervisorTransaction } from './store/supervisor-store.ts';
 
 /** What every handler, order and sweep of the supervisor works with; built by service.ts. */

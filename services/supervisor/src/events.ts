@@ -33,7 +33,7 @@ import {
 } from '@writ/telemetry';
 import type { Receipt } from './domain/facts/receipt.ts';
 import type { RunUsage } from './domain/result/run-usage.ts';
-import { noteChange } from './store/change/changes.ts';
+import { noteChange } from './store/change/commit-notes.ts';
 import type { DecisionRow } from './store/review/decisions.ts';
 import type { RunRow } from './store/run/runs.ts';
 import { appendTimeline } from './store/run/timeline.ts';

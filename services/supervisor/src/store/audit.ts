@@ -1,6 +1,6 @@
 import { canonicalJson, type JsonObject } from '@writ/kernel';
 import { DeferredInsert, type RowOf } from '@writ/store';
-import { noteChange } from './change/changes.ts';
+import { noteChange } from './change/commit-notes.ts';
 import { audit } from './schema/audit.ts';
 import type { SupervisorDatabase } from './schema.ts';
 import type { SupervisorTransaction } from './supervisor-store.ts';

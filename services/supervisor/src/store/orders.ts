@@ -1,8 +1,7 @@
 import type { RunKey } from '@writ/kernel';
 import { pickColumns, prepareQuery } from '@writ/store';
 import type { OrderKind } from '../domain/order/order-rules.ts';
-import { noteChange } from './change/changes.ts';
-import { noteOrder, type OrderRow } from './change/placed-orders.ts';
+import { noteChange, notesOf, type OrderRow } from './change/commit-notes.ts';
 import { orders } from './schema/order.ts';
 import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
 
@@ -38,7 +37,7 @@ export async function placeOrder(
     created_at: at,
   };
   const { numAffectedRows = 0n } = await insertOrder(trx, row);
-  if (numAffectedRows > 0n) noteOrder(trx, row);
+  if (numAffectedRows > 0n) notesOf(trx).orders.push(row);
 }
 
 const insertOrder = prepareQuery((db: SupervisorReader, row: OrderRow) =>

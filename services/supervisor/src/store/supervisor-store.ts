@@ -6,9 +6,8 @@ import {
   type StoreLocation,
 } from '@writ/store';
 import type { Kysely, Transaction } from 'kysely';
-import { Changes, notedChanges } from './change/changes.ts';
-import { type OrderRow, placedOrders } from './change/placed-orders.ts';
-import { type NotedRunState, notedRunStates } from './change/run-states.ts';
+import { Changes } from './change/changes.ts';
+import { type NotedRunState, notesOf, type OrderRow } from './change/commit-notes.ts';
 import { type SupervisorDatabase, TABLES } from './schema.ts';
 
 /** A transaction of the supervisor's store. */
@@ -40,16 +39,14 @@ export async function openSupervisorStore(
   observer?: CommitObserver,
 ): Promise<SupervisorStore> {
   let changes: Changes | undefined;
-  const listeners = new Set<(orders: readonly OrderRow[]) => void>();
-  const stateListeners = new Set<(states: readonly NotedRunState[]) => void>();
+  const placed = new Listeners<readonly OrderRow[]>();
+  const changed = new Listeners<readonly NotedRunState[]>();
   const onCommit = (trx: SupervisorTransaction): void => {
-    const topics = notedChanges(trx);
+    const { topics, orders, runStates } = notesOf(trx);
     if (topics.has('outbox')) onEvents();
-    const states = notedRunStates(trx);
-    if (states.length > 0) for (const listener of stateListeners) listener(states);
-    const orders = placedOrders(trx);
+    if (runStates.length > 0) changed.call(runStates);
     if (orders.length > 0) {
-      for (const listener of listeners) listener(orders);
+      placed.call(orders);
       // This process has them already; its replicas find them when it dies, or when it is full.
       store.replicas.hint('orders');
     }
@@ -63,13 +60,19 @@ export async function openSupervisorStore(
     onCommit,
   });
   changes = new Changes(store.replicas);
-  const onOrders = (listener: (orders: readonly OrderRow[]) => void) => {
-    listeners.add(listener);
-    return () => void listeners.delete(listener);
+  return Object.assign(store, { changes, onOrders: placed.add, onRunStates: changed.add });
+}
+
+class Listeners<T> {
+  readonly #listeners = new Set<(value: T) => void>();
+
+  /** Adds a listener; returns how to remove it. */
+  readonly add = (listener: (value: T) => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
   };
-  const onRunStates = (listener: (states: readonly NotedRunState[]) => void) => {
-    stateListeners.add(listener);
-    return () => void stateListeners.delete(listener);
-  };
-  return Object.assign(store, { changes, onOrders, onRunStates });
+
+  call(value: T): void {
+    for (const listener of this.#listeners) listener(value);
+  }
 }

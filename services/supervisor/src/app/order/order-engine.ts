@@ -16,7 +16,7 @@ import {
   reasonOf,
   stepsFrom,
 } from '../../domain/order/order-rules.ts';
-import type { OrderRow } from '../../store/change/placed-orders.ts';
+import type { OrderRow } from '../../store/change/commit-notes.ts';
 import { waitWhileHalted } from '../../store/halt/halts.ts';
 import { dueOrders, findDueOrder, nextDueAt, saveOrder } from '../../store/orders.ts';
 import { loadRun, type RunRow } from '../../store/run/runs.ts';

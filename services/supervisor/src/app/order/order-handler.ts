@@ -1,6 +1,6 @@
 import type { CarriedEvent } from '@writ/contracts/writ/timeline/v1/carried_event_pb';
 import { NotFoundError } from '@writ/kernel';
-import type { OrderRow } from '../../store/change/placed-orders.ts';
+import type { OrderRow } from '../../store/change/commit-notes.ts';
 import type { RunRow } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 

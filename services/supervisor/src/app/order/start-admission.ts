@@ -1,6 +1,6 @@
 import type { SupervisorContext } from '../../context.ts';
 import { PROBE_MS } from '../../domain/order/start-queue.ts';
-import type { OrderRow } from '../../store/change/placed-orders.ts';
+import type { OrderRow } from '../../store/change/commit-notes.ts';
 import { dueOrders } from '../../store/orders.ts';
 import { ACTIVE_RUN_STATES, activeRuns } from '../../store/run/runs.ts';
 

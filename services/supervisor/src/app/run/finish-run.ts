@@ -3,7 +3,7 @@ import type { Tx } from '../../context.ts';
 import type { EndRunPayload } from '../../domain/order/order-payloads.ts';
 import { buildResult } from '../../domain/result/build-result.ts';
 import { appendAudit } from '../../store/audit.ts';
-import type { OrderRow } from '../../store/change/placed-orders.ts';
+import type { OrderRow } from '../../store/change/commit-notes.ts';
 import { type RunRow, saveRun } from '../../store/run/runs.ts';
 import { appendTimeline } from '../../store/run/timeline.ts';
 import { rootRefOf } from '../../wire/supervision.ts';

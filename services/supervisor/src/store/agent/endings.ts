@@ -4,7 +4,8 @@ import type { ChildOrderPayload, EndRunPayload } from '../../domain/order/order-
 import { awaitsReply } from '../../domain/slot/wait.ts';
 import { withdrawApprovals } from '../approval/approvals.ts';
 import { appendAudit } from '../audit.ts';
-import { noteChange, runTopic } from '../change/changes.ts';
+import { runTopic } from '../change/changes.ts';
+import { noteChange } from '../change/commit-notes.ts';
 import { haltOver } from '../halt/halts.ts';
 import { makeOrdersDue, placeOrder } from '../orders.ts';
 import { setRunState } from '../run/runs.ts';

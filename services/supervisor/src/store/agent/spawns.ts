@@ -1,6 +1,7 @@
 import type { AgentKey, AgentRef, CallKey, RunKey } from '@writ/kernel';
 import type { RowOf } from '@writ/store';
-import { noteChange, runTopic } from '../change/changes.ts';
+import { runTopic } from '../change/changes.ts';
+import { noteChange } from '../change/commit-notes.ts';
 import type { spawns } from '../schema/agent.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 

@@ -4,7 +4,8 @@ import type { Telemetry } from '@writ/telemetry';
 import { sql } from 'kysely';
 import type { HumanAnswer } from '../../domain/result/run-result.ts';
 import { appendAudit } from '../audit.ts';
-import { noteChange, type Topic } from '../change/changes.ts';
+import type { Topic } from '../change/changes.ts';
+import { noteChange } from '../change/commit-notes.ts';
 import { saveDecision } from '../review/decisions.ts';
 import type { approvals } from '../schema/review.ts';
 import type {

@@ -1,7 +1,7 @@
 import { CHAIN_START, linkHash } from '@writ/audit';
 import { type PreparedQuery, prepareQuery } from '@writ/store';
 import { sql } from 'kysely';
-import { noteChange } from '../change/changes.ts';
+import { noteChange } from '../change/commit-notes.ts';
 import type { SupervisorDatabase } from '../schema.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 import type { ChainEnd } from './checkpoints.ts';

@@ -1,7 +1,5 @@
 import type { RunKey } from '@writ/kernel';
 import type { Replicas } from '@writ/store';
-import type { Transaction } from 'kysely';
-import type { SupervisorDatabase } from '../schema.ts';
 
 /**
  * What a component can subscribe to: a run's timeline or end, due orders, halts, outbox events, audit records and
@@ -25,20 +23,6 @@ export function runTopic({ tenant, runId }: RunKey): Topic {
 /** The topic of a run's end, in addition to its timeline. */
 export function runEndTopic({ tenant, runId }: RunKey): Topic {
   return `run-ended:${tenant}/${runId}`;
-}
-
-const noted = new WeakMap<object, Set<Topic>>();
-
-/** Records that `trx` changes a topic; subscribers are notified after the commit. */
-export function noteChange(trx: Transaction<SupervisorDatabase>, topic: Topic): void {
-  const topics = noted.get(trx);
-  if (topics === undefined) noted.set(trx, new Set([topic]));
-  else topics.add(topic);
-}
-
-/** The topics that a transaction changes. */
-export function notedChanges(trx: Transaction<SupervisorDatabase>): ReadonlySet<Topic> {
-  return noted.get(trx) ?? new Set();
 }
 
 /**

@@ -10,7 +10,7 @@ import {
   scopesOver,
 } from '../../domain/halt/halt.ts';
 import { haltNotFound } from '../../domain/halt/halt-rights.ts';
-import { noteChange } from '../change/changes.ts';
+import { noteChange } from '../change/commit-notes.ts';
 import type { halts } from '../schema/halt.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 

@@ -1,7 +1,7 @@
 import { OverloadedError, type RunKey } from '@writ/kernel';
 import { pickColumns, prepareQuery, RowCache, type RowOf } from '@writ/store';
-import { noteChange, runEndTopic, runTopic } from '../change/changes.ts';
-import { noteRunState } from '../change/run-states.ts';
+import { runEndTopic, runTopic } from '../change/changes.ts';
+import { noteChange, notesOf } from '../change/commit-notes.ts';
 import { runs, type StoredRunState } from '../schema/run.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 import { closeTimeline, runNotFound, startTimeline } from './timeline.ts';
@@ -108,12 +108,20 @@ export async function saveRun(
     .where('run_id', '=', key.runId)
     .execute();
   keep(trx, key, changes);
-  if (changes.state !== undefined) noteRunState(trx, key, changes.state);
+  if (changes.state !== undefined) noteState(trx, key, changes.state);
   noteChange(trx, runTopic(key));
   if (changes.ended_at instanceof Date) {
     await closeTimeline(trx, key);
     noteChange(trx, runEndTopic(key));
   }
+}
+
+function noteState(
+  trx: SupervisorTransaction,
+  { tenant, runId }: RunKey,
+  state: StoredRunState,
+): void {
+  notesOf(trx).runStates.push({ tenant, runId, state });
 }
 
 /** Moves a run to another state, unless it has ended: a terminal state is final (RT-4). */
@@ -125,7 +133,7 @@ export async function setRunState(
   await updateState(trx, { ...key, state });
   // A cached row belongs to a run that has not ended.
   keep(trx, key, { state });
-  noteRunState(trx, key, state);
+  noteState(trx, key, state);
   noteChange(trx, runTopic(key));
 }
 

@@ -1,6 +1,7 @@
 import { NotFoundError, type RunKey } from '@writ/kernel';
 import { beforeCommit, DeferredInsert, prepareQuery, RowCache, type RowOf } from '@writ/store';
-import { noteChange, runTopic } from '../change/changes.ts';
+import { runTopic } from '../change/changes.ts';
+import { noteChange } from '../change/commit-notes.ts';
 import { timeline } from '../schema/run.ts';
 import type { SupervisorDatabase } from '../schema.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';

@@ -1,0 +1,40 @@
+import type { RunKey } from '@writ/kernel';
+import type { RowOf } from '@writ/store';
+import type { Transaction } from 'kysely';
+import type { orders } from '../schema/order.ts';
+import type { StoredRunState } from '../schema/run.ts';
+import type { SupervisorDatabase } from '../schema.ts';
+import type { Topic } from './changes.ts';
+
+/** The row of an order. */
+export type OrderRow = RowOf<typeof orders>;
+
+/** The state that a transaction gave to a run. */
+export interface NotedRunState extends RunKey {
+  readonly state: StoredRunState;
+}
+
+/** What a transaction of this process hands over once it is committed (CO-1). */
+export interface CommitNotes {
+  readonly topics: Set<Topic>;
+  /** The orders that it placed. */
+  readonly orders: OrderRow[];
+  /** The states that it gave to runs, in order. */
+  readonly runStates: NotedRunState[];
+}
+
+const notes = new WeakMap<object, CommitNotes>();
+
+/** The notes of a transaction; it adds to them, and its commit reads them. */
+export function notesOf(trx: Transaction<SupervisorDatabase>): CommitNotes {
+  const known = notes.get(trx);
+  if (known !== undefined) return known;
+  const own: CommitNotes = { topics: new Set(), orders: [], runStates: [] };
+  notes.set(trx, own);
+  return own;
+}
+
+/** Records that `trx` changes a topic; subscribers are notified after the commit. */
+export function noteChange(trx: Transaction<SupervisorDatabase>, topic: Topic): void {
+  notesOf(trx).topics.add(topic);
+}
