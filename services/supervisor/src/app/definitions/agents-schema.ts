@@ -1,77 +1,18 @@
-import {
-  about,
-  MIDDLEWARE_OPTIONS,
-  type MiddlewareLevel,
-  type OptionsSchema,
-  STRATEGY_OPTIONS,
-} from '@writ/kernel';
+import { about } from '@writ/kernel';
 import { AGENT_KINDS } from '../../domain/manifest/agent-manifest.ts';
-
-const ID = {
-  type: 'string',
-  pattern: '^[a-z0-9_-]{1,64}$',
-  'x-expected': 'a name of a-z, 0-9, _ and -',
-};
-const TOOL = { type: 'string', pattern: '^[a-zA-Z0-9_-]{1,64}$', 'x-expected': 'a tool name' };
-const ALIAS = {
-  type: 'string',
-  pattern: '^[a-zA-Z0-9._:/-]{1,128}$',
-  'x-expected': 'a model alias of the catalog',
-};
-const ALIAS_PATTERN = {
-  type: 'string',
-  pattern: '^[a-zA-Z0-9._:/*-]{1,128}$',
-  'x-expected': 'a model alias, in which * matches any characters',
-};
-const ZERO = 'means none at all; leave it out for unlimited';
-const DURATION = {
-  type: 'string',
-  pattern: '^(\\d+(\\.\\d+)?(ms|s|m|h|d))+$',
-  'x-expected': 'a duration with a unit, such as 30s or 1m30s',
-  'x-zero': 'means no time at all; leave it out for unlimited',
-};
-/** Decimal USD; a string keeps every digit. */
-const USD = {
-  type: ['string', 'number'],
-  pattern: '^\\d{1,7}(\\.\\d{1,9})?$',
-  minimum: 0,
-  'x-expected': 'decimal USD such as "1.00"',
-  'x-zero': ZERO,
-};
-const PRIORITY = { enum: ['background', 'low', 'normal', 'high', 'critical'] };
-const OPTIONS = { type: 'object' };
-
-function count(minimum = 0) {
-  return { type: 'integer', minimum, maximum: 1_000_000_000, 'x-zero': ZERO };
-}
-
-function object(properties: Record<string, unknown>, required: readonly string[] = []) {
-  return { type: 'object', additionalProperties: false, properties, required };
-}
-
-/** Requires the options of `schemas` where the property `by` has their name. */
-function optionsBy(by: string, schemas: Readonly<Record<string, OptionsSchema>>) {
-  return Object.entries(schemas).map(([name, { properties, required = [] }]) => ({
-    if: { type: 'object', properties: { [by]: { const: name } }, required: [by] },
-    // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema.
-    then: {
-      properties: { options: object(properties, required) },
-      ...(required.length > 0 && { required: ['options'] }),
-    },
-  }));
-}
-
-function middleware(level: MiddlewareLevel) {
-  const item = object(
-    {
-      name: about('Name of the middleware; built in or of a module.', ID),
-      options: about('Its options.', OPTIONS, { default: 'none' }),
-    },
-    ['name'],
-  );
-  const allOf = optionsBy('name', MIDDLEWARE_OPTIONS[level]);
-  return { type: 'array', maxItems: 64, items: { ...item, allOf } };
-}
+import { LOOP } from './loop-schema.ts';
+import {
+  ALIAS,
+  ALIAS_PATTERN,
+  count,
+  DURATION,
+  ID,
+  OPTIONS,
+  object,
+  PRIORITY,
+  TOOL,
+} from './schema-values.ts';
+import { SPENDING } from './spending-schema.ts';
 
 function names() {
   return { type: 'array', maxItems: 64, uniqueItems: true, items: ID };
@@ -131,93 +72,7 @@ export const AGENT_SCHEMA = object(
       { type: 'array', maxItems: 1024, uniqueItems: true, items: TOOL },
       { default: 'none' },
     ),
-    limits: about(
-      'Limits of the loop.',
-      object({
-        max_steps: about('Reviewed actions.', count(), {
-          default: '8 for json-action, else unlimited',
-          unit: 'steps',
-        }),
-        max_tool_calls: about(
-          'Executed tool calls of the whole run, when the agent is its root.',
-          count(),
-          { default: '5 for json-action, else unlimited', unit: 'calls' },
-        ),
-        max_iterations: about(
-          'Model turns without an answer, for react and orchestrator.',
-          count(),
-          { default: '10', unit: 'turns' },
-        ),
-        max_refusals: about(
-          'Refused actions that are reported to the model before the run ends.',
-          count(),
-          { default: '3', unit: 'actions' },
-        ),
-        max_retries: about('Restarts after failures of the worker or of agent code.', count(), {
-          default: '3',
-          unit: 'restarts',
-        }),
-      }),
-    ),
-    budget: about(
-      'What the agent, and as a root its run, may spend.',
-      object({
-        max_seconds: about(
-          'Active time; waiting for a person and parked time do not count.',
-          { type: 'number', minimum: 0, maximum: 31_536_000, 'x-zero': ZERO },
-          { default: 'unlimited', unit: 's' },
-        ),
-        max_tokens: about('Prompt and completion tokens together.', count(), {
-          default: 'unlimited',
-          unit: 'tokens',
-        }),
-        max_cost_usd: about('Cost of model calls.', USD, { default: 'unlimited', unit: 'USD' }),
-        max_turns: about('Model round trips.', count(), { default: 'unlimited', unit: 'turns' }),
-        deadline: about('Wall-clock time from the start of the run.', DURATION, {
-          default: 'unlimited',
-        }),
-      }),
-    ),
-    session_budget: about(
-      'Caps of the whole session of a run that the agent is the root of; a later run can only lower them.',
-      object({
-        max_tokens: about('Prompt and completion tokens of all runs of the session.', count(), {
-          default: 'unlimited',
-          unit: 'tokens',
-        }),
-        max_cost_usd: about('Cost of model calls of all runs of the session.', USD, {
-          default: 'unlimited',
-          unit: 'USD',
-        }),
-        max_turns: about('Model round trips of all runs of the session.', count(), {
-          default: 'unlimited',
-          unit: 'turns',
-        }),
-      }),
-    ),
-    spawn: about(
-      'Headcount of the run, when the agent is its root.',
-      object({
-        max_agents: about(
-          'Agents that hold a slot at the same time, the root included.',
-          count(1),
-          { default: '50', unit: 'agents' },
-        ),
-        allow_preempt: about(
-          'Whether HIGH and CRITICAL agents may pause agents of lower priority.',
-          { type: 'boolean' },
-          { default: 'true' },
-        ),
-        max_total_spawns: about('Agents spawned during the run, without the root.', count(), {
-          default: 'unlimited',
-          unit: 'agents',
-        }),
-        max_depth: about('Depth of an agent below the root.', count(), {
-          default: 'unlimited',
-          unit: 'levels',
-        }),
-      }),
-    ),
+    ...SPENDING,
     priority: about('Weight for slots and model calls.', PRIORITY, { default: 'normal' }),
     retention: about(
       'Whether conversation, journal and payloads are kept after the run.',
@@ -262,78 +117,7 @@ export const AGENT_SCHEMA = object(
         ['name'],
       ),
     }),
-    guardrails: about(
-      'When a loop counts as failed.',
-      object({
-        max_tokens_recoveries: about(
-          'Continuations of an answer that was cut at the output limit; 0 disables them.',
-          { type: 'integer', minimum: 0 },
-          { default: '2' },
-        ),
-        max_repeated_tool_steps: about(
-          'Consecutive steps with the same tool calls after which the agent is stuck.',
-          count(),
-          { default: '3', unit: 'steps' },
-        ),
-        reserve_tokens: about(
-          'Remaining tokens at which the budget counts as nearly exhausted.',
-          { type: 'integer', minimum: 0 },
-          { default: '512', unit: 'tokens' },
-        ),
-        reserve_cost_fraction: about(
-          'Remaining share of the cost cap at which the budget counts as nearly exhausted; a higher value warns earlier.',
-          { type: 'number', minimum: 0, maximum: 1 },
-          { default: '0.1' },
-        ),
-      }),
-    ),
-    context: about('How the prompt is kept small.', {
-      ...object({
-        context_window: about(
-          'Size to which the prompt is reduced; 0 disables trimming.',
-          { type: 'integer', minimum: 0 },
-          { default: '0', unit: 'tokens' },
-        ),
-        strategy: about('How the prompt is reduced; built in or of a module.', ID, {
-          default: 'sliding_window',
-        }),
-        options: about('Options of the strategy.', OPTIONS, { default: 'none' }),
-        strategies: about('A pipeline of strategies, instead of `strategy` and `options`.', {
-          type: 'array',
-          minItems: 1,
-          maxItems: 16,
-          items: {
-            ...object(
-              {
-                name: about('Name of the strategy; built in or of a module.', ID),
-                options: about('Its options.', OPTIONS, { default: 'none' }),
-              },
-              ['name'],
-            ),
-            allOf: optionsBy('name', STRATEGY_OPTIONS),
-          },
-        }),
-      }),
-      allOf: optionsBy('strategy', STRATEGY_OPTIONS),
-    }),
-    history: about(
-      'Where the history of sessions is stored, instead of the worker.',
-      object(
-        {
-          provider: about('Name of a history provider of a module.', ID),
-          options: about('Its options.', OPTIONS, { default: 'none' }),
-        },
-        ['provider'],
-      ),
-    ),
-    middleware: about(
-      'Middleware in order, outermost first.',
-      object({
-        agent: about('Around the run of the agent.', middleware('agent'), { default: 'none' }),
-        chat: about('Around each model call.', middleware('chat'), { default: 'none' }),
-        function: about('Around each tool call.', middleware('function'), { default: 'none' }),
-      }),
-    ),
+    ...LOOP,
     initial_tool_choice: about('Tool that the first model call must use.', TOOL, {
       default: 'the model chooses',
     }),
