@@ -284,6 +284,31 @@ describe('writ usage, budgets, pools, agents and models', () => {
   });
 });
 
+describe('writ audit list and show', () => {
+  it('find who approved what (SV-8, PE-1)', async () => {
+    const runId = await detached('sim-escalate-1200');
+    const id = await pending(runId);
+    await writ(['approvals', 'edit', id, 'amount_usd=700']);
+    await writ(['runs', 'watch', runId]);
+    const list = (...args: string[]) => writ(['audit', 'list', '--run', runId, ...args]);
+    const approvals = await list('--kind', 'approval');
+    expect(approvals.out[0]).toMatch(/^RECORD +TIME +KIND +RUN +FACTS$/);
+    const decided = approvals.out.find((line) => line.includes('state=approved')) ?? '';
+    expect(decided).toMatch(
+      / approval .*state=approved approver=developer basis=approved_with_cap:700/,
+    );
+    const number = decided.trim().split(' ')[0] ?? '';
+    const { out } = await writ(['audit', 'show', number]);
+    expect(out).toContainEqual(expect.stringMatching(/^basis: +approved_with_cap:700$/));
+    expect(out).toContainEqual(expect.stringMatching(/^hash: +[0-9a-f]{64}$/));
+    expect((await list('--kind', 'halt')).err).toEqual(['No records.']);
+    expect(await writ(['audit', 'show', '99999'])).toMatchObject({
+      exit: 2,
+      err: ['Record 99999 does not exist.'],
+    });
+  });
+});
+
 it('prints its version and lists every command (PE-2)', async () => {
   expect((await writ(['--version'])).out.join()).toMatch(/^\d+\.\d+\.\d+$/);
   const help = (await writ(['--help'])).out.join('\n');

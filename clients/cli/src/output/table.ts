@@ -6,6 +6,8 @@ export interface Column<T> {
   readonly text: (row: T) => string;
   /** Numbers are aligned to the right. */
   readonly isNumber?: boolean;
+  /** Whether long texts are shown whole; for a last column. */
+  readonly isWhole?: boolean;
 }
 
 const GAP = '   ';
@@ -17,7 +19,7 @@ export function table<T>(columns: readonly Column<T>[], rows: readonly T[]): str
   if (rows.length === 0) return [];
   const lines = [
     columns.map(({ heading }) => heading),
-    ...rows.map((row) => columns.map(({ text }) => cell(text(row)))),
+    ...rows.map((row) => columns.map(({ text, isWhole }) => cell(text(row), isWhole))),
   ];
   const widths = columns.map((_, at) => Math.max(...lines.map((line) => line[at]?.length ?? 0)));
   return lines.map((line) =>
@@ -41,7 +43,7 @@ export function fields(entries: Readonly<Record<string, string>>): string[] {
   });
 }
 
-function cell(text: string): string {
+function cell(text: string, isWhole = false): string {
   const line = printable(text.replaceAll(/\s+/g, ' ').trim());
-  return line.length > MAX_CELL ? `${line.slice(0, MAX_CELL - 1)}…` : line;
+  return line.length > MAX_CELL && !isWhole ? `${line.slice(0, MAX_CELL - 1)}…` : line;
 }

@@ -1,13 +1,31 @@
 import type { Command } from 'commander';
-import { withClientOptions } from '../../client.ts';
+import { type ClientOptions, withClientOptions } from '../../client.ts';
 import type { CliIo, Exit } from '../../io.ts';
+import { type FormatOptions, withFormat } from '../../output/format.ts';
+import { limitOf } from '../../output/pages.ts';
+import { timeOf } from '../../output/time-option.ts';
 import type { ExportOptions } from './export-chain.ts';
 import type { KeysOptions } from './print-keys.ts';
+import { type ListOptions, listRecords, showRecord } from './read-records.ts';
 import type { VerifyOptions } from './verify-file.ts';
 
-/** `writ audit`: exports and verifies the audit chain (SV-8). */
+/** `writ audit`: lists, exports and verifies the audit chain (SV-8). */
 export function auditCommands(program: Command, io: CliIo, done: (exit: Exit) => void): void {
-  const audit = program.command('audit').description('Audit chain of a tenant (SV-8).');
+  const audit = program.command('audit').description('Audit chain of a tenant.');
+  withFormat(withClientOptions(audit.command('list')))
+    .description('List records of the tenant, in the order of the chain.')
+    .option('--run <id>', 'only of this run')
+    .option('--agent <instance>', 'only of this agent')
+    .option('--kind <kind>', 'only of this kind, such as approval')
+    .option('--since <time>', 'at or after this time, such as 2026-11-01 (UTC)', timeOf)
+    .option('--until <time>', 'before this time', timeOf)
+    .option('--limit <count>', 'most records to list', limitOf, 100)
+    .action(async (options: ListOptions) => done(await listRecords(options, io)));
+  withFormat(withClientOptions(audit.command('show <record>')))
+    .description('Show every fact of a record.')
+    .action(async (record: string, options: ClientOptions & FormatOptions) =>
+      done(await showRecord(record, options, io)),
+    );
   // Loaded on demand: gRPC and signature checks take half a second to load.
   withClientOptions(audit.command('export [file]'))
     .description('Export the chain with its checkpoints and a signed head, as JSON lines.')

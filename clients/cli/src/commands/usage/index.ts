@@ -12,6 +12,7 @@ import { type FormatOptions, show, withFormat } from '../../output/format.ts';
 import { limitOf, readRows } from '../../output/pages.ts';
 import { type Column, table } from '../../output/table.ts';
 import { usdText } from '../../output/text.ts';
+import { timeOf } from '../../output/time-option.ts';
 
 interface UsageOptions extends ClientOptions, FormatOptions {
   readonly by: readonly Group[];
@@ -109,17 +110,6 @@ function groupsOf(text: string, groups: readonly Group[]): Group[] {
   if (!added.every(isGroup))
     throw new InvalidArgumentError(`Dimensions are ${Object.keys(GROUPS).join(', ')}.`);
   return [...new Set([...groups, ...added])];
-}
-
-/** Reads a date or time of ISO 8601; without a zone it is UTC. */
-function timeOf(text: string): Date {
-  const isDate = /^\d{4}-\d{2}-\d{2}$/.test(text);
-  const hasZone = /(?:Z|[+-]\d{2}:\d{2})$/i.test(text);
-  const time = new Date(isDate || hasZone ? text : `${text}Z`);
-  if (/^\d{4}-\d{2}-\d{2}/.test(text) && !Number.isNaN(time.getTime())) return time;
-  throw new InvalidArgumentError(
-    'It must be a date or time such as 2026-11-01 or 2026-11-01T12:00Z.',
-  );
 }
 
 function agentText(agent: UsageRow['agent']): string {
