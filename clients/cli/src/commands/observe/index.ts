@@ -41,12 +41,17 @@ async function observeAll(
   const stopped = Promise.withResolvers<void>();
   const stop = (): void => stopped.resolve();
   process.once('SIGINT', stop).once('SIGTERM', stop);
-  const bus = await openObserverBus(nats, (error) =>
-    warn(error instanceof Error ? error.message : String(error)),
-  );
+  let problem = '';
+  const bus = await openObserverBus(nats, (error) => {
+    const sentence = error instanceof Error ? error.message : String(error);
+    // Each attempt to connect fails in the same way.
+    if (sentence !== problem) warn(sentence);
+    problem = sentence;
+  });
   try {
     await followBus(bus, hooks, { subject: OBSERVED_SUBJECTS, durable: OBSERVER });
-    print('Observing runs. Stop with Ctrl-C.');
+    const when = problem === '' ? '' : ' as soon as NATS is reachable';
+    print(`Observing runs${when}. Stop with Ctrl-C.`);
     await stopped.promise;
   } finally {
     process.off('SIGINT', stop).off('SIGTERM', stop);
