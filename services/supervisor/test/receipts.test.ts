@@ -4,8 +4,9 @@ import {
   ToolGatewayService,
   VoidState,
 } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { CONTEXT, finalText, LOOK_UP, RefundHarness, refund, toolText } from './refund-harness.ts';
+import { openSecondStore } from './supervisor-under-test.ts';
 
 const EMAIL = toolText('send_refund_email', { user_id: 42, amount_usd: 250, message: 'Done.' });
 const DONE = finalText('Done.');
@@ -35,6 +36,19 @@ describe('receipts', () => {
     expect(id).toMatch(/^rcpt_/);
     expect(await harness.report(receipt, receipt)).toEqual([id, id]);
     expect((await agent.propose('op-3', EMAIL)).reason).toBe('email_after_refund');
+  });
+
+  it('need no transaction when the gateway reports what the worker has presented (TG-8, CO-1)', async () => {
+    const agent = await harness.agent();
+    const receipt = await agent.execute('op-1', LOOK_UP, CONTEXT);
+    await agent.propose('op-2', DONE, { receipts: [receipt] });
+    await harness.ended(agent);
+    const other = await openSecondStore(harness.supervisor);
+    onTestFinished(() => other.close());
+    // Holds the write lock of the database, so that a transaction of the supervisor would have to wait.
+    await other.transaction(async () => {
+      expect(await harness.report(receipt)).toHaveLength(1);
+    });
   });
 
   it('do not open a gate when the call failed, was refused or found nothing (SV-3)', async () => {

@@ -1,6 +1,7 @@
-import type { Tools } from '@writ/kernel';
+import type { JsonObject, Tools } from '@writ/kernel';
 
-/** Returns its argument, so that a step measures only the platform. */
+/** The tools return their argument, so that a step measures only the platform. */
 export async function createTools(): Promise<Tools> {
-  return { count: async ({ n }) => ({ n: Number(n) }) };
+  const count = async ({ n }: JsonObject) => ({ n: Number(n) });
+  return { count, ask: count };
 }

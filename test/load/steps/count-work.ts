@@ -4,9 +4,9 @@ import { DatabaseSync, StatementSync } from 'node:sqlite';
 
 /** The work of a process so far, by kind (CO-1). */
 export interface Work {
-  /** COMMIT statements, background work and transactions that only read included. */
+  /** Transactions with at least one counted statement. */
   commits: number;
-  /** SQL statements other than transaction control and PRAGMA. */
+  /** SQL statements other than transaction control, PRAGMA, and those of background loops. */
   statements: number;
   /** Signatures made. */
   signs: number;
@@ -19,12 +19,35 @@ export interface Work {
 const CONTROL = /^\s*(begin|commit|rollback|savepoint|release|pragma)\b/i;
 const TABLE = /\b(?:from|into|update)\s+"?(\w+)"?/i;
 
+/** Rounds of loops that a run causes, but whose number depends on time: marks, links, acknowledgements. */
+const ROUND =
+  /^update "(outbox|audit|leases)"|"audit_chains"|^select .* from "audit"|"acknowledged_at" = /;
+
+/** The counted work of a process. */
+export interface WorkCounter {
+  readonly work: Work;
+  /** While true, every statement is that of a background loop, which is not counted from then on. */
+  isIdle: boolean;
+}
+
 /** Counts from now on; for a process that does nothing else, since it replaces functions of node. */
-export function countWork(): Work {
+export function countWork(): WorkCounter {
   const work: Work = { commits: 0, statements: 0, signs: 0, verifies: 0, byTable: {} };
-  const count = (sql: string): void => {
-    if (/^\s*commit\b/i.test(sql)) work.commits += 1;
+  const counter = { work, isIdle: false };
+  const polls = new Set<string>();
+  const databases = new WeakMap<StatementSync, DatabaseSync>();
+  /** Whether the open transaction of a database has a counted statement. */
+  const open = new Map<DatabaseSync | undefined, boolean>();
+  const count = (database: DatabaseSync | undefined, sql: string): void => {
+    if (/^\s*begin\b/i.test(sql)) open.set(database, false);
+    if (/^\s*commit\b/i.test(sql)) {
+      if (open.get(database) === true) work.commits += 1;
+      open.delete(database);
+    }
     if (CONTROL.test(sql)) return;
+    if (counter.isIdle) polls.add(sql);
+    if (polls.has(sql) || ROUND.test(sql)) return;
+    if (open.has(database)) open.set(database, true);
     work.statements += 1;
     const verb = sql.trim().split(/\s/)[0]?.toLowerCase();
     const name = `${verb} ${TABLE.exec(sql)?.[1]}`;
@@ -33,14 +56,19 @@ export function countWork(): Work {
   for (const method of ['run', 'all', 'get', 'iterate'] as const) {
     const original = StatementSync.prototype[method] as (...values: unknown[]) => unknown;
     const counted = function (this: StatementSync, ...values: unknown[]): unknown {
-      count(this.sourceSQL);
+      count(databases.get(this), this.sourceSQL);
       return original.apply(this, values);
     };
     Object.defineProperty(StatementSync.prototype, method, { value: counted });
   }
-  const { exec } = DatabaseSync.prototype;
+  const { exec, prepare } = DatabaseSync.prototype;
+  DatabaseSync.prototype.prepare = function (...values: Parameters<typeof prepare>): StatementSync {
+    const statement = prepare.apply(this, values);
+    databases.set(statement, this);
+    return statement;
+  };
   DatabaseSync.prototype.exec = function (sql: string): void {
-    count(sql);
+    count(this, sql);
     exec.call(this, sql);
   };
   const { sign, verify } = crypto;
@@ -55,5 +83,5 @@ export function countWork(): Work {
     },
   });
   syncBuiltinESMExports();
-  return work;
+  return counter;
 }

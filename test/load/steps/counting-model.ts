@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A model that calls the tool `count` with the next number until it reaches a limit. */
+/** A model that calls its tool with the next number until it reaches a limit. */
 export interface CountingModel {
   /** Base URL for OpenAI clients. */
   readonly url: string;
@@ -43,8 +43,9 @@ async function answer(
 ): Promise<void> {
   let body = '';
   for await (const chunk of request) body += String(chunk);
-  const { messages, stream } = JSON.parse(body) as {
+  const { messages, stream, tools } = JSON.parse(body) as {
     readonly messages: readonly Message[];
+    readonly tools?: readonly { readonly function: { readonly name: string } }[];
     readonly stream?: boolean;
   };
   const textOf = (role: string): string => {
@@ -58,7 +59,11 @@ async function answer(
   const message =
     next > limit
       ? { role: 'assistant', content: `Counted to ${limit}.` }
-      : { role: 'assistant', content: null, tool_calls: [toolCall(next)] };
+      : {
+          role: 'assistant',
+          content: null,
+          tool_calls: [toolCall(next, tools?.[0]?.function.name)],
+        };
   const finish_reason = next > limit ? 'stop' : 'tool_calls';
   const usage = { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 };
   const head = { id: `chat-${next}`, created: 0, model: 'counting' };
@@ -77,8 +82,10 @@ async function answer(
   response.end('data: [DONE]\n\n');
 }
 
-function toolCall(n: number) {
-  const call = { name: 'count', arguments: JSON.stringify({ n }) };
+/** Calls the first tool of the request; a delegation is a tool that takes a task. */
+function toolCall(n: number, name = 'count') {
+  const args = name.startsWith('handoff_') ? { task: 'Count.' } : { n };
+  const call = { name, arguments: JSON.stringify(args) };
   return { index: 0, id: `call_${n}`, type: 'function', function: call };
 }
 

@@ -1,11 +1,18 @@
 /** The embedded platform in a child process that answers messages of its parent. */
 
-import { readPlatformConfig, startPlatform } from '@writ/platform';
+import {
+  type Example,
+  loadExample,
+  openModelSource,
+  readPlatformConfig,
+  startPlatform,
+} from '@writ/platform';
 import { SpanKind, type SpanProcessor } from '@writ/telemetry';
 import { countWork } from './count-work.ts';
 
 const folder = process.env.STEPS_FOLDER ?? '';
-const work = process.env.STEPS_WORK === undefined ? undefined : countWork();
+const counted = process.env.STEPS_WORK === undefined ? undefined : countWork();
+const exampleName = process.env.STEPS_EXAMPLE;
 const hops = new Map<string, number>();
 /** Commits by the operation that waited for them. */
 const commits = new Map<string, number>();
@@ -37,30 +44,40 @@ const counter: SpanProcessor = {
   shutdown: async () => undefined,
 };
 
+const example: Example =
+  exampleName === undefined
+    ? {
+        name: 'steps',
+        description: '',
+        goal: '',
+        agent: '',
+        script: '',
+        before: [],
+        signals: [],
+        folder,
+        scripts: [],
+      }
+    : loadExample(exampleName);
+const dataDir = process.env.STEPS_DATA ?? folder;
+const model =
+  exampleName === undefined
+    ? { description: '', simulated: false, env: {}, close: async () => undefined }
+    : await openModelSource({}, example, { script: example.script, dataDir });
 const platform = await startPlatform(
   readPlatformConfig(process.env, {
-    example: {
-      name: 'steps',
-      description: '',
-      goal: '',
-      agent: '',
-      script: '',
-      before: [],
-      signals: [],
-      folder,
-      scripts: [],
-    },
-    model: { description: '', simulated: false, env: {}, close: async () => undefined },
-    dataDir: process.env.STEPS_DATA ?? folder,
+    example,
+    model,
+    dataDir,
     freePorts: true,
     ...(process.env.STEPS_HOPS !== undefined && { spanProcessors: [counter] }),
   }),
 );
-process.on('message', () => {
+process.on('message', (message) => {
+  if (counted !== undefined) counted.isIdle = message === 'idle';
   process.send?.({
     commits: Object.fromEntries(commits),
     hops: Object.fromEntries(hops),
-    work,
+    work: counted?.work,
     rss: process.memoryUsage().rss,
     cpuMs: process.cpuUsage().user / 1_000 + process.cpuUsage().system / 1_000,
   });

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createWritClient, type WritClient } from '@writ/client';
 import type { Run } from '@writ/contracts/writ/run/v1/run_pb';
@@ -35,6 +36,10 @@ export interface HarnessOptions {
   readonly countHops?: boolean;
   /** Count statements, commits and signatures. */
   readonly countWork?: boolean;
+  /** Runs an example with its simulated model instead of the counting agents. */
+  readonly example?: string;
+  /** More agents, as in agents.yaml; their tools are `count` and `ask`, whose calls a person approves. */
+  readonly agents?: readonly object[];
   /** Flags of node. */
   readonly flags?: readonly string[];
 }
@@ -82,6 +87,7 @@ export class StepsHarness {
         STEPS_KEY: 'none',
         ...(this.#options.countHops === true && { STEPS_HOPS: '1', WRIT_TRACE_INTERNALS: 'true' }),
         ...(this.#options.countWork === true && { STEPS_WORK: '1' }),
+        ...(this.#options.example !== undefined && { STEPS_EXAMPLE: this.#options.example }),
       },
     });
     this.#child = child;
@@ -94,12 +100,19 @@ export class StepsHarness {
     await this.#end('SIGKILL');
   }
 
+  /** Lets the platform idle for `ms`: the statements of this time are not counted from then on. */
+  async learnPolls(ms: number): Promise<void> {
+    await this.counters('idle');
+    await sleep(ms);
+    await this.counters();
+  }
+
   /** Reads the counters of the platform. */
-  async counters(): Promise<Counters> {
+  async counters(message: 'idle' | 'counters' = 'counters'): Promise<Counters> {
     const child = this.#child;
     if (child === undefined) throw new Error('The platform is not running.');
     const answered = once(child, 'message');
-    child.send('counters');
+    child.send(message);
     const [counters] = (await answered) as [Counters];
     return counters;
   }
@@ -149,19 +162,31 @@ export class StepsHarness {
   }
 
   async #writeFiles(): Promise<void> {
-    const { counts, contextWindow } = this.#options;
+    const { counts, contextWindow, agents = [] } = this.#options;
     const max = 1_000_000;
+    const tool = {
+      description: 'Returns a number.',
+      input_schema: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] },
+      side_effect: 'idempotent',
+      max_calls_per_agent: max,
+      max_repeats: max,
+      risk: 0,
+      source: 'steps',
+    };
     const files = {
       agents: {
-        agents: counts.map((count) => ({
-          name: `counter-${count}`,
-          kind: 'react',
-          instructions: `Count to ${count}.`,
-          model: { model: 'counting' },
-          tools: ['count'],
-          limits: { max_iterations: max, max_steps: max, max_tool_calls: max },
-          ...(contextWindow !== undefined && { context: { context_window: contextWindow } }),
-        })),
+        agents: [
+          ...counts.map((count) => ({
+            name: `counter-${count}`,
+            kind: 'react',
+            instructions: `Count to ${count}.`,
+            model: { model: 'counting' },
+            tools: ['count'],
+            limits: { max_iterations: max, max_steps: max, max_tool_calls: max },
+            ...(contextWindow !== undefined && { context: { context_window: contextWindow } }),
+          })),
+          ...agents,
+        ],
       },
       policy: {
         policy: 'steps',
@@ -174,25 +199,16 @@ export class StepsHarness {
         },
         rules: [
           { id: 'count', match: { tool: 'count' }, decide: 'approve', reason: 'fine', risk: 5 },
+          { id: 'ask', match: { tool: 'ask' }, decide: 'escalate', reason: 'ask_first', risk: 5 },
+          { id: 'asked', match: { tool: 'ask' }, decide: 'approve', reason: 'approved_by_human' },
+          { id: 'hand-over', match: { kind: 'delegation' }, decide: 'approve', reason: 'fine' },
           { id: 'final', match: { kind: 'final' }, decide: 'approve', reason: 'done', risk: 5 },
         ],
       },
       tools: {
         tools: [
-          {
-            name: 'count',
-            description: 'Returns a number.',
-            input_schema: {
-              type: 'object',
-              properties: { n: { type: 'integer' } },
-              required: ['n'],
-            },
-            side_effect: 'idempotent',
-            max_calls_per_agent: max,
-            max_repeats: max,
-            risk: 0,
-            source: 'steps',
-          },
+          { name: 'count', ...tool },
+          { name: 'ask', ...tool },
         ],
         sources: {
           steps: {

@@ -7,6 +7,8 @@ import { type AuditFacts, receiptFacts } from '../../domain/audit/audit-facts.ts
 import type { Receipt } from '../../domain/facts/receipt.ts';
 import { appendAudit } from '../../store/audit.ts';
 import { rememberRefusal } from '../../store/requests.ts';
+import { findReceipt } from '../../store/review/receipts.ts';
+import type { SupervisorReader } from '../../store/supervisor-store.ts';
 import { receiptFrom } from '../../wire/receipt.ts';
 import { recordReceipt } from './record-receipt.ts';
 
@@ -18,7 +20,10 @@ export interface Reported {
   readonly invalidIds: readonly string[];
 }
 
-/** Records the valid receipts and the refused attempts of a report in one transaction. */
+/**
+ * Records the valid receipts and the refused attempts of a report in one transaction. The worker has carried most
+ * receipts before, and a recorded one needs no transaction (CO-1).
+ */
 export async function recordReported(
   context: SupervisorContext,
   tokens: readonly string[],
@@ -31,11 +36,21 @@ export async function recordReported(
     if (read.kind === 'receipt') receipts.push(read.receipt);
     if (read.kind === 'never') invalidIds.push(read.id);
   }
-  if (receipts.length + refusals.length > 0) {
-    await transact(context, (tx) => recordAll(tx, receipts, refusals), { background: true });
+  const unrecorded: Receipt[] = [];
+  for (const receipt of receipts) {
+    if (!(await isRecorded(context.store.db, receipt))) unrecorded.push(receipt);
+  }
+  if (unrecorded.length + refusals.length > 0) {
+    await transact(context, (tx) => recordAll(tx, unrecorded, refusals), { background: true });
   }
   const recorded = receipts.map(({ id }) => id);
   return { acknowledgedIds: [...recorded, ...invalidIds.filter(isId)], invalidIds };
+}
+
+/** Whether exactly this receipt is the latest of its call; any other is compared with the approved call. */
+async function isRecorded(db: SupervisorReader, receipt: Receipt): Promise<boolean> {
+  const row = await findReceipt(db, receipt);
+  return row?.receipt_id === receipt.id && row.claims === receipt.claimsJson;
 }
 
 async function recordAll(
