@@ -8,7 +8,9 @@ import { type CliIo, EXIT, type Exit } from './io.ts';
 export async function runCli(args: readonly string[], io: CliIo): Promise<Exit> {
   let exit: Exit = EXIT.success;
   const program = new Command('writ')
-    .description('Runs, approvals, budgets, halts, audit, policy and keys of a Writ platform.')
+    .description(
+      'Runs, approvals, budgets, halts, audit, recovery, policy and keys of a Writ platform.',
+    )
     .version(packageJson.version, '--version', 'print the version')
     .helpOption('-h, --help', 'print help')
     .helpCommand('help [command]', 'print the help of a command')

@@ -10,6 +10,7 @@ export {
 } from './order.ts';
 export {
   type FreezesDatabase,
+  freezeRecovered,
   freezesOver,
   freezesTable,
   insertFreeze,

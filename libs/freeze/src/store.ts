@@ -133,6 +133,17 @@ export async function insertFreeze<DB extends FreezesDatabase>(
   return { scope, lifted: false };
 }
 
+/** Freezes everything in a service whose database was recovered, until the halt of the recovery is lifted (BD-4). */
+export async function freezeRecovered<DB extends FreezesDatabase>(
+  trx: Transaction<DB>,
+  { haltId }: { readonly haltId: string },
+  at: Date,
+): Promise<void> {
+  const reason = 'A database was recovered.';
+  const order = { orderId: haltId, scope: {}, cause: 'halt', reason, retention: null } as const;
+  await insertFreeze(trx, { ...order, orderedBy: 'writ-recover', orderedAt: at }, at);
+}
+
 /** Lifts one order and no other (SV-9). Returns whether it was in force. */
 export async function liftFreeze<DB extends FreezesDatabase>(
   trx: Transaction<DB>,

@@ -18,7 +18,10 @@ import {
   createOutboxRelay,
   type OutboxDatabase,
   type OutboxRelay,
+  type RecoveryOrder,
   type Store,
+  type StoreLocation,
+  type StoreTransaction,
 } from '@writ/store';
 import type { Telemetry } from '@writ/telemetry';
 import { ClockMonitor } from './clock-monitor.ts';
@@ -27,6 +30,7 @@ import { knownAddresses } from './known-addresses.ts';
 import { observeCommits, observeOutbox } from './observe-store.ts';
 import type { Service, ServiceParts } from './service.ts';
 import { variableName } from './settings/names.ts';
+import { StoreKeeper } from './store-keeper.ts';
 import { StoreMonitor } from './store-monitor.ts';
 
 /** How long the last events may take to be delivered; the others stay in the outbox for the next start. */
@@ -43,6 +47,19 @@ export interface ServiceConfig {
   readonly clockLeewayMs?: number | undefined;
   /** Maximum wait for in-flight calls at shutdown, ms. */
   readonly drainMs: number;
+  /** Its database. */
+  readonly store?: StoreLocation;
+}
+
+/** Options of {@link ServiceHost.openStore}. */
+export interface OpenOptions<DB> {
+  /** `flushIntervalMs` of the relay, if it is not the default. */
+  readonly flushIntervalMs?: number;
+  /**
+   * Runs in the transaction in which a service continues with a database that went back in time (BD-4); it must not act
+   * before the halt of the order is in force.
+   */
+  readonly onRecovery?: (trx: StoreTransaction<DB>, order: RecoveryOrder) => Promise<void>;
 }
 
 /** Work that a service does beside its calls. */
@@ -68,12 +85,11 @@ export interface ServiceHost<C, P extends ServiceParts = ServiceParts> {
   /** Sends the events of the outbox: within the flush interval, or at once. */
   readonly relay: Pick<OutboxRelay, 'wake' | 'flushSoon'>;
   /**
-   * Opens the store, creates the relay of its outbox and reports commits and backlog.
-   * @param relay `flushIntervalMs` of the relay, if it is not the default
+   * Opens the store, creates the relay of its outbox and reports commits and backlog. Keeps the marker of the store.
    */
   openStore<DB extends OutboxDatabase, S extends Store<DB>>(
     open: (observer: CommitObserver | undefined) => Promise<S & Store<DB>>,
-    relay?: { readonly flushIntervalMs: number },
+    options?: OpenOptions<DB>,
   ): Promise<S>;
   /**
    * Binds the listener for services; it serves after `start()`.
@@ -239,6 +255,7 @@ class Host<C extends ServiceConfig, P extends ServiceParts> implements ServiceHo
   outbox: OutboxRelay | undefined;
   #storeMonitor: StoreMonitor | undefined;
   #clockMonitor: ClockMonitor | undefined;
+  #keeper: Pick<StoreKeeper<unknown>, 'start'> | undefined;
   readonly #name: ServiceName;
   readonly #resources: AsyncDisposableStack;
   #store: Pick<Store<never>, 'dialect' | 'commits' | 'checkAvailable'> | undefined;
@@ -298,11 +315,12 @@ class Host<C extends ServiceConfig, P extends ServiceParts> implements ServiceHo
 
   async openStore<DB extends OutboxDatabase, S extends Store<DB>>(
     open: (observer: CommitObserver | undefined) => Promise<S & Store<DB>>,
-    options?: { readonly flushIntervalMs: number },
+    { onRecovery, ...options }: OpenOptions<DB> = {},
   ): Promise<S> {
     const { telemetry, bus, clock } = this;
     const store = await open(observeCommits(telemetry));
     this.defer(() => store.close());
+    await this.#keep(store, onRecovery);
     observeOutbox(telemetry, store, clock);
     this.outbox = createOutboxRelay({
       store,
@@ -314,18 +332,38 @@ class Host<C extends ServiceConfig, P extends ServiceParts> implements ServiceHo
     return store;
   }
 
+  /** Keeps the marker of the store, if its location has one. */
+  async #keep<DB>(store: Store<DB>, onRecovery: OpenOptions<DB>['onRecovery']): Promise<void> {
+    const { telemetry, clock } = this;
+    const { store: location } = this.config;
+    if (location?.marker === undefined) return;
+    const { marker } = location;
+    const service = this.#name;
+    const label = location.dialect === 'sqlite' ? location.file : `schema ${location.schema}`;
+    const parts = { service, label, location: marker, log: telemetry.log, clock };
+    const keeper = new StoreKeeper<DB>(store, parts);
+    await keeper.open(onRecovery);
+    this.defer(() => keeper.stop());
+    this.#keeper = keeper;
+  }
+
   /**
    * Calls `setServing` now and at every change: false while the database is unavailable, which a SQLite file never is,
-   * or the clock is far from those of the peers (BD-3).
+   * the clock is far from those of the peers (BD-3), or after the database went back in time (BD-4).
    */
   monitorHealth(setServing: (isServing: boolean) => void): void {
     const { telemetry, peerClocks, clock } = this;
     let isStoreAvailable = true;
-    const report = () => setServing(isStoreAvailable && !this.isClockSkewed());
+    let isStoreBehind = false;
+    const report = () => setServing(isStoreAvailable && !isStoreBehind && !this.isClockSkewed());
     const { clockLeewayMs: leewayMs = DEFAULT_CLOCK_LEEWAY_MS } = this.config;
     const monitored = { peerClocks, clock, leewayMs, telemetry, onChange: report };
     this.#clockMonitor = new ClockMonitor(monitored);
     this.#clockMonitor.start();
+    this.#keeper?.start(() => {
+      isStoreBehind = true;
+      report();
+    });
     report();
     if (this.#store?.dialect !== 'postgres') return;
     const onChange = (isAvailable: boolean): void => {

@@ -3,6 +3,13 @@ export { type BackgroundWork, defineService, type ServiceHost } from './define-s
 export { type CountAtCommit, countAtCommit } from './events/count-at-commit.ts';
 export { openObserverBus } from './events/open-bus.ts';
 export { tracedHandlers } from './events/traced-events.ts';
+export {
+  inspectStores,
+  type KeptStore,
+  orderRecovery,
+  type RecoveryParts,
+  type StoreFinding,
+} from './recover-stores.ts';
 export { runService } from './run-service.ts';
 export type { Service, ServiceParts } from './service.ts';
 export { type NatsAccess, readNatsAccess, readProcessSettings } from './settings/config.ts';

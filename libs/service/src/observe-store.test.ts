@@ -73,8 +73,22 @@ describe('the span of a commit', () => {
     expect(commits()).toEqual([]);
   });
 
-  it('has no observer if neither spans nor metrics are exported', () => {
+  it('reads no context if neither spans nor metrics are exported', async () => {
     const quiet = createTelemetry({ service: 'meter', logLevel: 'silent' });
-    expect(observeCommits(quiet)).toBeUndefined();
+    const observed = withSpan(quiet.tracer, 'request', {}, async () =>
+      observeCommits(quiet).caller(),
+    );
+    expect(await observed).toBeUndefined();
   });
+});
+
+it('logs once a minute that the disk is full (SYS-3)', async () => {
+  const lines: string[] = [];
+  const logStream = { write: (line: string) => void lines.push(line) };
+  const logged = createTelemetry({ service: 'meter', logLevel: 'error', logStream });
+  const observer = observeCommits(logged);
+  for (let n = 0; n < 3; n += 1) observer.diskFull();
+  await logged.shutdown();
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).toContain('disk full: the database rejects writes');
 });

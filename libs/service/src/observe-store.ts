@@ -11,20 +11,24 @@ import {
 
 /** Maximum number of links of a commit span. */
 const MAX_LINKS = 32;
+/** Minimum interval of log lines about a full disk. */
+const DISK_FULL_LOG_MS = 60_000;
 
 /**
  * Reports every commit (SYS-1): the number of transactions, the duration, and, with internal
- * spans, a span below the first request with links to the others. Undefined if neither is exported.
+ * spans, a span below the first request with links to the others. Logs once a minute that the disk is full.
  */
-export function observeCommits({
-  internalSpans,
-  tracer,
-  metrics,
-}: Telemetry): CommitObserver | undefined {
-  if (!internalSpans && !metrics.enabled) return undefined;
+export function observeCommits({ internalSpans, tracer, metrics, log }: Telemetry): CommitObserver {
+  let loggedAt = Number.NEGATIVE_INFINITY;
   return {
+    diskFull: () => {
+      if (performance.now() - loggedAt < DISK_FULL_LOG_MS) return;
+      loggedAt = performance.now();
+      log.error('disk full: the database rejects writes');
+    },
     caller: () => (internalSpans ? trace.getSpanContext(context.active()) : undefined),
     committed: ({ callers, startedAt }) => {
+      if (!internalSpans && !metrics.enabled) return;
       metrics.record('commits', callers.length);
       metrics.record('commitSeconds', (Date.now() - startedAt) / 1_000);
       const [first, ...others] = callers.filter((caller) => caller !== undefined);

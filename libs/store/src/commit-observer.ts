@@ -11,4 +11,6 @@ export interface CommitObserver {
   /** Called in the context of each transaction request; the result is returned with the commit. */
   caller(): unknown;
   committed(commit: ObservedCommit): void;
+  /** Called for each transaction that failed because the disk is full. */
+  diskFull(): void;
 }

@@ -1,4 +1,12 @@
 export type { CommitObserver, ObservedCommit } from './commit-observer.ts';
+export {
+  type RecoveryOrder,
+  readMarker,
+  type StoreMarker,
+  writeMarker,
+} from './marks/marker-file.ts';
+export { isBehind } from './marks/refuse-behind.ts';
+export { advanceMark, type StoreMark } from './marks/store-mark.ts';
 export { type OpenStoreOptions, openStore } from './open-store.ts';
 export type { OutboxBacklog } from './outbox/backlog-monitor.ts';
 export { nextFlush } from './outbox/flush-interval.ts';
@@ -47,9 +55,11 @@ export {
 export { isUniqueViolation } from './sqlite/sqlite-errors.ts';
 export type { StoreLimits } from './sqlite/sqlite-store.ts';
 export type {
+  MarkerLocation,
   PostgresBounds,
   Store,
   StoreDialect,
   StoreLocation,
+  StoreTransaction,
   TransactionOptions,
 } from './store.ts';

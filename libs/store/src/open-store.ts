@@ -1,26 +1,28 @@
+import { readMarker } from './marks/marker-file.ts';
 import { openPostgresStore } from './postgres/postgres-store.ts';
 import { openSqliteStore, type StoreOptions } from './sqlite/sqlite-store.ts';
 import type { Store, StoreLocation } from './store.ts';
 
 /** Options of {@link openStore}. */
-export interface OpenStoreOptions extends StoreOptions {
+export interface OpenStoreOptions extends Omit<StoreOptions, 'marker'> {
   readonly location: StoreLocation;
 }
 
 /**
  * Opens the store of a service and runs the missing migrations in one transaction, once for all processes that start
- * together. A missing file with its directory, or a missing schema, is created.
- * @throws PreconditionError STORE_SCHEMA_TOO_NEW, STORE_MIGRATION_CHANGED; InternalError
+ * together. A missing file with its directory, or a missing schema, is created, unless its marker says that it had data.
+ * @throws PreconditionError STORE_EMPTIED, STORE_BEHIND, STORE_SCHEMA_TOO_NEW, STORE_MIGRATION_CHANGED; InternalError
  *   STORE_MIGRATION_FAILED, STORE_INVALID_MIGRATION_NAME; UnavailableError STORE_DISK_FAILED,
  *   STORE_WAL_UNSUPPORTED, STORE_BUSY, STORE_UNREACHABLE; DataLossError STORE_CORRUPT; PreconditionError
  *   STORE_POSTGRES_TOO_OLD
  */
 export async function openStore<DB>(options: OpenStoreOptions): Promise<Store<DB>> {
   const { location } = options;
+  const marker = location.marker && readMarker(location.marker.file);
   switch (location.dialect) {
     case 'sqlite':
-      return await openSqliteStore<DB>(location.file, options);
+      return await openSqliteStore<DB>(location.file, { ...options, marker });
     case 'postgres':
-      return await openPostgresStore<DB>(location, options);
+      return await openPostgresStore<DB>(location, { ...options, marker });
   }
 }

@@ -3,11 +3,24 @@ import type { Kysely, Transaction } from 'kysely';
 /** The supported databases. */
 export type StoreDialect = 'sqlite' | 'postgres';
 
+/** Where a service remembers, outside its database, how far the database has come (BD-4). */
+export interface MarkerLocation {
+  readonly file: string;
+  /** How often a store in use is marked, ms. */
+  readonly everyMs: number;
+}
+
 /** The database of a service. `:memory:` lasts as long as the process. */
 export type StoreLocation =
-  | { readonly dialect: 'sqlite'; readonly file: string }
+  | {
+      readonly dialect: 'sqlite';
+      readonly file: string;
+      /** Where it is remembered how far the database has come; default: nowhere. */
+      readonly marker?: MarkerLocation;
+    }
   | {
       readonly dialect: 'postgres';
+      readonly marker?: MarkerLocation;
       readonly url: string;
       readonly schema: string;
       /** Limits of its sessions; omitted ones have defaults. */
@@ -27,6 +40,9 @@ export interface PostgresBounds {
   /** Sessions for reads outside of transactions; default 4. Three more write, signal liveness and lead the relay. */
   readonly poolSize: number;
 }
+
+/** A transaction of a {@link Store}. */
+export type StoreTransaction<DB> = Transaction<DB>;
 
 /** Options of a transaction. */
 export interface TransactionOptions {
@@ -63,7 +79,7 @@ export interface Store<DB> {
    * calls, because all other transactions wait for it.
    * @throws InternalError STORE_NESTED_TRANSACTION if called inside of a transaction of this store;
    *   DeadlineError STORE_TRANSACTION_TIMEOUT; UnavailableError STORE_BUSY, STORE_COMMIT_FAILED,
-   *   STORE_DISK_FAILED, STORE_CLOSED; OverloadedError STORE_QUEUE_FULL
+   *   STORE_DISK_FAILED, STORE_CLOSED; OverloadedError STORE_QUEUE_FULL, STORE_DISK_FULL
    */
   transaction<T>(
     work: (trx: Transaction<DB>) => Promise<T>,

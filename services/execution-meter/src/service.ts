@@ -1,4 +1,4 @@
-import { watchFreezes } from '@writ/freeze';
+import { freezeRecovered, watchFreezes } from '@writ/freeze';
 import { defineService, type ServiceHost, Sweeper } from '@writ/service';
 import { CallLedger } from './app/calls/call-ledger.ts';
 import { ModelCalls } from './app/calls/model-calls.ts';
@@ -74,8 +74,9 @@ async function openContext(
   const onCommit = (trx: MeterTransaction): void => {
     if (events.hasEvents(trx)) relay.wake();
   };
-  const store = await host.openStore((observer) =>
-    openMeterStore(config.store, onCommit, observer),
+  const store = await host.openStore(
+    (observer) => openMeterStore(config.store, onCommit, observer),
+    { onRecovery: (trx, order) => freezeRecovered(trx, order, clock.now()) },
   );
   const { catalog } = models;
   const context = { config, store, clock, telemetry, events, catalog };

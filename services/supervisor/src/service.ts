@@ -10,6 +10,7 @@ import { ChainGuard } from './app/audit/chain-guard.ts';
 import { CheckpointFile } from './app/audit/checkpoint-file.ts';
 import { AgentsFile } from './app/definitions/agents-file.ts';
 import { openPolicy } from './app/definitions/policy-file.ts';
+import { recordRecoveryHalt } from './app/halt/order-halt.ts';
 import { OrderEngine } from './app/order/order-engine.ts';
 import { endOverdue } from './app/run/end-overdue.ts';
 import { purgeRuns } from './app/run/purge-runs.ts';
@@ -84,7 +85,10 @@ async function openContext(
   const store = await host.openStore(
     (observer) => openSupervisorStore(config.store, () => relay.wake(), observer),
     // Its events are few, and they are in the timeline already.
-    { flushIntervalMs: 0 },
+    {
+      flushIntervalMs: 0,
+      onRecovery: (trx, order) => recordRecoveryHalt(trx, order, clock.now()),
+    },
   );
   observeApprovals(telemetry, store);
   const peers = createPeers({

@@ -1,4 +1,4 @@
-import { watchFreezes } from '@writ/freeze';
+import { freezeRecovered, watchFreezes } from '@writ/freeze';
 import { serviceTokens, TOOL_PROVIDER } from '@writ/identity';
 import { UnavailableError } from '@writ/kernel';
 import { defineService, type ServiceHost, Sweeper } from '@writ/service';
@@ -34,7 +34,9 @@ export const createToolGateway = defineService({
     const { config, parts, telemetry, bus, clock, peerClocks, signer, verifier, relay } = host;
     const { addressOf, tls, loopback } = parts;
     const { log } = telemetry;
-    const store = await host.openStore((observer) => openGatewayStore(config.store, observer));
+    const store = await host.openStore((observer) => openGatewayStore(config.store, observer), {
+      onRecovery: (trx, order) => freezeRecovered(trx, order, clock.now()),
+    });
     const tokenFor = (audience: 'supervisor' | typeof TOOL_PROVIDER) =>
       serviceTokens(signer, { audience, replica: config.replica });
     const tools = await LiveTools.open(config.tools, {

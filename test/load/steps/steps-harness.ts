@@ -85,6 +85,8 @@ export class StepsHarness {
         WRIT_LOG_LEVEL: 'error',
         STEPS_FOLDER: this.dataDir,
         STEPS_KEY: 'none',
+        // Costs by time, not by run.
+        WRIT_STORE_MARKER_EVERY: '1h',
         ...(this.#options.countHops === true && { STEPS_HOPS: '1', WRIT_TRACE_INTERNALS: 'true' }),
         ...(this.#options.countWork === true && { STEPS_WORK: '1' }),
         ...(this.#options.example !== undefined && { STEPS_EXAMPLE: this.#options.example }),

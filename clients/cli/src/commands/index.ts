@@ -11,6 +11,7 @@ import { modelCommands } from './models/index.ts';
 import { observeCommands } from './observe/index.ts';
 import { policyCommands } from './policy/index.ts';
 import { poolCommands } from './pools/index.ts';
+import { recoverCommands } from './recover/index.ts';
 import { runCommands } from './runs/index.ts';
 import { runCommand } from './runs/start.ts';
 import { usageCommands } from './usage/index.ts';
@@ -32,4 +33,5 @@ export const COMMANDS: readonly CommandGroup[] = [
   keyCommands,
   observeCommands,
   policyCommands,
+  recoverCommands,
 ];

@@ -6,6 +6,7 @@ describe('readStoreLocation', () => {
     expect(readStoreLocation({}, 'spawn-budget', '/data')).toEqual({
       dialect: 'sqlite',
       file: '/data/spawn-budget.db',
+      marker: { file: '/data/keys/spawn-budget.store.json', everyMs: 5_000 },
     });
   });
 

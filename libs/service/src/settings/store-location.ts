@@ -4,11 +4,22 @@ import type { ServiceName } from '@writ/identity';
 import { type DatabaseLimits, readDatabaseLimits } from './database-limits.ts';
 import { variableName } from './names.ts';
 
+/** Where a service remembers how far its database has come (BD-4). */
+interface ServiceMarkerLocation {
+  readonly file: string;
+  readonly everyMs: number;
+}
+
 /** The database of a service; has the shape of `StoreLocation`. */
 export type ServiceStoreLocation =
-  | { readonly dialect: 'sqlite'; readonly file: string }
+  | {
+      readonly dialect: 'sqlite';
+      readonly file: string;
+      readonly marker: ServiceMarkerLocation;
+    }
   | {
       readonly dialect: 'postgres';
+      readonly marker: ServiceMarkerLocation;
       readonly url: string;
       readonly schema: string;
       readonly bounds: DatabaseLimits;
@@ -25,7 +36,7 @@ export function readStoreLocation(
   dataDir: string,
 ): ServiceStoreLocation {
   const name = variableName(service, 'DATABASE_URL');
-  const { url, schema } = readEnv(env, {
+  const { url, schema, markerDir, everyMs } = readEnv(env, {
     url: variable.url(name, {
       optional: true,
       protocols: ['postgres', 'postgresql'],
@@ -38,10 +49,26 @@ export function readStoreLocation(
       pattern: /^[a-z][a-z0-9_]{0,62}$/,
       about: 'its schema in that database',
     }),
+    markerDir: variable.string('WRIT_STORE_MARKER_DIR', {
+      optional: true,
+      about:
+        'the directory in which it is kept how far the databases have come; default: keys in WRIT_DATA',
+    }),
+    everyMs: variable.duration('WRIT_STORE_MARKER_EVERY', {
+      default: 5_000,
+      min: 100,
+      about: 'how often a database in use is marked',
+    }),
   });
-  if (url === undefined) return { dialect: 'sqlite', file: join(dataDir, `${service}.db`) };
+  const marker = { file: markerFile(markerDir ?? join(dataDir, 'keys'), service), everyMs };
+  if (url === undefined) return { dialect: 'sqlite', file: join(dataDir, `${service}.db`), marker };
   refuseUnverifiedTls(name, new URL(url).searchParams);
-  return { dialect: 'postgres', url, schema, bounds: readDatabaseLimits(env, service) };
+  return { dialect: 'postgres', url, schema, bounds: readDatabaseLimits(env, service), marker };
+}
+
+/** The marker of the database of a service. */
+function markerFile(folder: string, service: ServiceName): string {
+  return join(folder, `${service}.store.json`);
 }
 
 /** Other modes trust any server or fall back to cleartext, depending on the version of the driver. */

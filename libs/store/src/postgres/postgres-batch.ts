@@ -1,4 +1,5 @@
 import { InternalError, UnavailableError } from '@writ/kernel';
+import { isDiskFull } from '../disk-full.ts';
 import type { CommitKind } from '../sqlite/commit-batch.ts';
 import type { PostgresSession } from './postgres-session.ts';
 import type { PostgresTurn } from './postgres-turn.ts';
@@ -102,7 +103,7 @@ export class PostgresBatch {
       const { command } = await this.#session.run('commit');
       return command === 'COMMIT' ? undefined : commitFailed(undefined);
     } catch (error) {
-      if (!this.#session.broken) return commitFailed(error);
+      if (!this.#session.broken) return isDiskFull(error) ? error : commitFailed(error);
       return await this.#statusAfter(error);
     }
   }

@@ -6,6 +6,7 @@ import {
   InvalidRequestError,
   UnavailableError,
 } from '@writ/kernel';
+import { diskFull } from '../disk-full.ts';
 
 const STALE_PLAN = 'cached plan must not change result type';
 
@@ -33,12 +34,7 @@ export function translatePostgresError(error: unknown, label: string): unknown {
   const metadata = state === undefined ? {} : { sqlstate: state };
   if (state === undefined || endsConnection(error) || state.startsWith('53')) {
     if (state === '53100') {
-      return new UnavailableError(
-        'STORE_DISK_FAILED',
-        `The disk of ${label} is full.`,
-        metadata,
-        cause,
-      );
+      return diskFull(label, metadata, cause);
     }
     return new UnavailableError(
       'STORE_UNREACHABLE',

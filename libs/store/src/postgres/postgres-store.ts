@@ -3,6 +3,8 @@ import { setImmediate as nextEventLoopTurn } from 'node:timers/promises';
 import { InternalError, UnavailableError } from '@writ/kernel';
 import { type CompiledQuery, Kysely, type QueryResult, type Transaction } from 'kysely';
 import type { CommitObserver } from '../commit-observer.ts';
+import { isDiskFull } from '../disk-full.ts';
+import { markGuard } from '../marks/refuse-behind.ts';
 import { runAfterCommit } from '../query/after-commit.ts';
 import { runBeforeCommit } from '../query/deferred-insert.ts';
 import { enableLeadership } from '../replicas/leadership.ts';
@@ -37,7 +39,7 @@ const MIGRATION_IDLE = 'set idle_in_transaction_session_timeout to 30000';
 /** Opens a schema of a PostgreSQL database, creates it if needed and migrates it. */
 export async function openPostgresStore<DB>(
   location: PostgresLocation,
-  { migrations, service, limits = {}, observer }: StoreOptions,
+  { migrations, service, limits = {}, observer, marker }: StoreOptions,
 ): Promise<Store<DB>> {
   const all = { ...DEFAULT_LIMITS, ...limits };
   const bounds = boundsOf(location, limits);
@@ -57,7 +59,7 @@ export async function openPostgresStore<DB>(
   const alone = new PostgresWriter(settings.label, connect, all);
   try {
     const { parent } = new PostgresTransactions<unknown>(alone, settings.schema);
-    await migrate(parent, migrations, settings.label);
+    await migrate(parent, migrations, settings.label, markGuard(settings.label, marker));
   } finally {
     await alone.close();
   }
@@ -85,6 +87,7 @@ class PostgresStore<DB> implements Store<DB> {
   readonly #writer: PostgresWriter;
   readonly #readers: PostgresReaders;
   readonly #transactions: PostgresTransactions<DB>;
+  readonly #observer: CommitObserver | undefined;
   readonly #timeoutMs: number;
   readonly #scopes = new AsyncLocalStorage<{ active: boolean }>();
   #closing: Promise<void> | undefined;
@@ -97,6 +100,7 @@ class PostgresStore<DB> implements Store<DB> {
   ) {
     const { label, schema } = settings;
     this.#label = label;
+    this.#observer = observer;
     this.#timeoutMs = bounds.statementTimeoutMs;
     const forWriting = `set idle_in_transaction_session_timeout to ${bounds.idleTimeoutMs}`;
     const forReading = `set default_transaction_read_only to on; set statement_timeout to ${bounds.statementTimeoutMs}`;
@@ -158,6 +162,9 @@ class PostgresStore<DB> implements Store<DB> {
       await turn.finish();
       runAfterCommit(trx);
       return result;
+    } catch (error) {
+      if (isDiskFull(error)) this.#observer?.diskFull();
+      throw error;
     } finally {
       scope.active = false;
       turn.leave();

@@ -26,7 +26,7 @@ async function openAndClose(location: StoreLocation, migrations: Migrations): Pr
   const store = await open(location, migrations);
   const tables = await store.db.introspection.getTables();
   await store.close();
-  return tables.map(({ name }) => name).filter((name) => !name.startsWith('migration'));
+  return tables.map(({ name }) => name).filter((name) => !/^(migration|store_mark)/.test(name));
 }
 
 const KEPT = PLACES.filter((place) => place !== 'memory');

@@ -5,6 +5,14 @@ import { type Migration, Migrator } from 'kysely/migration';
 /** Migrations by name. A released name is never changed or reused. */
 export type Migrations = Readonly<Record<string, Migration>>;
 
+/** Refuses a database that is not the expected one. */
+export interface MigrationGuard {
+  /** Called when there are no tables. */
+  refuseEmpty(): void;
+  /** Called when the tables are current. */
+  check(trx: Kysely<unknown>): Promise<void>;
+}
+
 /** The table of applied migrations. */
 interface MigrationDatabase {
   migration: { name: string; timestamp: string };
@@ -17,24 +25,30 @@ const NAME = /^\d{4}_[a-z0-9_]{1,100}$/;
 
 /**
  * Runs the missing migrations in one transaction, so that a crash leaves either the old schema or the new one.
- * `label` names the database in error messages.
+ * `label` names the database in error messages. What `guard` throws leaves the database unchanged.
  */
 export async function migrate(
   db: Kysely<unknown>,
   migrations: Migrations,
   label: string,
+  guard?: MigrationGuard,
 ): Promise<void> {
   const known = Object.keys(migrations).sort();
   for (const name of known) refuseBadName(name);
   await (db as Kysely<MigrationDatabase>).transaction().execute(async (trx) => {
-    refuseUnknown(await appliedNames(trx), known, label);
+    const applied = await appliedNames(trx);
+    if (applied.length === 0) guard?.refuseEmpty();
+    refuseUnknown(applied, known, label);
     const { error, results } = await new Migrator({
       db: trx,
       provider: { getMigrations: async () => ({ ...migrations }) },
       migrationTableName: TABLE,
       migrationLockTableName: LOCK_TABLE,
     }).migrateToLatest();
-    if (error === undefined) return;
+    if (error === undefined) {
+      await guard?.check(trx as unknown as Kysely<unknown>);
+      return;
+    }
     const failed = results?.find(({ status }) => status === 'Error')?.migrationName;
     throw new InternalError(
       'STORE_MIGRATION_FAILED',

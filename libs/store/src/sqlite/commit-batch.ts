@@ -1,4 +1,5 @@
 import { InternalError, UnavailableError } from '@writ/kernel';
+import { isDiskFull } from '../disk-full.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 
 /** The state of one transaction of a batch. Queries are allowed while it is `open`. */
@@ -140,12 +141,14 @@ export class CommitBatch {
     this.#connection.cacheGeneration.invalidate();
     for (const { reject } of this.#takeFinished()) {
       reject(
-        new UnavailableError(
-          'STORE_COMMIT_FAILED',
-          'The commit failed; the transaction was rolled back.',
-          {},
-          { cause },
-        ),
+        isDiskFull(cause)
+          ? cause
+          : new UnavailableError(
+              'STORE_COMMIT_FAILED',
+              'The commit failed; the transaction was rolled back.',
+              {},
+              { cause },
+            ),
       );
     }
     try {

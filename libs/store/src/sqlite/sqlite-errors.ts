@@ -1,4 +1,5 @@
 import { DataLossError, InternalError, UnavailableError } from '@writ/kernel';
+import { diskFull } from '../disk-full.ts';
 
 const PRIMARY_CODE = 0xff;
 const BUSY = 5;
@@ -38,12 +39,13 @@ export function translateSqliteError(error: unknown, label: string): unknown {
         {},
         cause(error),
       );
-    case IOERR:
     case FULL:
+      return diskFull(label, { sqlite_code: String(errcode) }, cause(error));
+    case IOERR:
     case CANTOPEN:
       return new UnavailableError(
         'STORE_DISK_FAILED',
-        `The disk of ${label} is full or failed.`,
+        `The disk of ${label} failed.`,
         { sqlite_code: String(errcode) },
         cause(error),
       );

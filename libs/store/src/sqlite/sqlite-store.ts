@@ -3,6 +3,9 @@ import { setImmediate as nextEventLoopTurn } from 'node:timers/promises';
 import { InternalError, UnavailableError } from '@writ/kernel';
 import { type CompiledQuery, Kysely, type QueryResult, type Transaction } from 'kysely';
 import type { CommitObserver } from '../commit-observer.ts';
+import { isDiskFull } from '../disk-full.ts';
+import type { StoreMarker } from '../marks/marker-file.ts';
+import { markGuard, refuseLostFile } from '../marks/refuse-behind.ts';
 import { runAfterCommit } from '../query/after-commit.ts';
 import { runBeforeCommit } from '../query/deferred-insert.ts';
 import { type Migrations, migrate } from '../schema/migrations.ts';
@@ -37,20 +40,28 @@ export interface StoreOptions {
   readonly service: string;
   readonly limits?: Partial<StoreLimits>;
   readonly observer?: CommitObserver | undefined;
+  /** What was seen of the database; it must not be behind that. */
+  readonly marker?: StoreMarker | undefined;
 }
 
 /** Opens a SQLite file or an in-memory database and migrates it. */
 export async function openSqliteStore<DB>(
   file: string,
-  { migrations, service, limits, observer }: StoreOptions,
+  { migrations, service, limits, observer, marker }: StoreOptions,
 ): Promise<Store<DB>> {
+  if (file !== MEMORY) refuseLostFile(file, marker);
   const label = file === MEMORY ? `the in-memory store of ${service}` : file;
   const all = { ...DEFAULT_LIMITS, ...limits };
   const writer = SqliteConnection.openWriter(file, label, all.busyTimeoutMs);
   try {
     // A separate group, so that migrations are not counted as commits of the store.
     const alone = transactionDriver(writer, new GroupCommit(writer, all), 'background');
-    await migrate(new Kysely({ dialect: sqliteDialect(alone) }), migrations, label);
+    await migrate(
+      new Kysely({ dialect: sqliteDialect(alone) }),
+      migrations,
+      label,
+      markGuard(label, marker),
+    );
     const reader = file === MEMORY ? undefined : SqliteConnection.openReader(file, label);
     return new SqliteStore<DB>(writer, reader, all, observer);
   } catch (error) {
@@ -68,6 +79,7 @@ class SqliteStore<DB> implements Store<DB> {
   readonly #foreground: SqliteTransactions<DB>;
   readonly #background: SqliteTransactions<DB>;
   readonly #relaxed: SqliteTransactions<DB>;
+  readonly #observer: CommitObserver | undefined;
   readonly #timeoutMs: number;
   readonly #scopes = new AsyncLocalStorage<{ active: boolean }>();
   #closing: Promise<void> | undefined;
@@ -81,6 +93,7 @@ class SqliteStore<DB> implements Store<DB> {
     this.#writer = writer;
     this.#reader = reader;
     this.#group = new GroupCommit(writer, limits, observer);
+    this.#observer = observer;
     this.#timeoutMs = limits.transactionTimeoutMs;
     this.#foreground = new SqliteTransactions(writer, this.#group, 'foreground');
     this.#background = new SqliteTransactions(writer, this.#group, 'background');
@@ -109,20 +122,24 @@ class SqliteStore<DB> implements Store<DB> {
     this.#refuseInside('store.transaction');
     this.#refuseClosed();
     let used: Transaction<DB> | undefined;
-    const result = await this.#transactionsFor(options).run(async (trx) => {
+    const running = this.#transactionsFor(options).run(async (trx) => {
       used = trx;
       const scope = { active: true };
       try {
-        const running = this.#scopes.run(scope, async () => {
-          const worked = await work(trx);
+        const worked = this.#scopes.run(scope, async () => {
+          const value = await work(trx);
           await runBeforeCommit(trx);
-          return worked;
+          return value;
         });
-        return await withTransactionTimeout(running, this.#timeoutMs, this.#writer.label);
+        return await withTransactionTimeout(worked, this.#timeoutMs, this.#writer.label);
       } finally {
         // Work that is still running may use the store again.
         scope.active = false;
       }
+    });
+    const result = await running.catch((error: unknown) => {
+      if (isDiskFull(error)) this.#observer?.diskFull();
+      throw error;
     });
     if (used !== undefined) runAfterCommit(used);
     return result;

@@ -1,3 +1,4 @@
+import { DEVELOPER } from '@writ/identity';
 import { canonicalDigest, derivedId, sha256Hex, UnavailableError } from '@writ/kernel';
 import type { Person } from '@writ/rpc';
 import { type SupervisorContext, type Tx, transact } from '../../context.ts';
@@ -81,6 +82,21 @@ export async function liftHalt(
   });
 }
 
+/**
+ * Records the halt of everything that a recovered platform starts with; it ends the runs that had not ended (BD-4). For
+ * the transaction in which a database is recovered.
+ */
+export async function recordRecoveryHalt(
+  trx: SupervisorTransaction,
+  { haltId }: { readonly haltId: string },
+  at: Date,
+): Promise<void> {
+  if ((await findHalt(trx, haltId)) !== undefined) return;
+  const reason = 'A database was recovered; compare it with the outside before you lift this halt.';
+  const ordered = { orderedBy: 'writ-recover', orderedFor: DEVELOPER.tenant, at };
+  await record({ trx, at }, newHalt({ haltId, scope: {}, reason, endRuns: true, ...ordered }));
+}
+
 /** The person of a call, with the rights to halt. */
 export function haltingPerson({ tenant, roles }: Person): HaltingPerson {
   return { tenant, isOperator: roles.includes('operator') };
@@ -124,7 +140,7 @@ export function resumePending({ halt_id }: HaltRow): UnavailableError {
   );
 }
 
-async function record({ trx, at }: Tx, row: HaltRow): Promise<void> {
+async function record({ trx, at }: Pick<Tx, 'trx' | 'at'>, row: HaltRow): Promise<void> {
   await insertHalt(trx, row);
   await placeOrder(trx, orderOf(row, 'halt'), at);
   const chains = new Set([row.ordered_for, row.tenant ?? row.ordered_for]);

@@ -1,0 +1,94 @@
+import { mkdirSync, readFileSync } from 'node:fs';
+import { open, rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { InvalidRequestError, isJsonObject, type JsonValue } from '@writ/kernel';
+import type { StoreMark } from './store-mark.ts';
+
+/** The order of an operator to continue with a store that went back in time. */
+export interface RecoveryOrder {
+  /** The halt of everything that is in force until the operator lifts it. */
+  readonly haltId: string;
+  /** When `writ recover` wrote it. */
+  readonly orderedAt: string;
+}
+
+/** What a service has seen of its database. */
+export interface StoreMarker extends StoreMark {
+  readonly service: string;
+  /** Names the database for people. */
+  readonly store: string;
+  /** When it was seen. */
+  readonly seenAt: string;
+  readonly recovery?: RecoveryOrder | undefined;
+}
+
+/**
+ * Reads a marker; undefined if there is none.
+ * @throws InvalidRequestError INVALID_FILE
+ */
+export function readMarker(file: string): StoreMarker | undefined {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    const { code } = error as { readonly code?: unknown };
+    if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+    throw unreadable(file, error);
+  }
+  return markerFrom(parse(text)) ?? fail(file);
+}
+
+/** Replaces a marker; after a crash the file has either content. */
+export async function writeMarker(file: string, marker: StoreMarker): Promise<void> {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  const draft = `${file}.${process.pid}.tmp`;
+  try {
+    const handle = await open(draft, 'w', 0o600);
+    try {
+      await handle.writeFile(`${JSON.stringify(marker)}\n`);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    // Not synced: a marker that a power failure reverts is older than the store, never newer.
+    await rename(draft, file);
+  } catch (error) {
+    await rm(draft, { force: true }).catch(() => undefined);
+    throw error;
+  }
+}
+
+function markerFrom(value: JsonValue | undefined): StoreMarker | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const { service, store, generation, mark, seenAt, recovery } = value;
+  if (typeof service !== 'string' || typeof store !== 'string') return undefined;
+  if (typeof generation !== 'string' || typeof seenAt !== 'string') return undefined;
+  if (typeof mark !== 'number' || !Number.isSafeInteger(mark)) return undefined;
+  const seen = { service, store, generation, mark, seenAt };
+  if (recovery === undefined) return seen;
+  if (!isJsonObject(recovery)) return undefined;
+  const { haltId, orderedAt } = recovery;
+  if (typeof haltId !== 'string' || typeof orderedAt !== 'string') return undefined;
+  return { ...seen, recovery: { haltId, orderedAt } };
+}
+
+function parse(text: string): JsonValue | undefined {
+  try {
+    return JSON.parse(text) as JsonValue;
+  } catch {
+    return undefined;
+  }
+}
+
+function fail(file: string): never {
+  throw unreadable(file);
+}
+
+function unreadable(file: string, cause?: unknown): InvalidRequestError {
+  return new InvalidRequestError(
+    'INVALID_FILE',
+    `The store marker ${file} cannot be read; restore it, or remove it if the database is known to be the latest one.`,
+    { file },
+    { cause },
+  );
+}

@@ -1,0 +1,49 @@
+import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
+import { sql } from 'kysely';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Fixture, startFixture } from './gateway-fixture.ts';
+
+let fixture: Fixture;
+
+beforeEach(async () => {
+  // PostgreSQL has no limit of one database; libs/store tests its error.
+  fixture = await startFixture({ config: { store: { dialect: 'sqlite', file: ':memory:' } } });
+});
+
+afterEach(() => fixture[Symbol.asyncDispose]());
+
+/** Limits the pages of the database: SQLite then fails as on a full disk. One page is the present size. */
+async function limitPages(count: number): Promise<void> {
+  await fixture.gateway.store.transaction(async (trx) => {
+    await sql`pragma max_page_count = ${sql.lit(count)}`.execute(trx);
+  });
+}
+
+describe('a gateway whose disk is full', () => {
+  it('answers RESOURCE_EXHAUSTED, and continues when there is space (SYS-3, SYS-4)', async () => {
+    await limitPages(1);
+    let failure: unknown;
+    let last = 0;
+    for (; failure === undefined && last < 2_000; last += 1) {
+      await fixture.call({ runId: `run_${last}` }).catch((error: unknown) => {
+        failure = error;
+      });
+    }
+    const runId = `run_${last - 1}`;
+    expect(failure).toMatchObject({
+      kind: 'resource_exhausted',
+      reason: 'STORE_DISK_FULL',
+      message: expect.stringMatching(/^disk full: .* cannot grow/),
+    });
+    const before = fixture.world.executions.length;
+    await expect(fixture.call({ runId: 'run_refused' })).rejects.toMatchObject({
+      reason: 'STORE_DISK_FULL',
+    });
+    expect(fixture.world.executions).toHaveLength(before);
+    await limitPages(1_000_000);
+    const { receipt } = await fixture.call({ runId });
+    expect(receipt).not.toBe('');
+    expect((await fixture.call({ runId: 'run_refused' })).status).toBe(CallStatus.OK);
+    expect(fixture.world.executions.length).toBeLessThanOrEqual(last + 1);
+  });
+});
