@@ -30,7 +30,7 @@ const TELLING = [
   'action_name',
   'tool',
   'verdict',
-  'rule_id',
+  'rule',
   'state',
   'approver',
   'basis',
