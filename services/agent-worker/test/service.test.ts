@@ -52,10 +52,14 @@ describe('Deliver', () => {
     });
   });
 
-  it('rejects tenants that the worker does not serve (SYS-6)', async () => {
+  it('leaves the agents of tenants that the worker does not serve to another worker (SYS-6)', async () => {
     const world = await World.start();
     await world.startWorker({ tenants: ['globex'] });
-    await expect(world.deliver()).rejects.toMatchObject({ reason: 'TENANT_NOT_SERVED' });
+    await expect(world.deliver()).rejects.toMatchObject({
+      kind: 'unavailable',
+      reason: 'TENANT_NOT_SERVED',
+      metadata: { setting: 'WRIT_WORKER_TENANTS' },
+    });
   });
 
   it('rejects a delivery after its run was cancelled (SUP-8, RT-4)', async () => {

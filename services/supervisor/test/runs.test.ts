@@ -5,7 +5,7 @@ import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { HistoryRetention, Priority } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
-import { NotFoundError } from '@writ/kernel';
+import { NotFoundError, UnavailableError } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { SupervisorUnderTest } from './supervisor-under-test.ts';
 
@@ -44,6 +44,19 @@ describe('StartRun', () => {
     });
     expect(delivery?.supervision?.parent).toBeUndefined();
     expect(delivery?.credentials?.supervisorToken).not.toBe('');
+  });
+
+  it('delivers the agent again until a worker of its tenant accepts it (SYS-6)', async () => {
+    const { fakes } = supervisor;
+    const { deliver } = AgentWorkerService.method;
+    const wrongWorker = () => new UnavailableError('TENANT_NOT_SERVED', 'Another worker does.');
+    fakes.fail(deliver, ...Array.from({ length: 10 }, wrongWorker));
+    const { run } = await supervisor.runs().startRun(START);
+    await fakes.called(deliver, 11);
+    const stateNow = async () =>
+      (await supervisor.runs().getRun({ runId: run?.runId ?? '' })).run?.state;
+    await expect.poll(stateNow, { interval: 5 }).toBe(RunState.RUNNING);
+    expect(new Set(fakes.deliveries.map(({ requestId }) => requestId)).size).toBe(1);
   });
 
   it('answers a retry with the same run, and rejects its request_id for another one', async () => {

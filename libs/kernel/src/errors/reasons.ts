@@ -93,7 +93,7 @@ export const REASONS = {
   OPERATOR_REQUIRED: { status: 'permission_denied', meaning: 'The scope of the request requires the role operator.', action: 'Use a credential with the role operator.' },
   CALLER_NOT_ALLOWED: { status: 'permission_denied', meaning: 'The caller table does not permit this caller to call the method.', action: 'Call from a permitted service, or through the public API.' },
   CALLER_RULE_MISSING: { status: 'internal', meaning: 'A method has no row in the caller table.', action: 'Add a row in libs/identity.' },
-  TENANT_NOT_SERVED: { status: 'permission_denied', meaning: 'The service does not serve this tenant.', action: 'Call a service that serves the tenant.' },
+  TENANT_NOT_SERVED: { status: ['permission_denied', 'unavailable'], meaning: 'The service does not serve this tenant.', action: 'Call a service that serves the tenant. The supervisor delivers an agent again until a worker of its tenant accepts it.' },
   EPOCH_MISSING: { status: 'invalid_argument', meaning: 'The call carries no lease epoch.', action: 'Send the lease epoch in writ-epoch.' },
   EPOCH_MALFORMED: { status: 'invalid_argument', meaning: 'The lease epoch is not a decimal number.', action: 'Send the lease epoch as a decimal number.' },
   STALE_EPOCH: { status: 'failed_precondition', meaning: 'Another worker holds the lease of the agent.', action: 'Stop working on the agent.' },

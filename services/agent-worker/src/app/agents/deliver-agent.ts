@@ -1,8 +1,8 @@
 import {
   AlreadyExistsError,
   InvalidRequestError,
-  PermissionDeniedError,
   PreconditionError,
+  UnavailableError,
 } from '@writ/kernel';
 import type { Delivery } from '../../domain/agent/delivery.ts';
 import { DELIVERED } from '../../domain/agent/state.ts';
@@ -39,7 +39,10 @@ export async function deliverAgent(
   });
 }
 
-/** @throws PermissionDeniedError TENANT_NOT_SERVED */
+/**
+ * Checks that this worker serves a tenant. Another worker may, so the supervisor delivers again (SYS-6).
+ * @throws UnavailableError TENANT_NOT_SERVED
+ */
 export function assertTenantServed({ tenants }: Pick<Dependencies, 'tenants'>, tenant: string) {
   if (tenants.length > 0 && !tenants.includes(tenant)) throw notServed(tenant);
 }
@@ -112,11 +115,11 @@ function agentRow(
   };
 }
 
-function notServed(tenant: string): PermissionDeniedError {
-  return new PermissionDeniedError(
+function notServed(tenant: string): UnavailableError {
+  return new UnavailableError(
     'TENANT_NOT_SERVED',
-    `This worker does not serve tenant "${tenant}".`,
-    { tenant, service: 'agent-worker' },
+    `This worker does not serve tenant "${tenant}" (WRIT_WORKER_TENANTS); deliver to another worker.`,
+    { tenant, service: 'agent-worker', setting: 'WRIT_WORKER_TENANTS' },
   );
 }
 
