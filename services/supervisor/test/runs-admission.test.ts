@@ -22,7 +22,8 @@ describe('starts under overload', () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     open = resolve;
     const { deliver } = AgentWorkerService.method;
-    supervisor.fakes.fail(deliver, ...Array.from({ length: MOST_STARTING }, () => () => promise));
+    // More than the deliveries, because a call that times out is repeated.
+    supervisor.fakes.fail(deliver, ...Array.from({ length: 1_000 }, () => () => promise));
     for (let number = 0; number < MOST_STARTING; number += 1) {
       await start('anna', `starting-${number}`);
     }

@@ -163,7 +163,7 @@ export class StartQueue<Order extends StartOrder> {
       : Number.POSITIVE_INFINITY;
     const reserved = [...this.#reserved.values()].reduce((sum, count) => sum + count, 0);
     const { maxQueuedRuns, maxQueuedRunsPerTenant } = this.#limits;
-    const total = Math.min(maxQueuedRuns, 2 * most);
+    // Per tenant alone: the starts of one tenant must not keep out those of another.
     const own = Math.min(maxQueuedRunsPerTenant, most);
     const ofTenant = this.#waitingOf(tenant) + (this.#reserved.get(tenant) ?? 0);
     if (ofTenant >= own) {
@@ -171,7 +171,9 @@ export class StartQueue<Order extends StartOrder> {
       throw this.#full(`Tenant ${tenant} has`, setting, ofTenant, own);
     }
     const all = this.#waiting.size + reserved;
-    if (all >= total) throw this.#full('There are', 'WRIT_MAX_QUEUED_RUNS', all, total);
+    if (all >= maxQueuedRuns) {
+      throw this.#full('There are', 'WRIT_MAX_QUEUED_RUNS', all, maxQueuedRuns);
+    }
   }
 
   #full(whose: string, setting: string, used: number, limit: number): OverloadedError {
