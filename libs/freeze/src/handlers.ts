@@ -53,7 +53,9 @@ export function createFreezeHandlers<DB extends FreezesDatabase>(parts: FreezePa
     },
     /** Lifts one order; other orders for the same scope remain in force (SV-9). */
     unfreeze: async ({ orderId }: { readonly orderId: string }) => {
-      const lifted = await store.transaction((trx) => liftFreeze(trx, orderId, clock.now()));
+      const lifted = await store.transaction((trx) => liftFreeze(trx, orderId, clock.now()), {
+        urgent: true,
+      });
       log.info({ order_id: orderId, lifted }, 'freeze lifted');
       return { lifted };
     },
@@ -93,7 +95,7 @@ function recordOrder<DB extends FreezesDatabase>(
   { store, clock, onRecord }: FreezeParts<DB>,
   order: FreezeOrder,
 ): Promise<boolean> {
-  return store.transaction(async (trx) => {
+  const work = async (trx: Transaction<DB>): Promise<boolean> => {
     const recorded = await insertFreeze(trx, order, clock.now());
     if (recorded.scope !== scopeKey(order.scope)) {
       throw new InvalidRequestError(
@@ -104,7 +106,8 @@ function recordOrder<DB extends FreezesDatabase>(
     }
     await onRecord(trx, order, !recorded.lifted);
     return !recorded.lifted;
-  });
+  };
+  return store.transaction(work, { urgent: true });
 }
 
 /** Waits up to `waitMs` until the other replicas have no calls of the scope in flight; returns the rest. */

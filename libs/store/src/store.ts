@@ -46,6 +46,8 @@ export type StoreTransaction<DB> = Transaction<DB>;
 
 /** Options of a transaction. */
 export interface TransactionOptions {
+  /** Goes before waiting transactions that are not urgent: halts must not wait for a flood of requests (BD-2). */
+  readonly urgent?: boolean;
   /** No request waits for it (relay, chainer, pruning); counted separately. */
   readonly background?: boolean;
   /**

@@ -149,6 +149,21 @@ describe.each(PLACES)('group commit in %s', (place) => {
     );
   });
 
+  it('runs waiting urgent transactions first, in order of arrival (BD-2)', async () => {
+    const ledger = await openAccounts(place, 2);
+    const ran: string[] = [];
+    const enter = (name: string, options = {}) =>
+      ledger.store.transaction(async () => void ran.push(name), options);
+    await Promise.all([
+      enter('request 1'),
+      enter('background', { background: true }),
+      enter('request 2'),
+      enter('halt 1', { urgent: true }),
+      enter('halt 2', { urgent: true }),
+    ]);
+    expect(ran).toEqual(['halt 1', 'halt 2', 'request 1', 'background', 'request 2']);
+  });
+
   it('uses one commit for all transactions of an event loop turn', async () => {
     const ledger = await openLedger(place, together);
     const { store } = ledger;

@@ -50,12 +50,12 @@ export interface Tx {
 
 /**
  * Runs `work` in one transaction.
- * @param options `background`: whether transactions that a caller waits for go first
+ * @param options `background`: whether no caller waits for it; `urgent`: whether it goes before other transactions
  */
 export async function transact<T>(
   context: SupervisorContext,
   work: (tx: Tx) => Promise<T>,
-  options: { readonly background?: boolean } = {},
+  options: { readonly background?: boolean; readonly urgent?: boolean } = {},
 ): Promise<T> {
   return await context.store.transaction(
     (trx) => work({ trx, at: context.clock.now(), context: { ...context } }),

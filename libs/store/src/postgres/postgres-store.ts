@@ -130,7 +130,7 @@ class PostgresStore<DB> implements Store<DB> {
       throw new UnavailableError('STORE_UNREACHABLE', message);
     }
     // The server may accept no further session, for example at its connection limit.
-    if (!this.#writer.reachable) (await this.#writer.enter(true)).leave();
+    if (!this.#writer.reachable) (await this.#writer.enter({ background: true })).leave();
   }
 
   get commits(): number {
@@ -147,7 +147,7 @@ class PostgresStore<DB> implements Store<DB> {
   ): Promise<T> {
     this.#refuseInside('store.transaction');
     this.#refuseClosed();
-    const turn = await this.#writer.enter(options.background === true);
+    const turn = await this.#writer.enter(options);
     const scope = { active: true };
     try {
       const trx = this.#transactions.of(turn);

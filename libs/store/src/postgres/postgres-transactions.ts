@@ -57,7 +57,7 @@ class TurnConnection implements DatabaseConnection {
 function turnDriver(writer: PostgresWriter): Driver {
   return {
     init: done,
-    acquireConnection: async () => new TurnConnection(await writer.enter(true)),
+    acquireConnection: async () => new TurnConnection(await writer.enter({ background: true })),
     // A turn begins inside of a transaction.
     beginTransaction: done,
     commitTransaction: async (held) => await turnOf(held).finish(),

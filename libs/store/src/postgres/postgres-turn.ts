@@ -1,9 +1,11 @@
 import { InternalError } from '@writ/kernel';
 import { refuseTransactionControl } from '../connection-refusals.ts';
+import type { TransactionOptions } from '../store.ts';
 import type { PostgresSession, SessionResult } from './postgres-session.ts';
 
 /** The turn of one transaction on the writing session. */
 export class PostgresTurn {
+  readonly urgent: boolean;
   readonly background: boolean;
   readonly caller: unknown;
   readonly #started = Promise.withResolvers<PostgresTurn>();
@@ -16,7 +18,8 @@ export class PostgresTurn {
   #wrote = false;
 
   /** @param caller from the observer of commits */
-  constructor(background: boolean, caller?: unknown) {
+  constructor({ urgent = false, background = false }: TransactionOptions, caller?: unknown) {
+    this.urgent = urgent;
     this.background = background;
     this.caller = caller;
     // Awaited by finish(); after a rollback nothing awaits it.

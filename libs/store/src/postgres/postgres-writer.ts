@@ -2,12 +2,13 @@ import { setImmediate as nextEventLoopTurn } from 'node:timers/promises';
 import { OverloadedError } from '@writ/kernel';
 import type { CommitObserver } from '../commit-observer.ts';
 import type { GroupCommitLimits } from '../sqlite/group-commit.ts';
+import type { TransactionOptions } from '../store.ts';
 import { PostgresBatch, type Reconnect } from './postgres-batch.ts';
 import type { PostgresSession } from './postgres-session.ts';
 import { PostgresTurn } from './postgres-turn.ts';
 
 /**
- * Runs the write transactions of this process on one session in order of arrival and commits waiting ones together.
+ * Runs the write transactions of this process on one session in order of arrival, urgent ones first, and commits waiting ones together.
  * The write lock serializes the processes.
  */
 export class PostgresWriter {
@@ -51,17 +52,20 @@ export class PostgresWriter {
    * Waits for a turn, which the caller must finish or leave.
    * @throws OverloadedError STORE_QUEUE_FULL; UnavailableError STORE_BUSY, STORE_UNREACHABLE
    */
-  async enter(background: boolean): Promise<PostgresTurn> {
+  async enter(options: TransactionOptions): Promise<PostgresTurn> {
     const limit = this.#limits.maxQueued;
-    if (this.#waiting.length >= limit) {
+    if (this.#waiting.length >= limit && options.urgent !== true) {
       throw new OverloadedError(
         'STORE_QUEUE_FULL',
         `More than ${limit} transactions are waiting for ${this.#label}; the limit is maxQueued.`,
         { limit: String(limit) },
       );
     }
-    const turn = new PostgresTurn(background, this.#observer?.caller());
-    this.#waiting.push(turn);
+    const turn = new PostgresTurn(options, this.#observer?.caller());
+    if (turn.urgent) {
+      const after = this.#waiting.findLastIndex((waiting) => waiting.urgent);
+      this.#waiting.splice(after + 1, 0, turn);
+    } else this.#waiting.push(turn);
     this.#draining ??= this.#drain();
     return await turn.started;
   }

@@ -16,7 +16,7 @@ export interface GroupCommitLimits {
 }
 
 /**
- * Runs write transactions one after the other in order of arrival and commits waiting ones together (group commit);
+ * Runs write transactions one after the other in order of arrival, urgent ones first, and commits waiting ones together (group commit);
  * each still succeeds or fails alone.
  */
 export class GroupCommit {
@@ -49,7 +49,7 @@ export class GroupCommit {
   enter(kind: TurnKind): Promise<Turn> {
     const { label } = this.#connection;
     const limit = this.#limits.maxQueued;
-    if (this.#waiting.length >= limit) {
+    if (this.#waiting.length >= limit && kind !== 'urgent') {
       return Promise.reject(
         new OverloadedError(
           'STORE_QUEUE_FULL',
@@ -59,7 +59,10 @@ export class GroupCommit {
       );
     }
     const turn = new Turn(kind, this.#observer?.caller());
-    this.#waiting.push(turn);
+    if (kind === 'urgent') {
+      const after = this.#waiting.findLastIndex((waiting) => waiting.kind === 'urgent');
+      this.#waiting.splice(after + 1, 0, turn);
+    } else this.#waiting.push(turn);
     this.#draining ??= this.#drain();
     return turn.started;
   }

@@ -77,6 +77,7 @@ class SqliteStore<DB> implements Store<DB> {
   readonly #reader: SqliteConnection | undefined;
   readonly #group: GroupCommit;
   readonly #foreground: SqliteTransactions<DB>;
+  readonly #urgent: SqliteTransactions<DB>;
   readonly #background: SqliteTransactions<DB>;
   readonly #relaxed: SqliteTransactions<DB>;
   readonly #observer: CommitObserver | undefined;
@@ -96,6 +97,7 @@ class SqliteStore<DB> implements Store<DB> {
     this.#observer = observer;
     this.#timeoutMs = limits.transactionTimeoutMs;
     this.#foreground = new SqliteTransactions(writer, this.#group, 'foreground');
+    this.#urgent = new SqliteTransactions(writer, this.#group, 'urgent');
     this.#background = new SqliteTransactions(writer, this.#group, 'background');
     this.#relaxed = new SqliteTransactions(writer, this.#group, 'relaxed');
     this.db = new Kysely<DB>({
@@ -145,7 +147,9 @@ class SqliteStore<DB> implements Store<DB> {
     return result;
   }
 
-  #transactionsFor({ background, relaxedDurability }: TransactionOptions): SqliteTransactions<DB> {
+  #transactionsFor(options: TransactionOptions): SqliteTransactions<DB> {
+    const { urgent, background, relaxedDurability } = options;
+    if (urgent === true) return this.#urgent;
     if (background !== true) return this.#foreground;
     return relaxedDurability === true ? this.#relaxed : this.#background;
   }

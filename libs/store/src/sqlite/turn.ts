@@ -1,10 +1,10 @@
 import type { BatchWork, CommitBatch, WorkState } from './commit-batch.ts';
 
 /**
- * The kind of a turn: a transaction that a request waits for, a background one, a background one with relaxed
+ * The kind of a turn: an urgent transaction, one that a request waits for, a background one, a background one with relaxed
  * durability, or a read.
  */
-export type TurnKind = 'foreground' | 'background' | 'relaxed' | 'read';
+export type TurnKind = 'urgent' | 'foreground' | 'background' | 'relaxed' | 'read';
 
 /** The turn of one transaction on the writing connection. */
 export class Turn implements BatchWork {

@@ -42,7 +42,7 @@ export function haltOrder(context: SupervisorContext): HaltOrderHandler {
   ): Promise<void> => {
     const inFlight = inFlightJson(await ask);
     await store.transaction((trx) => saveHalt(trx, halt.halt_id, changes(clock.now(), inFlight)), {
-      background: true,
+      urgent: true,
     });
   };
 
@@ -113,7 +113,7 @@ async function parkRuns({ store, events, clock }: SupervisorContext, halt: Halt)
           await events.halted(trx, { run, agent: agentRefOf(agent) }, halt.haltId, clock.now());
         }
       },
-      { background: true },
+      { urgent: true },
     );
   }
 }
@@ -134,7 +134,7 @@ async function endRuns({ store, clock }: SupervisorContext, row: HaltRow): Promi
           else await endChild(trx, ending, at);
         }
       },
-      { background: true },
+      { urgent: true },
     );
   }
 }

@@ -44,7 +44,7 @@ export async function orderHalt(
   const { tenant, subject } = person;
   assertMayHalt(haltingPerson(person), scope);
   const haltId = derivedId('hlt', tenant, subject, requestId);
-  await transact(context, async (tx) => {
+  const work = async (tx: Tx): Promise<void> => {
     const { trx, at } = tx;
     const method = 'writ.control.v1.ControlService/Halt';
     if (!(await rememberRequest(trx, { tenant, subject, method, requestId, digest }, at))) {
@@ -55,7 +55,8 @@ export async function orderHalt(
     await assertExists(trx, scope);
     const ordered = { orderedBy: subject, orderedFor: tenant, at };
     await record(tx, newHalt({ haltId, scope, reason, endRuns, ...ordered }));
-  });
+  };
+  await transact(context, work, { urgent: true });
   return haltId;
 }
 
@@ -68,7 +69,7 @@ export async function liftHalt(
   person: Person,
   { requestId, haltId }: { readonly requestId: string; readonly haltId: string },
 ): Promise<void> {
-  await transact(context, async (tx) => {
+  const work = async (tx: Tx): Promise<void> => {
     const { trx, at } = tx;
     const row = await loadHalt(trx, haltId);
     const owned = { haltId, scope: scopeOf(row), orderedFor: row.ordered_for };
@@ -79,7 +80,8 @@ export async function liftHalt(
     await rememberRequest(trx, { tenant, subject, method, requestId, digest }, at);
     if (row.resumed_by === null) await recordResume(tx, row, person);
     else await makeOrderDue(trx, orderOf(row, 'resume').orderId, at);
-  });
+  };
+  await transact(context, work, { urgent: true });
 }
 
 /**

@@ -48,7 +48,7 @@ export function resumeOrder(context: SupervisorContext): HaltOrderHandler {
             if (row?.lifted_at !== null) return;
             await saveHalt(trx, haltId, { lifted_at: clock.now() });
           },
-          { background: true },
+          { urgent: true },
         );
         const halt = haltOf(await loadHalt(store.db, haltId));
         const at = halt.liftedAt ?? clock.now();
@@ -64,7 +64,7 @@ export function resumeOrder(context: SupervisorContext): HaltOrderHandler {
                 await events.haltLifted(trx, { run, agent: agentRefOf(agent) }, haltId, at);
               }
             },
-            { background: true },
+            { urgent: true },
           );
         }
         return {

@@ -339,7 +339,7 @@ export class OrderEngine {
         await commit?.(trx, clock.now());
         return true;
       },
-      { background: true },
+      isHaltOrder(attempt.kind) ? { urgent: true } : { background: true },
     );
     return over || !isOurs ? 'over' : 'committed';
   }
