@@ -63,6 +63,24 @@ describe('ToolCache', () => {
     expect(calls.slice(1)).toEqual([{ knownVersion: 'v1', pageToken: '' }]);
   });
 
+  it('lists again for a caller that joined a request of an older list', async () => {
+    const held = Promise.withResolvers<void>();
+    const versions = ['old', 'new', 'newest'];
+    const slow = new ToolCache(async () => {
+      const version = versions.shift() ?? '';
+      if (version === 'old') await held.promise;
+      return { listing: { version, tools: new Map() }, emitsHookEvents: true };
+    }, clock);
+    const first = slow.current();
+    // The tools change while the first request is in flight.
+    clock.advance(2_000);
+    const second = slow.current();
+    held.resolve();
+    await first;
+    expect((await second).version).toBe('new');
+    expect((await slow.current()).version).toBe('new');
+  });
+
   it('converts risks to the scale of policies', async () => {
     expect((await cache.current()).tools.get('look')?.risk).toBe(29);
   });

@@ -55,10 +55,10 @@ export class ToolCache {
    * @throws UnavailableError TOOL_LIST_UNAVAILABLE when there was never a listing
    */
   async current(wanted?: string): Promise<ToolListing> {
-    if (this.#isOlderThan(FRESH_MS)) await this.#refresh();
+    if (this.#isOlderThan(FRESH_MS)) await this.#refresh(FRESH_MS);
     if (this.#listing === undefined) throw this.#failure ?? unknownTools();
     const known = wanted === undefined || this.#listing.tools.has(wanted);
-    if (!known && this.#isOlderThan(LOOK_AGAIN_MS)) await this.#refresh();
+    if (!known && this.#isOlderThan(LOOK_AGAIN_MS)) await this.#refresh(LOOK_AGAIN_MS);
     return this.#listing;
   }
 
@@ -68,7 +68,12 @@ export class ToolCache {
     return age < 0 || age >= ms || this.#listing === undefined;
   }
 
-  async #refresh(): Promise<void> {
+  /** Asks once; again when it joined a request that was sent before `ms` ago: its answer may be too old. */
+  async #refresh(ms: number): Promise<void> {
+    if (this.#asking !== undefined) {
+      await this.#asking;
+      if (!this.#isOlderThan(ms)) return;
+    }
     this.#asking ??= this.#ask().finally(() => {
       this.#asking = undefined;
     });
@@ -76,6 +81,8 @@ export class ToolCache {
   }
 
   async #ask(): Promise<void> {
+    // A listing is as old as its request: the gateway may have answered from before a change.
+    const askedAt = this.#clock.now().getTime();
     try {
       const answer = await this.#list(this.#listing?.version ?? '');
       this.#listing = answer.listing ?? this.#listing;
@@ -84,7 +91,7 @@ export class ToolCache {
     } catch (error) {
       this.#failure = unknownTools(error);
     }
-    this.#askedAt = this.#clock.now().getTime();
+    this.#askedAt = askedAt;
   }
 }
 
