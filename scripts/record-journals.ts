@@ -1,0 +1,13 @@
+import { runCommand } from './run-command.ts';
+
+/**
+ * Records the journals that services/agent-worker/test/recorded-journals.test.ts replays. Run it for a release, after
+ * RELEASE in test/journals/recorded-agent.ts names it; recordings of earlier releases stay.
+ */
+if (import.meta.main) {
+  process.env.WRIT_RECORD_JOURNALS = 'true';
+  const test = 'services/agent-worker/test/recorded-journals.test.ts';
+  const { code, output } = await runCommand('vitest', 'run', '--project', 'tests', test);
+  console.error(output);
+  process.exitCode = code;
+}
