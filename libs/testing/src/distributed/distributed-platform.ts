@@ -41,6 +41,8 @@ export interface DistributedOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Whether all connections use TLS; mutual TLS between services. */
   readonly tls?: boolean;
+  /** Source tree that the replicas run at first; default: this repository. See {@link Replica.start}. */
+  readonly build?: string;
   /** Additional environment variables of one replica. */
   readonly envOf?: (replica: ReplicaId) => Readonly<Record<string, string>>;
 }
@@ -160,7 +162,7 @@ async function open(
     }),
   );
   opened.defer(() => endAll(replicas));
-  await Promise.all(replicas.map((each) => each.start()));
+  await Promise.all(replicas.map((each) => each.start(options.build)));
 
   const edgeUrls = supervisors.map(({ name }) => {
     const place = places.find(({ id }) => id.name === name);

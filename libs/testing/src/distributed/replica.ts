@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import type { ServiceName } from '@writ/identity';
 import type { ReplicaId, ReplicaName } from './parts.ts';
 
-const SERVICES = resolve(import.meta.dirname, '../../../../services');
+const REPOSITORY = resolve(import.meta.dirname, '../../../..');
 /** Compilation takes a third of a start; the cache shares it between processes. */
 const COMPILE_CACHE = process.env.NODE_COMPILE_CACHE ?? join(tmpdir(), 'writ-compile-cache');
 const KEPT_LINES = 200;
@@ -29,8 +29,12 @@ export interface Replica {
   readonly crashes: readonly string[];
   /** The last lines of its log (standard error). */
   readonly log: readonly string[];
-  /** Starts it on the same address; resolves when it listens. */
-  start(): Promise<void>;
+  /**
+   * Starts it on the same address; resolves when it listens.
+   * @param build root of the source tree to run from now on, with its node_modules; default: as before, at
+   *   first this repository
+   */
+  start(build?: string): Promise<void>;
   /** Sends SIGKILL; resolves when the process has exited. */
   kill(): Promise<void>;
   /** Sends SIGTERM; resolves with the exit code once it has drained. */
@@ -49,6 +53,7 @@ export class ReplicaProcess implements Replica {
   readonly log: string[] = [];
   readonly crashes: string[] = [];
   readonly #env: Readonly<Record<string, string>>;
+  #build = REPOSITORY;
   #child: ChildProcess | undefined;
   #isPaused = false;
   #isEnding = false;
@@ -65,10 +70,12 @@ export class ReplicaProcess implements Replica {
     return this.#child !== undefined && !this.#isPaused;
   }
 
-  async start(): Promise<void> {
+  async start(build = this.#build): Promise<void> {
     if (this.#child !== undefined) throw new Error(`Replica "${this.name}" is already running.`);
-    const child = spawn(process.execPath, [join(SERVICES, this.service, 'src/main.ts')], {
-      env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, ...this.#env },
+    this.#build = build;
+    const main = join(build, 'services', this.service, 'src/main.ts');
+    const child = spawn(process.execPath, [main], {
+      env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: COMPILE_CACHE, ...this.#envOf(build) },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     this.#child = child;
@@ -123,6 +130,16 @@ export class ReplicaProcess implements Replica {
     child.kill(signal);
     const [code] = (await ended) as [number | null];
     return code;
+  }
+
+  /** Files of this repository, such as those of the example, are those of the build. */
+  #envOf(build: string): Record<string, string> {
+    return Object.fromEntries(
+      Object.entries(this.#env).map(([name, value]) => [
+        name,
+        value.replaceAll(`${REPOSITORY}/`, `${build}/`),
+      ]),
+    );
   }
 
   #keep(line: string): void {

@@ -1,0 +1,57 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+const REPOSITORY = resolve(import.meta.dirname, '../..');
+
+/** A source tree of another commit that can run. */
+export interface PreviousBuild {
+  readonly folder: string;
+  /** The commit. */
+  readonly commit: string;
+  remove(): void;
+}
+
+/**
+ * Checks a commit out beside this repository, with the installed packages of this one.
+ * @throws Error when the commit does not exist here, or needs other packages
+ */
+export function previousBuild(reference: string): PreviousBuild {
+  const commit = git('rev-parse', '--verify', `${reference}^{commit}`);
+  if (git('show', `${commit}:package-lock.json`) !== git('show', ':package-lock.json')) {
+    throw new Error(`${reference} needs other packages: package-lock.json differs.`);
+  }
+  const folder = mkdtempSync(join(tmpdir(), 'writ-previous-'));
+  git('worktree', 'add', '--force', '--detach', folder, commit);
+  linkPackages(folder);
+  return {
+    folder,
+    commit,
+    remove() {
+      git('worktree', 'remove', '--force', folder);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Installed packages are shared; the packages of the repository are those of the other tree. */
+function linkPackages(folder: string): void {
+  const installed = join(REPOSITORY, 'node_modules');
+  const packages = join(folder, 'node_modules');
+  mkdirSync(join(packages, '@writ'), { recursive: true });
+  for (const name of readdirSync(installed)) {
+    if (name !== '@writ') symlinkSync(join(installed, name), join(packages, name));
+  }
+  for (const name of readdirSync(join(installed, '@writ'))) {
+    symlinkSync(readlinkSync(join(installed, '@writ', name)), join(packages, '@writ', name));
+  }
+}
+
+function git(...args: readonly string[]): string {
+  return execFileSync('git', args, {
+    cwd: REPOSITORY,
+    encoding: 'utf8',
+    maxBuffer: 2 ** 26,
+  }).trim();
+}
