@@ -13,12 +13,8 @@ import {
 } from '@writ/store';
 import { createTelemetry } from '@writ/telemetry';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import {
-  type BackgroundWork,
-  defineService,
-  type ServiceConfig,
-  type ServiceHost,
-} from './define-service.ts';
+import { type BackgroundWork, defineService } from './define-service.ts';
+import type { ServiceConfig, ServiceHost } from './host.ts';
 import type { ServiceParts } from './service.ts';
 
 /** A service that records what happens to its parts, in order. */

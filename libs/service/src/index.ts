@@ -1,8 +1,9 @@
 export { type DataFolderLock, lockDataFolder, makeDataFolder } from './data-folder.ts';
-export { type BackgroundWork, defineService, type ServiceHost } from './define-service.ts';
+export { type BackgroundWork, defineService } from './define-service.ts';
 export { type CountAtCommit, countAtCommit } from './events/count-at-commit.ts';
 export { openObserverBus } from './events/open-bus.ts';
 export { tracedHandlers } from './events/traced-events.ts';
+export type { ServiceHost } from './host.ts';
 export {
   inspectStores,
   type KeptStore,

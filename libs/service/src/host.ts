@@ -1,0 +1,276 @@
+import { join } from 'node:path';
+import type { Bus } from '@writ/bus';
+import {
+  assertRows,
+  createTrust,
+  createVerifier,
+  DEFAULT_CLOCK_LEEWAY_MS,
+  internalGate,
+  openSigner,
+  type ServiceName,
+  type Signer,
+  type Verifier,
+} from '@writ/identity';
+import { type Clock, PeerClocks, systemClock } from '@writ/kernel';
+import { createRpcServer, type Route, type RpcLimits, type RpcServer } from '@writ/rpc';
+import {
+  type CommitObserver,
+  createOutboxRelay,
+  type OutboxDatabase,
+  type OutboxRelay,
+  type RecoveryOrder,
+  type Store,
+  type StoreLocation,
+  type StoreTransaction,
+} from '@writ/store';
+import type { Telemetry } from '@writ/telemetry';
+import { ClockMonitor } from './clock-monitor.ts';
+import { outboxPublisher } from './events/outbox-publisher.ts';
+import { knownAddresses } from './known-addresses.ts';
+import { observeCommits, observeOutbox } from './observe-store.ts';
+import type { ServiceParts } from './service.ts';
+import { variableName } from './settings/names.ts';
+import { StoreKeeper } from './store-keeper.ts';
+import { StoreMonitor } from './store-monitor.ts';
+
+/** The settings that defineService needs of every service. */
+export interface ServiceConfig {
+  readonly host: string;
+  readonly port: number;
+  /** Directory of keys and state. */
+  readonly dataDir: string;
+  readonly keyRotationMs?: number | undefined;
+  /** Tolerated difference to the clocks of other services, ms; default 60,000. */
+  readonly clockLeewayMs?: number | undefined;
+  /** Maximum wait for in-flight calls at shutdown, ms. */
+  readonly drainMs: number;
+  /** Its database. */
+  readonly store?: StoreLocation;
+}
+
+/** Options of {@link ServiceHost.openStore}. */
+export interface OpenOptions<DB> {
+  /** `flushIntervalMs` of the relay, if it is not the default. */
+  readonly flushIntervalMs?: number;
+  /**
+   * Runs in the transaction in which a service continues with a database that went back in time (BD-4); it must not act
+   * before the halt of the order is in force.
+   */
+  readonly onRecovery?: (trx: StoreTransaction<DB>, order: RecoveryOrder) => Promise<void>;
+}
+
+/** What the `open` of a service works with: the parts of the process and what every service opens. */
+export interface ServiceHost<C, P extends ServiceParts = ServiceParts> {
+  readonly config: C;
+  readonly parts: P;
+  readonly telemetry: Telemetry;
+  readonly bus: Bus;
+  readonly clock: Clock;
+  readonly signer: Signer;
+  readonly verifier: Verifier;
+  /** The clocks of the other services; its clients and its listener add to it. */
+  readonly peerClocks: PeerClocks;
+  /** Whether the own clock is far from those of the peers: work that a time makes due must wait (BD-3). */
+  readonly isClockSkewed: () => boolean;
+  /** Sends the events of the outbox: within the flush interval, or at once. */
+  readonly relay: Pick<OutboxRelay, 'wake' | 'flushSoon'>;
+  /**
+   * Opens the store, creates the relay of its outbox and reports commits and backlog. Keeps the marker of the store.
+   */
+  openStore<DB extends OutboxDatabase, S extends Store<DB>>(
+    open: (observer: CommitObserver | undefined) => Promise<S & Store<DB>>,
+    options?: OpenOptions<DB>,
+  ): Promise<S>;
+  /**
+   * Binds the listener for services; it serves after `start()`.
+   * @throws UnavailableError PORT_IN_USE naming the setting; InternalError CALLER_RULE_MISSING
+   */
+  listen(
+    routes: readonly Route[],
+    options?: { readonly enforceSlotGrants?: boolean; readonly limits?: RpcLimits },
+  ): Promise<RpcServer>;
+  /** Closes a resource when the service has stopped or failed to start, in reverse order of opening. */
+  defer(close: () => unknown): void;
+}
+
+/** Opens what every service has: keys, store with outbox, and listener. */
+export class Host<C extends ServiceConfig, P extends ServiceParts> implements ServiceHost<C, P> {
+  readonly config: C;
+  readonly parts: P;
+  readonly clock: Clock;
+  readonly signer: Signer;
+  readonly verifier: Verifier;
+  readonly peerClocks: PeerClocks;
+  readonly isClockSkewed = () => this.#clockMonitor?.isSkewed === true;
+  readonly relay: ServiceHost<C, P>['relay'] = {
+    wake: () => this.outbox?.wake(),
+    flushSoon: () => this.outbox?.flushSoon(),
+  };
+  outbox: OutboxRelay | undefined;
+  #storeMonitor: StoreMonitor | undefined;
+  #clockMonitor: ClockMonitor | undefined;
+  #keeper: Pick<StoreKeeper<unknown>, 'start'> | undefined;
+  readonly #name: ServiceName;
+  readonly #resources: AsyncDisposableStack;
+  #store: Pick<Store<never>, 'dialect' | 'commits' | 'checkAvailable'> | undefined;
+
+  private constructor(
+    name: ServiceName,
+    config: C,
+    parts: P,
+    opened: Pick<ServiceHost<C>, 'clock' | 'signer' | 'verifier' | 'peerClocks'> & {
+      readonly resources: AsyncDisposableStack;
+    },
+  ) {
+    this.#name = name;
+    this.config = config;
+    this.parts = parts;
+    this.clock = opened.clock;
+    this.signer = opened.signer;
+    this.verifier = opened.verifier;
+    this.peerClocks = opened.peerClocks;
+    this.#resources = opened.resources;
+  }
+
+  static async open<C extends ServiceConfig, P extends ServiceParts>(
+    { name, trusts }: { readonly name: ServiceName; readonly trusts?: readonly ServiceName[] },
+    config: C,
+    parts: P,
+    resources: AsyncDisposableStack,
+  ): Promise<Host<C, P>> {
+    const { telemetry, clock = systemClock, addressOf, tls, loopback } = parts;
+    const signer = await openSigner({
+      service: name,
+      keyDir: join(config.dataDir, 'keys'),
+      clock,
+      rotateEveryMs: config.keyRotationMs,
+    });
+    const addresses = () => knownAddresses(addressOf, trusts);
+    const peerClocks = new PeerClocks(clock);
+    const known = { addresses, telemetry, self: signer, clock, tls, loopback, peerClocks };
+    const trust = createTrust(known);
+    resources.defer(() => trust.close());
+    const { clockLeewayMs: leewayMs } = config;
+    const verifier = createVerifier({ trust, clock, leewayMs, peerClocks });
+    return new Host(name, config, parts, { clock, signer, verifier, peerClocks, resources });
+  }
+
+  get telemetry(): Telemetry {
+    return this.parts.telemetry;
+  }
+
+  get bus(): Bus {
+    return this.parts.bus;
+  }
+
+  get commits(): number {
+    return this.#store?.commits ?? 0;
+  }
+
+  async openStore<DB extends OutboxDatabase, S extends Store<DB>>(
+    open: (observer: CommitObserver | undefined) => Promise<S & Store<DB>>,
+    { onRecovery, ...options }: OpenOptions<DB> = {},
+  ): Promise<S> {
+    const { telemetry, bus, clock } = this;
+    const store = await open(observeCommits(telemetry));
+    this.defer(() => store.close());
+    await this.#keep(store, onRecovery);
+    observeOutbox(telemetry, store, clock);
+    this.outbox = createOutboxRelay({
+      store,
+      clock,
+      ...outboxPublisher(bus, telemetry),
+      ...options,
+    });
+    this.#store = store;
+    return store;
+  }
+
+  /** Keeps the marker of the store, if its location has one. */
+  async #keep<DB>(store: Store<DB>, onRecovery: OpenOptions<DB>['onRecovery']): Promise<void> {
+    const { telemetry, clock } = this;
+    const { store: location } = this.config;
+    if (location?.marker === undefined) return;
+    const { marker } = location;
+    const service = this.#name;
+    const label = location.dialect === 'sqlite' ? location.file : `schema ${location.schema}`;
+    const parts = { service, label, location: marker, log: telemetry.log, clock };
+    const keeper = new StoreKeeper<DB>(store, parts);
+    await keeper.open(onRecovery);
+    this.defer(() => keeper.stop());
+    this.#keeper = keeper;
+  }
+
+  /**
+   * Calls `setServing` now and at every change: false while the database is unavailable, which a SQLite file never is,
+   * the clock is far from those of the peers (BD-3), or after the database went back in time (BD-4).
+   */
+  monitorHealth(setServing: (isServing: boolean) => void): void {
+    const { telemetry, peerClocks, clock } = this;
+    let isStoreAvailable = true;
+    let isStoreBehind = false;
+    const report = () => setServing(isStoreAvailable && !isStoreBehind && !this.isClockSkewed());
+    const { clockLeewayMs: leewayMs = DEFAULT_CLOCK_LEEWAY_MS } = this.config;
+    const monitored = { peerClocks, clock, leewayMs, telemetry, onChange: report };
+    this.#clockMonitor = new ClockMonitor(monitored);
+    this.#clockMonitor.start();
+    this.#keeper?.start(() => {
+      isStoreBehind = true;
+      report();
+    });
+    report();
+    if (this.#store?.dialect !== 'postgres') return;
+    const onChange = (isAvailable: boolean): void => {
+      isStoreAvailable = isAvailable;
+      report();
+    };
+    this.#storeMonitor = new StoreMonitor({ store: this.#store, log: telemetry.log, onChange });
+    this.#storeMonitor.start();
+  }
+
+  stopMonitors(): void {
+    this.#storeMonitor?.stop();
+    this.#clockMonitor?.stop();
+  }
+
+  async listen(
+    routes: readonly Route[],
+    {
+      enforceSlotGrants = false,
+      limits,
+    }: { readonly enforceSlotGrants?: boolean; readonly limits?: RpcLimits } = {},
+  ): Promise<RpcServer> {
+    assertRows(routes);
+    const { verifier, telemetry, clock, peerClocks } = this;
+    const { tls, cleartext, loopback } = this.parts;
+    const { host, port } = this.config;
+    const service = this.#name;
+    const server = await createRpcServer({
+      host,
+      port,
+      portSetting: variableName(service, 'PORT'),
+      tls: tls?.server,
+      cleartext,
+      loopback,
+      routes,
+      gate: internalGate({
+        service,
+        verifier,
+        enforceSlotGrants,
+        trustDomain: tls?.trustDomain,
+        peerClocks,
+      }),
+      telemetry,
+      clock,
+      ...(limits && { limits }),
+    });
+    this.defer(() => server.close(0));
+    return server;
+  }
+
+  defer(close: () => unknown): void {
+    this.#resources.defer(async () => {
+      await close();
+    });
+  }
+}
