@@ -1,7 +1,7 @@
 import { foldWhiteSpace } from '@writ/kernel';
 import { isScalar } from 'yaml';
-import type { Spot, YamlSource } from '../document/yaml-source.ts';
-import { oneOf } from '../document/yaml-source.ts';
+import type { DocumentReader, Spot } from '../document/document-reader.ts';
+import { oneOf } from '../document/document-reader.ts';
 import type { Expression } from '../types.ts';
 import { runtime } from './cel.ts';
 import { accessChains } from './cel-paths.ts';
@@ -15,7 +15,7 @@ const RESULT_NAME = /^[A-Za-z_][A-Za-z0-9_-]*$/;
  * `dyn`. Returns undefined and reports to `source` when the expression is invalid.
  */
 export function readExpression(
-  source: YamlSource,
+  source: DocumentReader,
   spot: Spot | undefined,
   scope: Scope,
   types: readonly string[],
@@ -69,7 +69,7 @@ function expressionText(spot: Spot): string | undefined {
 }
 
 /** Checks field names: the type checker accepts `has(args.tpyo)`, which would never match. */
-function namesAreKnown(source: YamlSource, spot: Spot, scope: Scope, text: string): boolean {
+function namesAreKnown(source: DocumentReader, spot: Spot, scope: Scope, text: string): boolean {
   let known = true;
   const report = (character: number, message: string) => {
     source.report(spot, `${spot.path}: ${message}`, character);

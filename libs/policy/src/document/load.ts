@@ -1,6 +1,7 @@
 import { sha256Hex } from '@writ/kernel';
 import { PolicyError } from '../errors.ts';
 import type { Adjustment, Expression, Policy, Rule, ToolSchemas } from '../types.ts';
+import { DocumentReader } from './document-reader.ts';
 import { ID } from './names.ts';
 import { HUMAN, keysOf, POLICY_SCHEMA } from './policy-schema.ts';
 import { readEvidence } from './read-evidence.ts';
@@ -9,7 +10,6 @@ import { readEditable, readFourEyes, readHumanCaps } from './read-human.ts';
 import { readLimits } from './read-limits.ts';
 import { readOutcomes } from './read-outcomes.ts';
 import { readRules } from './read-rules.ts';
-import { YamlSource } from './yaml-source.ts';
 
 /** Options for loading a policy document. */
 export interface LoadOptions {
@@ -26,7 +26,7 @@ export interface LoadOptions {
  */
 export function loadPolicy(text: string, options: LoadOptions): Policy {
   const schemas = options.toolSchemas ?? {};
-  const source = new YamlSource(text, options.file);
+  const source = new DocumentReader(text, options.file);
   const members = source.map(source.root, {
     keys: keysOf(POLICY_SCHEMA),
     required: ['policy', 'rules'],

@@ -2,14 +2,14 @@ import type { ArgumentTypes } from '../cel/argument-types.ts';
 import { readExpression } from '../cel/expression.ts';
 import type { Scope } from '../cel/scope.ts';
 import type { Adjustment } from '../types.ts';
+import type { Spot } from './document-reader.ts';
+import { type DocumentReader, oneOf } from './document-reader.ts';
 import { ARGUMENT } from './names.ts';
 import { ADJUSTMENT, keysOf } from './policy-schema.ts';
-import type { Spot } from './yaml-source.ts';
-import { oneOf, type YamlSource } from './yaml-source.ts';
 
 /** Reads `set`: for each argument a new value, a default for an empty value, or bounds (SV-3). */
 export function readAdjustments(
-  source: YamlSource,
+  source: DocumentReader,
   spot: Spot,
   scope: Scope,
   args: ArgumentTypes | undefined,
@@ -37,7 +37,7 @@ export function readAdjustments(
 }
 
 function readAdjustment(
-  source: YamlSource,
+  source: DocumentReader,
   spot: Spot,
   scope: Scope,
   { argument, type }: { readonly argument: string; readonly type: ArgumentTypes[string] },

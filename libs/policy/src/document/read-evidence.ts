@@ -1,8 +1,8 @@
 import { isSeq } from 'yaml';
 import type { EvidenceRule, ToolSchemas } from '../types.ts';
+import { type DocumentReader, oneOf, type Spot } from './document-reader.ts';
 import { EVIDENCE, keysOf } from './policy-schema.ts';
 import { readTool } from './read-match.ts';
-import { oneOf, type Spot, type YamlSource } from './yaml-source.ts';
 
 /**
  * Reads `human.evidence`: what approvers see of the run (SV-5). By default the goal, the history and all facts;
@@ -10,7 +10,7 @@ import { oneOf, type Spot, type YamlSource } from './yaml-source.ts';
  * @param facts the names of all facts of the document
  */
 export function readEvidence(
-  source: YamlSource,
+  source: DocumentReader,
   spot: Spot | undefined,
   facts: readonly string[],
   schemas: ToolSchemas,
@@ -24,7 +24,7 @@ export function readEvidence(
   };
 }
 
-function readSwitch(source: YamlSource, spot: Spot | undefined): boolean {
+function readSwitch(source: DocumentReader, spot: Spot | undefined): boolean {
   if (spot === undefined) return true;
   const value = source.literal(spot);
   if (value !== undefined && typeof value !== 'boolean') {
@@ -34,7 +34,7 @@ function readSwitch(source: YamlSource, spot: Spot | undefined): boolean {
 }
 
 function readFacts(
-  source: YamlSource,
+  source: DocumentReader,
   spot: Spot | undefined,
   facts: readonly string[],
 ): readonly string[] {
@@ -50,7 +50,7 @@ function readFacts(
 }
 
 function readTools(
-  source: YamlSource,
+  source: DocumentReader,
   spot: Spot | undefined,
   schemas: ToolSchemas,
 ): readonly string[] {

@@ -3,10 +3,10 @@ import { argumentTypes } from '../cel/argument-types.ts';
 import { readExpression } from '../cel/expression.ts';
 import { countScope, type Declarations, receiptScope } from '../cel/scope.ts';
 import type { Fact, FactUpdate, FactValue, ToolSchemas } from '../types.ts';
+import type { DocumentReader, Spot } from './document-reader.ts';
 import { NAME } from './names.ts';
 import { CAP_UPDATE, FACT, GATE_UPDATE, keysOf } from './policy-schema.ts';
 import { readTool } from './read-match.ts';
-import type { Spot, YamlSource } from './yaml-source.ts';
 
 /** A fact whose updates have not been read yet. */
 interface FactHead extends Omit<Fact, 'updates'> {
@@ -17,7 +17,7 @@ const TYPES = { cap: ['int', 'cents'], gate: ['bool', 'int', 'string', 'cents'] 
 const CEL_TYPES = { bool: 'bool', int: 'int', string: 'string', cents: 'int' } as const;
 
 /** Reads the declarations of facts; updates follow once the limits are known. */
-export function readFactHeads(source: YamlSource, spot: Spot | undefined): readonly FactHead[] {
+export function readFactHeads(source: DocumentReader, spot: Spot | undefined): readonly FactHead[] {
   const members = spot && source.map(spot);
   return [...(members ?? [])].flatMap(([name, member]) => readHead(source, name, member) ?? []);
 }
@@ -29,7 +29,7 @@ export function factTypes(facts: readonly Pick<Fact, 'name' | 'type'>[]): Object
 
 /** Reads and checks the updates of a fact. */
 export function readFact(
-  source: YamlSource,
+  source: DocumentReader,
   head: FactHead,
   declared: Declarations,
   schemas: ToolSchemas,
@@ -41,7 +41,7 @@ export function readFact(
   return { ...head, updates };
 }
 
-function readHead(source: YamlSource, name: string, spot: Spot): FactHead | undefined {
+function readHead(source: DocumentReader, name: string, spot: Spot): FactHead | undefined {
   if (!NAME.test(name)) {
     source.report(spot, `${spot.path} must have a name that matches ${NAME.source}.`);
     return undefined;
@@ -64,7 +64,7 @@ function readHead(source: YamlSource, name: string, spot: Spot): FactHead | unde
 }
 
 function readUpdate(
-  source: YamlSource,
+  source: DocumentReader,
   spot: Spot,
   { kind, type }: FactHead,
   { declared, schemas }: { readonly declared: Declarations; readonly schemas: ToolSchemas },

@@ -1,14 +1,14 @@
 import { isSeq } from 'yaml';
 import { type ArgumentTypes, argumentTypes } from '../cel/argument-types.ts';
 import type { EditableArguments, HumanCap, ToolSchemas } from '../types.ts';
+import { type DocumentReader, oneOf, type Spot } from './document-reader.ts';
 import { ARGUMENT, PATTERN } from './names.ts';
 import { EDITABLE, HUMAN_CAP, keysOf } from './policy-schema.ts';
 import { readTool } from './read-match.ts';
-import { oneOf, type Spot, type YamlSource } from './yaml-source.ts';
 
 /** Reads `human.caps`: the limits of approvals by humans (SV-5). */
 export function readHumanCaps(
-  source: YamlSource,
+  source: DocumentReader,
   caps: Spot | undefined,
   schemas: ToolSchemas,
 ): readonly HumanCap[] {
@@ -16,7 +16,7 @@ export function readHumanCaps(
   return spots.flatMap((entry) => readCap(source, entry, schemas) ?? []);
 }
 
-function readCap(source: YamlSource, spot: Spot, schemas: ToolSchemas): HumanCap | undefined {
+function readCap(source: DocumentReader, spot: Spot, schemas: ToolSchemas): HumanCap | undefined {
   const members = source.map(spot, { keys: keysOf(HUMAN_CAP), required: ['tool', 'argument'] });
   if (members === undefined) return undefined;
   const pattern = (key: string) => {
@@ -50,7 +50,7 @@ function readCap(source: YamlSource, spot: Spot, schemas: ToolSchemas): HumanCap
 
 /** A cap on an argument that no tool has limits nothing. */
 function warnOfUnknown(
-  source: YamlSource,
+  source: DocumentReader,
   spot: Spot | undefined,
   name: string | undefined,
   args: ArgumentTypes | undefined,
@@ -63,7 +63,7 @@ function warnOfUnknown(
 
 /** Reads `human.editable`: the arguments that an approver may change, by tool (SV-5). */
 export function readEditable(
-  source: YamlSource,
+  source: DocumentReader,
   spot: Spot | undefined,
   schemas: ToolSchemas,
 ): readonly EditableArguments[] {
@@ -84,7 +84,7 @@ export function readEditable(
 
 /** Reads a list of argument names; `args` are those that exist, undefined when they are not known. */
 export function readArguments(
-  source: YamlSource,
+  source: DocumentReader,
   spot: Spot,
   args: ArgumentTypes | undefined,
 ): readonly string[] | undefined {
@@ -103,7 +103,7 @@ export function readArguments(
  * is not permitted to approve these actions; `false` permits it (SV-5).
  */
 export function readFourEyes(
-  source: YamlSource,
+  source: DocumentReader,
   spot: Spot | undefined,
   schemas: ToolSchemas,
 ): readonly string[] | undefined {

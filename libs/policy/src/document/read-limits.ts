@@ -1,8 +1,8 @@
 import type { ObjectSchema } from '@marcbachmann/cel-js';
 import { isMap, isScalar, isSeq } from 'yaml';
 import { centsDown } from '../cel/cents.ts';
+import type { DocumentReader, Spot } from './document-reader.ts';
 import { NAME } from './names.ts';
-import type { Spot, YamlSource } from './yaml-source.ts';
 
 /** The named constants of a document, as values and as types for CEL. */
 export interface Limits {
@@ -14,7 +14,7 @@ export interface Limits {
  * Reads `limits`: whole numbers become int, other numbers double, `{usd: 1000}` an int of cents
  * rounded down, and strings, booleans and lists of strings remain unchanged.
  */
-export function readLimits(source: YamlSource, spot: Spot | undefined): Limits {
+export function readLimits(source: DocumentReader, spot: Spot | undefined): Limits {
   const values: Record<string, unknown> = {};
   const types: ObjectSchema = {};
   const members = spot && source.map(spot);
@@ -30,7 +30,7 @@ export function readLimits(source: YamlSource, spot: Spot | undefined): Limits {
   return { values: Object.freeze(values), types };
 }
 
-function readLimit(source: YamlSource, spot: Spot): readonly [unknown, string] | undefined {
+function readLimit(source: DocumentReader, spot: Spot): readonly [unknown, string] | undefined {
   if (isMap(spot.node)) return readMoney(source, spot);
   if (isSeq(spot.node)) {
     const items = source.list(spot)?.map((item) => source.text(item)) ?? [];
@@ -45,7 +45,7 @@ function readLimit(source: YamlSource, spot: Spot): readonly [unknown, string] |
   return whole && Number.isSafeInteger(value) ? [BigInt(value), 'int'] : [value, 'double'];
 }
 
-function readMoney(source: YamlSource, spot: Spot): readonly [unknown, string] | undefined {
+function readMoney(source: DocumentReader, spot: Spot): readonly [unknown, string] | undefined {
   const amount = source.map(spot, { keys: ['usd'], required: ['usd'] })?.get('usd');
   const usd = amount && source.number(amount);
   return usd === undefined ? undefined : [centsDown(usd), 'int'];

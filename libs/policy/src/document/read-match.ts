@@ -3,8 +3,8 @@ import { isSeq } from 'yaml';
 import { isExact } from '../glob.ts';
 import { ACTION_KINDS, MATCH_KEYS, type Match } from '../review/match.ts';
 import type { ToolSchemas } from '../types.ts';
+import type { DocumentReader, Spot } from './document-reader.ts';
 import { PATTERN } from './names.ts';
-import type { Spot, YamlSource } from './yaml-source.ts';
 
 /** The names of priorities, lowest first (SUP-3). */
 export const PRIORITY_NAMES: readonly PriorityName[] = [
@@ -16,7 +16,11 @@ export const PRIORITY_NAMES: readonly PriorityName[] = [
 ];
 
 /** Reads `match`; each key holds a name or a list of names. */
-export function readMatch(source: YamlSource, spot: Spot | undefined, schemas: ToolSchemas): Match {
+export function readMatch(
+  source: DocumentReader,
+  spot: Spot | undefined,
+  schemas: ToolSchemas,
+): Match {
   const members = spot && source.map(spot, { keys: MATCH_KEYS });
   const match: Record<string, readonly string[]> = {};
   for (const [key, member] of members ?? []) {
@@ -40,7 +44,11 @@ export function readMatch(source: YamlSource, spot: Spot | undefined, schemas: T
 }
 
 /** Reads a tool name or pattern; a name that no gateway provides causes a warning. */
-export function readTool(source: YamlSource, spot: Spot, schemas: ToolSchemas): string | undefined {
+export function readTool(
+  source: DocumentReader,
+  spot: Spot,
+  schemas: ToolSchemas,
+): string | undefined {
   const tool = source.text(spot, PATTERN);
   const known = Object.keys(schemas);
   if (tool !== undefined && isExact(tool) && known.length > 0 && !known.includes(tool)) {
@@ -50,7 +58,7 @@ export function readTool(source: YamlSource, spot: Spot, schemas: ToolSchemas): 
 }
 
 function readEntry(
-  source: YamlSource,
+  source: DocumentReader,
   key: string,
   spot: Spot,
   schemas: ToolSchemas,

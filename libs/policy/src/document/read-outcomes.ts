@@ -1,13 +1,13 @@
 import { readExpression } from '../cel/expression.ts';
 import { type Declarations, outcomeScope } from '../cel/scope.ts';
 import type { OutcomeRule, ToolSchemas } from '../types.ts';
+import type { DocumentReader, Spot } from './document-reader.ts';
 import { keysOf, OUTCOME } from './policy-schema.ts';
 import { readTool } from './read-match.ts';
-import type { Spot, YamlSource } from './yaml-source.ts';
 
 /** Reads `outcomes`: which results of a tool count as success (SV-8). */
 export function readOutcomes(
-  source: YamlSource,
+  source: DocumentReader,
   spot: Spot | undefined,
   declared: Declarations,
   schemas: ToolSchemas,

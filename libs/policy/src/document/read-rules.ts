@@ -3,16 +3,16 @@ import { readExpression } from '../cel/expression.ts';
 import { type Declarations, ruleScope } from '../cel/scope.ts';
 import type { Match } from '../review/match.ts';
 import { type Rule, type ToolSchemas, VERDICTS } from '../types.ts';
+import type { DocumentReader, Spot } from './document-reader.ts';
 import { ID, REASON } from './names.ts';
 import { keysOf, RULE } from './policy-schema.ts';
 import { readAdjustments } from './read-adjustments.ts';
 import { readArguments } from './read-human.ts';
 import { readMatch } from './read-match.ts';
-import type { Spot, YamlSource } from './yaml-source.ts';
 
 /** Reads the ordered rules (SV-3). */
 export function readRules(
-  source: YamlSource,
+  source: DocumentReader,
   spot: Spot | undefined,
   declared: Declarations,
   schemas: ToolSchemas,
@@ -47,7 +47,7 @@ function mayMatchFinal({ match: { kind, tool, target } }: Rule): boolean {
 }
 
 function readRule(
-  source: YamlSource,
+  source: DocumentReader,
   spot: Spot,
   declared: Declarations,
   schemas: ToolSchemas,

@@ -1,8 +1,8 @@
 import type { JsonObject, PriorityName } from '@writ/kernel';
 import { isSeq } from 'yaml';
+import type { Spot } from '../document/document-reader.ts';
+import { DocumentReader } from '../document/document-reader.ts';
 import { PRIORITY_NAMES } from '../document/read-match.ts';
-import type { Spot } from '../document/yaml-source.ts';
-import { YamlSource } from '../document/yaml-source.ts';
 import type { FactReceipt } from '../facts/fact-types.ts';
 import { NO_EFFECTS } from '../review/context.ts';
 import { ACTION_KINDS } from '../review/match.ts';
@@ -102,7 +102,7 @@ const ACTION_KEYS = ['kind', 'tool', 'args', 'answer', 'agent', 'task'];
  * @throws PolicyError with file, line and column of every problem
  */
 export function parsePolicyTable(text: string, options: { readonly file: string }): PolicyTable {
-  const source = new YamlSource(text, options.file);
+  const source = new DocumentReader(text, options.file);
   const members = source.map(source.root, { keys: ['rows', 'human'], required: ['rows'] });
   const entries = (key: string) => {
     const spot = members?.get(key);
@@ -116,7 +116,7 @@ export function parsePolicyTable(text: string, options: { readonly file: string 
   return table;
 }
 
-function readRow(source: YamlSource, spot: Spot): TableRow | undefined {
+function readRow(source: DocumentReader, spot: Spot): TableRow | undefined {
   const members = source.map(spot, { keys: ROW_KEYS, required: ['name', 'action'] });
   if (members === undefined) return undefined;
   if (!['expect', 'finally', 'after'].some((key) => members.has(key))) {
@@ -145,7 +145,7 @@ function readRow(source: YamlSource, spot: Spot): TableRow | undefined {
   };
 }
 
-function readReceipt(source: YamlSource, spot: Spot | undefined): TableRow['receipt'] {
+function readReceipt(source: DocumentReader, spot: Spot | undefined): TableRow['receipt'] {
   const members = spot && source.map(spot, { keys: ['status', 'fields'], required: ['status'] });
   const statusSpot = members?.get('status');
   const fieldsSpot = members?.get('fields');
@@ -154,7 +154,7 @@ function readReceipt(source: YamlSource, spot: Spot | undefined): TableRow['rece
   return { status, fields: fieldsSpot && source.json(fieldsSpot) };
 }
 
-function readHumanRow(source: YamlSource, spot: Spot): HumanRow | undefined {
+function readHumanRow(source: DocumentReader, spot: Spot): HumanRow | undefined {
   const members = source.map(spot, { keys: HUMAN_KEYS, required: ['name', 'tool', 'args'] });
   if (members === undefined) return undefined;
   if (members.has('basis') === members.has('refused')) {
@@ -175,7 +175,7 @@ function readHumanRow(source: YamlSource, spot: Spot): HumanRow | undefined {
 }
 
 /** Reads `run`: the effects of the run so far; absent ones are zero. */
-function readEffects(source: YamlSource, spot: Spot | undefined): EffectsView {
+function readEffects(source: DocumentReader, spot: Spot | undefined): EffectsView {
   const members = spot && source.map(spot, { keys: EFFECT_FIELDS });
   const counts = [...(members ?? [])].map(([name, member]) => [
     name,
@@ -185,14 +185,14 @@ function readEffects(source: YamlSource, spot: Spot | undefined): EffectsView {
 }
 
 /** Reads `role`: one name or a list of names. */
-function readRoles(source: YamlSource, spot: Spot | undefined): readonly string[] {
+function readRoles(source: DocumentReader, spot: Spot | undefined): readonly string[] {
   if (spot === undefined) return [];
   const spots = isSeq(spot.node) ? (source.list(spot) ?? []) : [spot];
   return spots.flatMap((entry) => source.text(entry) ?? []);
 }
 
 /** Reads an action; its kind is optional when the other keys determine it. */
-function readAction(source: YamlSource, spot: Spot): ProposedAction | undefined {
+function readAction(source: DocumentReader, spot: Spot): ProposedAction | undefined {
   const members = source.map(spot, { keys: ACTION_KEYS });
   if (members === undefined) return undefined;
   const { text, json } = readers(source, members);
@@ -206,7 +206,7 @@ function readAction(source: YamlSource, spot: Spot): ProposedAction | undefined 
   return { kind, name: tool, args: json('args'), answer, agent, task };
 }
 
-function readExpectation(source: YamlSource, spot: Spot | undefined): Expectation | undefined {
+function readExpectation(source: DocumentReader, spot: Spot | undefined): Expectation | undefined {
   const members = spot && source.map(spot, { keys: EXPECT_KEYS, required: ['decision'] });
   const decisionSpot = members?.get('decision');
   const decision = decisionSpot && source.word(decisionSpot, VERDICTS);
@@ -221,7 +221,7 @@ function readExpectation(source: YamlSource, spot: Spot | undefined): Expectatio
   };
 }
 
-function readFlag(source: YamlSource, spot: Spot | undefined): boolean {
+function readFlag(source: DocumentReader, spot: Spot | undefined): boolean {
   const value = spot && source.literal(spot);
   if (spot !== undefined && typeof value !== 'boolean') {
     source.report(spot, `${spot.path} must be true or false.`);
@@ -229,7 +229,7 @@ function readFlag(source: YamlSource, spot: Spot | undefined): boolean {
   return value === true;
 }
 
-function readers(source: YamlSource, members: Members) {
+function readers(source: DocumentReader, members: Members) {
   const at = <T>(key: string, read: (spot: Spot) => T): T | undefined => {
     const spot = members.get(key);
     return spot && read(spot);

@@ -32,7 +32,7 @@ export interface Shape {
  * One YAML document with the positions of its values. The read methods return undefined for a value
  * of the wrong type and collect the problem, so that one load reports all problems.
  */
-export class YamlSource {
+export class DocumentReader {
   readonly root: Spot;
   readonly warnings: PolicyProblem[] = [];
   readonly #file: string;
