@@ -15,11 +15,7 @@ export async function insertSpawn(trx: SupervisorTransaction, spawn: SpawnRow): 
 
 /** The spawn of a parent's call; undefined if there is none. */
 export async function findSpawn(db: SupervisorReader, key: CallKey): Promise<SpawnRow | undefined> {
-  return await db
-    .selectFrom('spawns')
-    .selectAll()
-    .where('tenant', '=', key.tenant)
-    .where('run_id', '=', key.runId)
+  return await ofRun(db, key)
     .where('parent_instance', '=', key.instance)
     .where('call_id', '=', key.callId)
     .executeTakeFirst();
@@ -30,13 +26,7 @@ export async function findSpawnOf(
   db: SupervisorReader,
   child: AgentKey,
 ): Promise<SpawnRow | undefined> {
-  return await db
-    .selectFrom('spawns')
-    .selectAll()
-    .where('tenant', '=', child.tenant)
-    .where('run_id', '=', child.runId)
-    .where('child_instance', '=', child.instance)
-    .executeTakeFirst();
+  return await ofRun(db, child).where('child_instance', '=', child.instance).executeTakeFirst();
 }
 
 /** The spawn that a parent ended with a call_id; undefined if there is none. */
@@ -44,27 +34,23 @@ export async function findEndedUnder(
   db: SupervisorReader,
   key: CallKey,
 ): Promise<SpawnRow | undefined> {
-  return await db
-    .selectFrom('spawns')
-    .selectAll()
-    .where('tenant', '=', key.tenant)
-    .where('run_id', '=', key.runId)
+  return await ofRun(db, key)
     .where('parent_instance', '=', key.instance)
     .where('end_call_id', '=', key.callId)
     .executeTakeFirst();
 }
 
 /** Every spawn of a run. */
-export async function spawnsOf(
-  db: SupervisorReader,
-  { tenant, runId }: RunKey,
-): Promise<SpawnRow[]> {
-  return await db
+export async function spawnsOf(db: SupervisorReader, run: RunKey): Promise<SpawnRow[]> {
+  return await ofRun(db, run).execute();
+}
+
+function ofRun(db: SupervisorReader, { tenant, runId }: RunKey) {
+  return db
     .selectFrom('spawns')
     .selectAll()
     .where('tenant', '=', tenant)
-    .where('run_id', '=', runId)
-    .execute();
+    .where('run_id', '=', runId);
 }
 
 /** Updates the spawn of a child, and notifies the watchers of its run. */
