@@ -10,7 +10,7 @@ const CONCURRENCY = 8;
 /** Load in relation to the capacity. */
 const OVERLOAD = 2;
 /** Maximum p99 of accepted runs under overload in relation to the one without load. */
-export const MAX_SLOWDOWN = 5;
+const MAX_SLOWDOWN = 5;
 
 /** Options of an overload. */
 export interface OverloadOptions {

@@ -2,15 +2,15 @@ import { ManualClock, NotFoundError } from '@writ/kernel';
 import { expect, it } from 'vitest';
 import { ALLOWED, drained, KEY, rejection, START, start } from './fixture.ts';
 
-/** A server with this clock; the times that its client learned, and those that it was told. */
+/** A server with this clock; the times that its client learned, and those that the server received. */
 async function timed(clock: ManualClock) {
-  const told: (string | undefined)[] = [];
+  const received: (string | undefined)[] = [];
   const learned: number[] = [];
   const { client } = await start(
     'grpc-js',
     {
       startRun: async (_request, call) => {
-        told.push(call.header('writ-time'));
+        received.push(call.header('writ-time'));
         return {};
       },
       getRun: async () => {
@@ -22,7 +22,7 @@ async function timed(clock: ManualClock) {
     },
     { clock },
   );
-  return { told, learned, client, onPeerTime: (timeMs: number) => void learned.push(timeMs) };
+  return { received, learned, client, onPeerTime: (timeMs: number) => void learned.push(timeMs) };
 }
 
 it('answers over a connection show the clock of the server, errors and streams too (BD-3)', async () => {
@@ -37,8 +37,8 @@ it('answers over a connection show the clock of the server, errors and streams t
 
 it('a call shows the clock of a service, and not that of a person (BD-3)', async () => {
   const clock = new ManualClock();
-  const { client, told } = await timed(new ManualClock());
+  const { client, received } = await timed(new ManualClock());
   await client({ clock }).startRun(START, ALLOWED);
   await client({ clock, serviceToken: async () => KEY }).startRun(START);
-  expect(told).toEqual([undefined, String(clock.now().getTime())]);
+  expect(received).toEqual([undefined, String(clock.now().getTime())]);
 });

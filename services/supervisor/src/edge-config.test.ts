@@ -20,9 +20,13 @@ describe('edge config', () => {
       WRIT_TENANT_RATE: '5',
       WRIT_TENANT_BURST: '7',
       WRIT_TENANT_MAX_RUNS: '0',
+      WRIT_MAX_QUEUED_RUNS: '30',
+      WRIT_TENANT_MAX_QUEUED_RUNS: '3',
     };
     expect(readEdgeConfig(env)).toEqual({
       maxRunsPerTenant: 0,
+      maxQueuedRuns: 30,
+      maxQueuedRunsPerTenant: 3,
       tenantRate: { perSecond: 5, burst: 7 },
       oidc: {
         issuer: 'https://issuer.example',

@@ -15,7 +15,7 @@ describe('peer clocks', () => {
     const { clocks, see } = setUp();
     expect(clocks.ownLeadMs()).toBe(0);
     see('supervisor', 3_600_000);
-    // Of two clocks, none can be said to be wrong.
+    // Two clocks are no majority: either may be wrong.
     expect(clocks.ownLeadMs()).toBe(0);
     see('agent-worker', 0);
     expect(clocks.ownLeadMs()).toBe(0);

@@ -185,7 +185,7 @@ const NO_PROGRESS_NEEDED = -1;
 
 /**
  * Parks an agent until a worker has the code with which it started, so that no run ends before its
- * owner was told (BD-6). What it did under the wrong code since the last commit is discarded, as
+ * owner was notified (BD-6). What it did under the wrong code since the last commit is discarded, as
  * after a crash; services have recorded its calls. A started worker retries at once.
  */
 async function waitForCode(

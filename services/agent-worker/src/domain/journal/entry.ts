@@ -62,7 +62,7 @@ export interface JournalEntry extends Operation {
 const VERSIONS: Readonly<Partial<Record<OperationKind, number>>> = {};
 
 /** Returns the current version of an operation. */
-export function versionOf(kind: OperationKind): number {
+function versionOf(kind: OperationKind): number {
   return VERSIONS[kind] ?? 1;
 }
 

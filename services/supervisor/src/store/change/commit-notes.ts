@@ -14,7 +14,7 @@ export interface NotedRunState extends RunKey {
   readonly state: StoredRunState;
 }
 
-/** What a transaction of this process hands over once it is committed (CO-1). */
+/** What a transaction of this process passes on once it is committed (CO-1). */
 export interface CommitNotes {
   readonly topics: Set<Topic>;
   /** The orders that it placed. */
