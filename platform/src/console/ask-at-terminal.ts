@@ -10,20 +10,28 @@ type Ask = (prompt: string, signal: AbortSignal) => Promise<string | undefined>;
 
 /**
  * Asks the person at the terminal, or reads one answer per line from a pipe. It asks on standard error, because
- * standard output is for results, and one question at a time. At the end of the input the approval stays open.
+ * standard output is for results, and one question at a time. At the end of the input, and after `close`, approvals stay
+ * open.
  */
 export function askAtTerminal(): Human {
   const { ask, close } = process.stdin.isTTY ? keyboard() : pipe();
   let previous: Promise<unknown> = Promise.resolve();
+  let isClosed = false;
   return {
     description: 'answered by you, with the development key',
     isPerson: true,
     answer: (approval, signal) => {
-      const answered = previous.then(async () => await answer(ask, approval, signal));
+      const answered = previous.then(async () =>
+        // A question after the close would hold the terminal, and with it the process.
+        isClosed ? undefined : await answer(ask, approval, signal),
+      );
       previous = answered.catch(() => undefined);
       return answered;
     },
-    close,
+    close: () => {
+      isClosed = true;
+      close();
+    },
   };
 }
 
@@ -49,10 +57,10 @@ function keyboard(): { readonly ask: Ask; close(): void } {
     async ask(prompt, signal) {
       const asked = createInterface({ input: process.stdin, output: process.stderr });
       lines = asked;
-      // readline handles Ctrl-C while it reads; forward it to the process.
+      // readline handles Ctrl-C while it reads; the process learns of it before the question ends.
       asked.once('SIGINT', () => {
+        if (!process.emit('SIGINT', 'SIGINT')) process.kill(process.pid, 'SIGINT');
         asked.close();
-        process.kill(process.pid, 'SIGINT');
       });
       let line: string | undefined;
       try {

@@ -3,10 +3,10 @@ import type { Human } from './human.ts';
 
 /** Says at the first question that a program answers it, if so; an example without a question has no person. */
 export function simulationNotice(human: Human, print: (line: string) => void): () => void {
-  let isSaid = human.isPerson;
+  let isShown = human.isPerson;
   return () => {
-    if (isSaid) return;
-    isSaid = true;
+    if (isShown) return;
+    isShown = true;
     print(
       `    The person of the demo is simulated (${human.description}) and recorded as ${SIMULATED_SUBJECT}.`,
     );

@@ -54,6 +54,15 @@ describe('the audit log', () => {
     });
   });
 
+  it('lists no kind that does not exist, and names the kinds (SV-8, SYS-3)', async () => {
+    const audit = harness.supervisor.as('anna', AuditService);
+    await expect(audit.listAuditRecords({ kind: 'approvals' })).rejects.toMatchObject({
+      reason: 'INVALID_FIELD',
+      message: expect.stringMatching(/^kind: "approvals" is not .* run_started, .* approval, /),
+      metadata: { field: 'kind' },
+    });
+  });
+
   it('records every signed writ, a refusal, and a receipt that amends another (SV-8)', async () => {
     const agent = await harness.agent();
     const decision = await agent.propose('op-1', refund(250));

@@ -5,24 +5,27 @@ import { audit } from './schema/audit.ts';
 import type { SupervisorDatabase } from './schema.ts';
 import type { SupervisorTransaction } from './supervisor-store.ts';
 
-/** The kind of an audit record (SV-8). */
-type AuditKind =
-  | 'run_started'
-  | 'run_ended'
-  | 'run_purged'
-  | 'agent_started'
-  | 'agent_refused'
-  | 'agent_ended'
-  | 'agent_purged'
-  | 'decision'
-  | 'writ'
-  | 'approval'
-  | 'receipt'
-  | 'refusal'
-  | 'halt'
-  | 'resume'
-  | 'reprioritize'
-  | 'set_caps';
+/** The kinds of audit records (SV-8). */
+export const AUDIT_KINDS = [
+  'run_started',
+  'run_ended',
+  'run_purged',
+  'agent_started',
+  'agent_refused',
+  'agent_ended',
+  'agent_purged',
+  'decision',
+  'writ',
+  'approval',
+  'receipt',
+  'refusal',
+  'halt',
+  'resume',
+  'reprioritize',
+  'set_caps',
+] as const;
+
+type AuditKind = (typeof AUDIT_KINDS)[number];
 
 /** The row of an audit record. */
 export type AuditRow = RowOf<typeof audit>;
