@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { InvalidRequestError, isJsonObject, type JsonValue } from '@writ/kernel';
+import { InvalidRequestError, isJsonObject, type JsonValue, newId } from '@writ/kernel';
 import type { StoreMark } from './store-mark.ts';
 
 /** The order of an operator to continue with a store that went back in time. */
@@ -41,7 +41,8 @@ export function readMarker(file: string): StoreMarker | undefined {
 /** Replaces a marker; after a crash the file has either content. */
 export async function writeMarker(file: string, marker: StoreMarker): Promise<void> {
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  const draft = `${file}.${process.pid}.tmp`;
+  // Replicas in containers may share the folder and have the same process id.
+  const draft = `${file}.${newId('draft')}.tmp`;
   try {
     const handle = await open(draft, 'w', 0o600);
     try {

@@ -33,7 +33,7 @@ const FOUND: Readonly<Record<StoreFinding, string>> = {
   replaced: 'is another one',
   missing: 'is missing',
   empty: 'is empty',
-  unreadable: 'is corrupt',
+  unreadable: 'is corrupt: move it and its -wal file away before the start',
   unread: 'is checked when the service starts',
 };
 
