@@ -219,6 +219,16 @@ describe('a file with a marker', () => {
     await expect(open(at)).rejects.toMatchObject({ reason: 'STORE_EMPTIED' });
   });
 
+  it('has a whole marker after replicas wrote it at the same time (BD-4)', async () => {
+    const at = await location('a file');
+    await use(at);
+    const seen = readMarker(at.marker.file);
+    if (seen === undefined) throw new Error('There is no marker.');
+    const marks = Array.from({ length: 20 }, (_, n) => seen.mark + n);
+    await Promise.all(marks.map((mark) => writeMarker(at.marker.file, { ...seen, mark })));
+    expect(marks).toContain(readMarker(at.marker.file)?.mark);
+  });
+
   it('is refused when its marker cannot be read (BD-4)', async () => {
     const at = await location('a file');
     await use(at);
