@@ -109,6 +109,25 @@ describe.each(PLACES)('cached rows of a store in %s', (place) => {
     expect(recalled).toBe(place === 'PostgreSQL' ? undefined : 1n);
   });
 
+  it('are limited by their size, the oldest are removed first, and large ones are not kept (BD-1, CO-2)', async () => {
+    const { store } = await openLedger(place);
+    const cache = new RowCache<{ readonly text: string }>();
+    const row = { text: 'x'.repeat(1024 * 1024) };
+    await store.transaction(async (trx) => {
+      expect(cache.keeps(trx)).toBe(place !== 'PostgreSQL');
+      if (!cache.keeps(trx)) return;
+      for (let n = 0; n < 40; n += 1) cache.set(trx, `run-${n}/agent`, row);
+      const kept = Array.from({ length: 40 }, (_, n) => cache.get(trx, `run-${n}/agent`));
+      expect(kept.indexOf(row)).toBeGreaterThan(8);
+      expect(kept.slice(kept.indexOf(row)).every((found) => found === row)).toBe(true);
+      cache.set(trx, 'large', { text: 'x'.repeat(8 * 1024 * 1024) });
+      expect(cache.get(trx, 'large')).toBeUndefined();
+      cache.deletePrefix(trx, 'run-39/');
+      expect(cache.get(trx, 'run-39/agent')).toBeUndefined();
+      expect(cache.get(trx, 'run-38/agent')).toBe(row);
+    });
+  });
+
   it('belong to one store', async () => {
     const cache = new RowCache<bigint>();
     const first = await openAccounts(place);

@@ -54,6 +54,11 @@ function cacheKey({ tenant, runId, instance }: RequestKey): string {
   return `${tenant}/${runId}/${instance}`;
 }
 
+/** Removes the answers of a run from the cache, when its pool is closed (CO-2). */
+export function forgetAnswers(trx: SpawnTransaction, { tenant, runId }: RunKey): void {
+  cache.deletePrefix(trx, `${tenant}/${runId}/`);
+}
+
 /** Clears the cache; required after answers were deleted. */
 export function clearAnswerCache(trx: SpawnTransaction): void {
   cache.clear(trx);

@@ -7,6 +7,7 @@ import type { SpawnEvents } from '../../events.ts';
 import { releasedMembers } from '../../store/members.ts';
 import { PoolCache, poolMapKey } from '../../store/pool-cache.ts';
 import { insertPool, loadPools, savePools } from '../../store/pools.ts';
+import { forgetAnswers } from '../../store/requests.ts';
 import type { SpawnTransaction } from '../../store/schema.ts';
 import type { SpawnStore } from '../../store/spawn-store.ts';
 import type { StoredPool } from '../../store/stored-pool.ts';
@@ -128,6 +129,7 @@ export class PoolTransaction {
     const stored = { ...pool, stamp: this.#cache.newStamp() };
     await insertPool(this.trx, stored);
     this.#cache.put(this.trx, stored);
+    if (stored.pool.closed) forgetAnswers(this.trx, stored);
     this.#before.set(poolMapKey(stored), stored);
     this.#after.set(poolMapKey(stored), stored);
   }
