@@ -87,4 +87,5 @@ process.once('disconnect', () => process.exit());
 process.once('SIGTERM', () => {
   void platform.stop().then(() => process.exit());
 });
-process.send?.({ edgeUrl: platform.edgeUrl, apiKey: platform.apiKey });
+const { edgeUrl, apiKey, addresses } = platform;
+process.send?.({ edgeUrl, apiKey, addresses });

@@ -42,6 +42,19 @@ export interface HarnessOptions {
   readonly agents?: readonly object[];
   /** Flags of node. */
   readonly flags?: readonly string[];
+  /** More entries of the other files. */
+  readonly extra?: {
+    readonly tools?: readonly object[];
+    readonly sources?: Readonly<Record<string, object>>;
+    readonly models?: Readonly<Record<string, object>>;
+  };
+}
+
+/** What a started platform reports. */
+interface Started {
+  readonly edgeUrl: string;
+  readonly apiKey: string;
+  readonly addresses: Readonly<Record<string, string>>;
 }
 
 /** An embedded platform process with agents that count, one tool call per step. */
@@ -51,6 +64,7 @@ export class StepsHarness {
   readonly #options: HarnessOptions;
   #child: ChildProcess | undefined;
   #client: WritClient | undefined;
+  #started: Started | undefined;
 
   private constructor(dataDir: string, model: CountingModel, options: HarnessOptions) {
     this.dataDir = dataDir;
@@ -73,6 +87,17 @@ export class StepsHarness {
     return this.#client;
   }
 
+  /** The URLs and the key of the running platform. */
+  get started(): Started {
+    if (this.#started === undefined) throw new Error('The platform is not running.');
+    return this.#started;
+  }
+
+  /** The id of the platform's process. */
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
   /** Starts the platform on the stored data. */
   async startPlatform(): Promise<void> {
     const program = fileURLToPath(new URL('platform-program.ts', import.meta.url));
@@ -93,7 +118,8 @@ export class StepsHarness {
       },
     });
     this.#child = child;
-    const [started] = (await once(child, 'message')) as [{ edgeUrl: string; apiKey: string }];
+    const [started] = (await once(child, 'message')) as [Started];
+    this.#started = started;
     this.#client = createWritClient({ baseUrl: started.edgeUrl, apiKey: started.apiKey });
   }
 
@@ -164,7 +190,7 @@ export class StepsHarness {
   }
 
   async #writeFiles(): Promise<void> {
-    const { counts, contextWindow, agents = [] } = this.#options;
+    const { counts, contextWindow, agents = [], extra = {} } = this.#options;
     const max = 1_000_000;
     const tool = {
       description: 'Returns a number.',
@@ -208,16 +234,14 @@ export class StepsHarness {
         ],
       },
       tools: {
-        tools: [
-          { name: 'count', ...tool },
-          { name: 'ask', ...tool },
-        ],
+        tools: [{ name: 'count', ...tool }, { name: 'ask', ...tool }, ...(extra.tools ?? [])],
         sources: {
           steps: {
             kind: 'local',
             module: fileURLToPath(new URL('count-tool.ts', import.meta.url)),
             max_in_flight: 256,
           },
+          ...extra.sources,
         },
       },
       models: {
@@ -233,6 +257,7 @@ export class StepsHarness {
             max_retries: 2,
             max_in_flight: 256,
           },
+          ...extra.models,
         },
       },
     };

@@ -1,0 +1,45 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { AttackedPlatform, MEMORY_LIMIT_MB } from './attacked-platform.ts';
+import { ATTACKS } from './attacks.ts';
+
+/** Time in which a halt is in force under attack; on a slow machine, a multiple of the time without one. */
+const HALT_MS = 2_000;
+const SLOW_MACHINE = 20;
+
+let platform: AttackedPlatform;
+/** Duration of a halt without an attack. */
+let aloneMs: number;
+beforeAll(async () => {
+  platform = await AttackedPlatform.start();
+  await platform.runHonestly();
+  const halts: number[] = [];
+  for (let count = 0; count < 5; count += 1) halts.push(await platform.halt());
+  aloneMs = Math.max(...halts);
+});
+afterAll(() => platform.close());
+
+/** Checks everything that an attack must not affect. */
+async function expectService(): Promise<void> {
+  const [haltMs] = await Promise.all([platform.halt(), platform.runHonestly()]);
+  console.log(`halt: ${haltMs.toFixed(0)} ms, without an attack ${aloneMs.toFixed(0)} ms`);
+  expect(haltMs).toBeLessThan(Math.max(HALT_MS, SLOW_MACHINE * aloneMs));
+  const peakMb = platform.peakMemoryMb();
+  if (peakMb !== undefined) expect(peakMb).toBeLessThan(MEMORY_LIMIT_MB);
+}
+
+describe('an attack', () => {
+  it.each(ATTACKS)(
+    'with $name delays neither halts nor the runs of another tenant (BD-1, BD-2)',
+    async ({ start }) => {
+      const end = await start(platform);
+      await expectService();
+      await end();
+      await expectService();
+    },
+  );
+
+  it('leaves data on which the platform starts again (BD-1, BD-2)', async () => {
+    await platform.restart();
+    await expectService();
+  });
+});
