@@ -63,6 +63,7 @@ describe('npm run demo', () => {
     [['--script', 'nope'], 'there is auto-1000'],
     [['--example', 'nope'], 'refund-desk, research-team'],
     [['--human', 'maybe'], 'approve, reject, cap:USD or ask'],
+    [['--human', 'cap:-5'], '--human cap must be greater than zero.'],
     [['--nope'], 'the options are --json'],
   ])('lists the valid values instead of %j (SYS-3)', async (args, sentence) => {
     const { code, stdout, stderr } = await run('demo.ts', args);

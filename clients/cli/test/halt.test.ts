@@ -91,6 +91,8 @@ describe('writ keys', () => {
       ...['--tenant', 'acme', '--subject', 'ada', '--role', 'caller', 'admin'],
     ]);
     expect(created.exit).toBe(0);
+    // Which platform accepts the key is not obvious from another folder.
+    expect(created.err.join()).toMatch(/The platform of \/\S+\/api-keys\.json accepts it\.$/);
     const [key = ''] = created.out;
     const halts = () => writ(['halts'], { WRIT_API_KEY: key });
     expect((await halts()).exit).toBe(0);

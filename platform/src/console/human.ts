@@ -42,8 +42,11 @@ export function readHuman(option: string, ask: () => Human): Human {
   if (option === 'approve') return approveUpToOwnCap;
   if (option === 'reject') return rejectAll;
   if (option.startsWith('cap:')) {
-    const cap = Number(parseUsd(option.slice('cap:'.length), '--human cap')) / 1e9;
-    return capAt(cap);
+    const nanoUsd = parseUsd(option.slice('cap:'.length), '--human cap');
+    if (nanoUsd > 0n) return capAt(Number(nanoUsd) / 1e9);
+    throw new InvalidRequestError('INVALID_OPTION', '--human cap must be greater than zero.', {
+      field: '--human',
+    });
   }
   throw new InvalidRequestError(
     'INVALID_OPTION',

@@ -17,3 +17,17 @@ it('shows that an agent waits for the code with which it started, and what to do
     '    waits     Agent clerk-1 waits for the code with which it started: the worker lacks version "2" of its code. Start a worker with the previous code, or cancel the run.',
   ]);
 });
+
+it('shows why an attempt of a model gave no answer (EM-8)', () => {
+  const lines: string[] = [];
+  const type = HookEventType.LLM_END;
+  const show = createRunShow((line) => lines.push(line));
+  for (const status of ['llm_timeout', 'ok']) {
+    const value = create(HookEventSchema, { type, status, step: 1 });
+    show.event(create(RunEventSchema, { entry: { case: 'hook', value } }));
+  }
+  expect(lines).toEqual([
+    ' 1  model     0 ms, 0.00 USD so far: llm_timeout',
+    ' 1  model     0 ms, 0.00 USD so far',
+  ]);
+});

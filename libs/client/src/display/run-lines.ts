@@ -97,7 +97,11 @@ export function createRunShow(output: (line: string) => void, voice: Voice = { s
       case HookEventType.LLM_END:
         costNanoUsd += event.costNanoUsd;
         return [
-          labelled('model', `${took(event)}, ${formatUsd(costNanoUsd)} USD so far`, event.step),
+          labelled(
+            'model',
+            `${took(event)}, ${formatUsd(costNanoUsd)} USD so far${problemOf(event)}`,
+            event.step,
+          ),
         ];
       case HookEventType.TOOL_END:
         return [labelled('executed', `by ${event.emitter}, ${took(event)}: ${event.status}`)];
@@ -160,6 +164,11 @@ export function shortAction(action: Action): string {
   const { kind, name, args, answer, agent, task } = actionJson(action);
   if (kind === 'tool') return `${name} ${JSON.stringify(args)}`;
   return kind === 'delegation' ? `handoff to ${agent}: ${task}` : `final: ${answer}`;
+}
+
+/** Why the model gave no answer, if so. */
+function problemOf({ status }: HookEvent): string {
+  return status === 'ok' || status === '' ? '' : `: ${status}`;
 }
 
 function took(event: HookEvent): string {

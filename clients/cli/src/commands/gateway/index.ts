@@ -26,7 +26,7 @@ const SUITE = fileURLToPath(new URL('../../../../../test/conformance', import.me
 
 /** `writ gateway`: conformance of tool gateways (TG-7). */
 export function gatewayCommands(program: Command, io: CliIo, done: (exit: Exit) => void): void {
-  const gateway = program.command('gateway').description('Conformance of tool gateways (TG-7).');
+  const gateway = program.command('gateway').description('Conformance of tool gateways.');
   gateway
     .command('verify <address>')
     .description('Run the conformance suite against a tool gateway.')

@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { API_KEYS_FILE, type ApiKeys, isRole, openApiKeys, ROLES } from '@writ/identity';
 import { InvalidRequestError } from '@writ/kernel';
 import type { Role } from '@writ/rpc';
@@ -29,7 +29,8 @@ export const keyCommands: CommandGroup = (program, io, done) => {
       const { tenant, subject } = options;
       const roles = options.role.map(roleFrom);
       io.print(await open(options, io).create({ tenant, subject, roles }));
-      io.warn('Store the key now; it is not shown again.');
+      const file = resolve(keysFileOf(options, io));
+      io.warn(`Store the key now; it is not shown again. The platform of ${file} accepts it.`);
       done(EXIT.success);
     });
 
@@ -56,9 +57,12 @@ function withFile(command: Command): Command {
   return command.option('--data <folder>', 'the data folder (WRIT_DATA, .writ)');
 }
 
-function open({ data }: FileOptions, { env }: CliIo): ApiKeys {
-  const folder = data ?? (env.WRIT_DATA || '.writ');
-  return openApiKeys({ file: join(folder, API_KEYS_FILE) });
+function open(options: FileOptions, io: CliIo): ApiKeys {
+  return openApiKeys({ file: keysFileOf(options, io) });
+}
+
+function keysFileOf({ data }: FileOptions, { env }: CliIo): string {
+  return join(data ?? (env.WRIT_DATA || '.writ'), API_KEYS_FILE);
 }
 
 function roleFrom(role: string): Role {
