@@ -65,7 +65,7 @@ export function linesOf(agents: readonly RecordedAgent[]): string {
 }
 
 /** Reads a recording. */
-export function agentsIn(text: string): RecordedAgent[] {
+function agentsIn(text: string): RecordedAgent[] {
   const agents: (RecordedAgent & { entries: RecordedEntry[] })[] = [];
   for (const line of text.trimEnd().split('\n')) {
     const value = JSON.parse(line);

@@ -34,7 +34,7 @@ const LOOK_UP = 'get_refund_context';
 const CHILD = { kind: REACT, tools: [LOOK_UP] };
 const STOPS = { onRefusal: RefusalHandling.STOP };
 const TELLS = { onRefusal: RefusalHandling.TELL_MODEL };
-const desk = (...answers: readonly FakeAnswer[]) => ({ answers: { [AGENT.name]: answers } });
+const says = (...answers: readonly FakeAnswer[]) => ({ answers: { [AGENT.name]: answers } });
 const use = (name: string, options: JsonObject = {}) => [
   { name, optionsJson: JSON.stringify(options) },
 ];
@@ -47,10 +47,10 @@ function calls(...uses: readonly (readonly [string, JsonObject])[]): FakeAnswer 
 const lookUp = (user_id = 42) => calls([LOOK_UP, { user_id }]);
 const refund = (amount_usd: number) =>
   calls(['issue_refund', { user_id: 42, amount_usd, reason: 'Annual plan.' }]);
-const acting = (name: string, args: JsonObject) => JSON.stringify({ kind: 'tool', name, args });
+const toolJson = (name: string, args: JsonObject) => JSON.stringify({ kind: 'tool', name, args });
 const final = (answer: string) => JSON.stringify({ kind: 'final', answer });
-const READ = acting(LOOK_UP, { user_id: 42 });
-const PAY = acting('issue_refund', { user_id: 42, amount_usd: 1200, reason: 'Annual plan.' });
+const READ = toolJson(LOOK_UP, { user_id: 42 });
+const PAY = toolJson('issue_refund', { user_id: 42, amount_usd: 1200, reason: 'Annual plan.' });
 
 async function signal(world: World, name: string, payload: JsonObject = {}, id = name) {
   const to = { tenant: TENANT, runId: RUN, agentInstance: AGENT.instance };
@@ -87,7 +87,7 @@ const toolFails = (world: World) => {
 const many = (count: number, answer: (index: number) => FakeAnswer): FakeAnswer[] =>
   Array.from({ length: count }, (_, index) => answer(index));
 
-const handsOver = (...agents: readonly string[]) =>
+const delegates = (...agents: readonly string[]) =>
   calls(...agents.map((agent) => [`handoff_${agent}`, { task: `Do it, ${agent}.` }] as const));
 const LEAD = {
   kind: ORCHESTRATOR,
@@ -113,77 +113,77 @@ const flow = (steps: unknown) => ({
 });
 
 const REACT_STORIES = {
-  'react-answers': { manifest: { kind: REACT, tools: [] }, ...desk('Hello.') },
-  'react-tool': { manifest: CHILD, ...desk(lookUp(), 'Anna.') },
+  'react-answers': { manifest: { kind: REACT, tools: [] }, ...says('Hello.') },
+  'react-tool': { manifest: CHILD, ...says(lookUp(), 'Anna.') },
   'react-tools-in-one-turn': {
     manifest: CHILD,
-    ...desk(calls([LOOK_UP, { user_id: 1 }], [LOOK_UP, { user_id: 2 }]), 'Both.'),
+    ...says(calls([LOOK_UP, { user_id: 1 }], [LOOK_UP, { user_id: 2 }]), 'Both.'),
   },
-  'react-tool-fails': { manifest: CHILD, prepare: toolFails, ...desk(lookUp(), 'It failed.') },
+  'react-tool-fails': { manifest: CHILD, prepare: toolFails, ...says(lookUp(), 'It failed.') },
   'react-told-of-refusal': {
     manifest: { kind: REACT, ...TELLS },
     rule: blocks('issue_refund'),
-    ...desk(refund(500), 'Refused.'),
+    ...says(refund(500), 'Refused.'),
   },
   'react-stopped-by-refusal': {
     manifest: { kind: REACT, ...STOPS },
     rule: blocks('issue_refund'),
-    ...desk(refund(500)),
+    ...says(refund(500)),
   },
   'react-too-many-refusals': {
     manifest: { kind: REACT, limits: { maxRefusals: 2 } },
     rule: blocks('issue_refund'),
-    ...desk(refund(500), refund(400), refund(300)),
+    ...says(refund(500), refund(400), refund(300)),
   },
   'react-too-many-iterations': {
     manifest: { ...CHILD, limits: { maxIterations: 2 } },
-    ...desk(lookUp(1), lookUp(2), lookUp(3)),
+    ...says(lookUp(1), lookUp(2), lookUp(3)),
   },
-  'react-stuck': { manifest: CHILD, ...desk(lookUp()) },
+  'react-stuck': { manifest: CHILD, ...says(lookUp()) },
   'react-cut-answer': {
     manifest: { kind: REACT, tools: [] },
-    ...desk({ text: 'First half, ', isCut: true }, 'second half.'),
+    ...says({ text: 'First half, ', isCut: true }, 'second half.'),
   },
   'react-near-budget': {
     manifest: CHILD,
-    ...desk({ text: 'Nearly.', nearBudget: true }),
+    ...says({ text: 'Nearly.', nearBudget: true }),
   },
   'react-review-edited': {
     manifest: { kind: REACT },
     rule: ruleOn,
     act: decides({ args: { amount_usd: 800 } }),
-    ...desk(lookUp(), refund(1200), 'Refunded.'),
+    ...says(lookUp(), refund(1200), 'Refunded.'),
   },
   'react-review-rejected': {
     manifest: { kind: REACT },
     rule: ruleOn,
     act: decides('reject'),
-    ...desk(lookUp(), refund(1200), 'Rejected.'),
+    ...says(lookUp(), refund(1200), 'Rejected.'),
   },
   'react-output-topic': {
     manifest: { kind: REACT, tools: [], outputTopic: 'articles' },
-    ...desk('An article.'),
+    ...says('An article.'),
   },
   'react-tool-choice': {
     manifest: { ...CHILD, initialToolChoice: LOOK_UP },
-    ...desk(lookUp(), 'Ok.'),
+    ...says(lookUp(), 'Ok.'),
   },
-  'react-second-run': { manifest: CHILD, isSecond: true, ...desk(lookUp(), 'Anna.') },
+  'react-second-run': { manifest: CHILD, isSecond: true, ...says(lookUp(), 'Anna.') },
   'react-model-fails': {
     manifest: { kind: REACT, tools: [] },
     prepare: (world) => world.faults.failAt('before generate op-2', modelTimeout()),
-    ...desk('Never.'),
+    ...says('Never.'),
   },
 } satisfies Record<string, Story>;
 
 const CONTEXT_STORIES = {
   'context-sliding-window': {
     manifest: { ...CHILD, context: { contextWindow: 300n, strategy: 'sliding_window' } },
-    ...desk(...many(4, lookUp), 'Done.'),
+    ...says(...many(4, lookUp), 'Done.'),
   },
   'context-compact': {
     manifest: { ...CHILD, context: { contextWindow: 300n, strategy: 'compact' } },
-    ...desk(...many(4, lookUp), 'Done.'),
+    ...says(...many(4, lookUp), 'Done.'),
   },
   'context-checkpoint': {
     manifest: {
@@ -191,56 +191,56 @@ const CONTEXT_STORIES = {
       limits: { maxIterations: 40 },
       context: { contextWindow: 300n, strategy: 'sliding_window' },
     },
-    ...desk(...many(35, lookUp), 'Done.'),
+    ...says(...many(35, lookUp), 'Done.'),
   },
   'middleware-cache': {
     manifest: { ...CHILD, functionMiddleware: use('cache', { tools: [LOOK_UP] }) },
-    ...desk(lookUp(), lookUp(), 'Done.'),
+    ...says(lookUp(), lookUp(), 'Done.'),
   },
   'middleware-retry': {
     manifest: { ...CHILD, chatMiddleware: use('retry', { base_ms: 0 }) },
     prepare: (world) => world.faults.failAt('before generate op-2', modelTimeout()),
-    ...desk(lookUp(), 'Done.'),
+    ...says(lookUp(), 'Done.'),
   },
   'middleware-redaction': {
     manifest: { ...CHILD, chatMiddleware: use('redaction'), functionMiddleware: use('redaction') },
     goal: 'Write to anna@example.com.',
-    ...desk(lookUp(), 'Done.'),
+    ...says(lookUp(), 'Done.'),
   },
   'middleware-logging': {
     manifest: { ...CHILD, agentMiddleware: use('logging'), chatMiddleware: use('logging') },
-    ...desk(lookUp(), 'Done.'),
+    ...says(lookUp(), 'Done.'),
   },
 } satisfies Record<string, Story>;
 
 const JSON_STORIES = {
-  'json-refund': { manifest: {}, rule: ruleOn, ...desk(READ, final('Done.')) },
+  'json-refund': { manifest: {}, rule: ruleOn, ...says(READ, final('Done.')) },
   'json-review-edited': {
     manifest: {},
     rule: ruleOn,
     act: decides({ args: { amount_usd: 800 } }),
-    ...desk(READ, PAY, final('800 USD.')),
+    ...says(READ, PAY, final('800 USD.')),
   },
   'json-review-rejected': {
     manifest: {},
     rule: ruleOn,
     act: decides('reject'),
-    ...desk(READ, PAY, final('Nothing.')),
+    ...says(READ, PAY, final('Nothing.')),
   },
   'json-told-of-refusal': {
     manifest: TELLS,
     rule: blocks('issue_refund'),
-    ...desk(READ, PAY, final('Refused.')),
+    ...says(READ, PAY, final('Refused.')),
   },
-  'json-invalid-action': { manifest: {}, rule: ruleOn, ...desk('No JSON.') },
+  'json-invalid-action': { manifest: {}, rule: ruleOn, ...says('No JSON.') },
   'json-synthesis': {
     manifest: { limits: { maxSteps: 2 } },
-    ...desk(READ, acting(LOOK_UP, { user_id: 7 }), final('Composed.')),
+    ...says(READ, toolJson(LOOK_UP, { user_id: 7 }), final('Composed.')),
   },
-  'json-tool-fails': { manifest: TELLS, prepare: toolFails, ...desk(READ, final('It failed.')) },
+  'json-tool-fails': { manifest: TELLS, prepare: toolFails, ...says(READ, final('It failed.')) },
   'json-cut-answer': {
     manifest: {},
-    ...desk({ text: '{"kind":"fin', isCut: true }, final('Done.')),
+    ...says({ text: '{"kind":"fin', isCut: true }, final('Done.')),
   },
   'json-unknown-outcome': {
     manifest: {},
@@ -256,11 +256,11 @@ const JSON_STORIES = {
       world.gateway.resolve(RUN, callId, { status: CallStatus.OK, receipt: 'receipt-late' });
       await world.wake('resolved', world.supervisor.currentDecision(RUN, callId));
     },
-    ...desk(READ, final('Resolved.')),
+    ...says(READ, final('Resolved.')),
   },
   'json-checkpoint': {
     manifest: { limits: { maxSteps: 40 } },
-    ...desk(...many(35, (index) => acting(LOOK_UP, { user_id: index })), final('Done.')),
+    ...says(...many(35, (index) => toolJson(LOOK_UP, { user_id: index })), final('Done.')),
   },
 } satisfies Record<string, Story>;
 
@@ -268,17 +268,17 @@ const TEAM_STORIES = {
   'orchestrator-one-handoff': {
     manifest: LEAD,
     children: TEAM,
-    answers: { ...working, [AGENT.name]: [handsOver('reader'), 'Read.'] },
+    answers: { ...working, [AGENT.name]: [delegates('reader'), 'Read.'] },
   },
   'orchestrator-two-handoffs': {
     manifest: LEAD,
     children: TEAM,
-    answers: { ...working, [AGENT.name]: [handsOver('reader', 'counter'), 'Both.'] },
+    answers: { ...working, [AGENT.name]: [delegates('reader', 'counter'), 'Both.'] },
   },
   'orchestrator-handoff-and-tool': {
     manifest: { ...LEAD, tools: [LOOK_UP] },
     children: TEAM,
-    answers: { ...working, [AGENT.name]: [lookUp(), handsOver('reader'), 'Done.'] },
+    answers: { ...working, [AGENT.name]: [lookUp(), delegates('reader'), 'Done.'] },
   },
   'orchestrator-no-slot': {
     manifest: LEAD,
@@ -286,12 +286,12 @@ const TEAM_STORIES = {
     prepare: (world) => {
       world.supervisor.slotRefusal = () => 'max_agents is reached.';
     },
-    answers: { ...working, [AGENT.name]: [handsOver('reader'), 'No slot.'] },
+    answers: { ...working, [AGENT.name]: [delegates('reader'), 'No slot.'] },
   },
   'orchestrator-child-fails': {
     manifest: LEAD,
     children: { ...TEAM, reader: { ...CHILD, limits: { maxIterations: 1 } } },
-    answers: { ...working, reader: [lookUp()], [AGENT.name]: [handsOver('reader'), 'It failed.'] },
+    answers: { ...working, reader: [lookUp()], [AGENT.name]: [delegates('reader'), 'It failed.'] },
   },
   'orchestrator-child-times-out': {
     manifest: {
@@ -304,7 +304,7 @@ const TEAM_STORIES = {
       ],
     },
     children: { person: { kind: USER_PROXY, tools: [] } },
-    answers: { [AGENT.name]: [handsOver('person'), 'Too late.'] },
+    answers: { [AGENT.name]: [delegates('person'), 'Too late.'] },
   },
   'orchestrator-partial-child': {
     manifest: LEAD,
@@ -327,7 +327,7 @@ const TEAM_STORIES = {
     answers: {
       ...working,
       reader: [lookUp(1), lookUp(2), 'All.'],
-      [AGENT.name]: [handsOver('reader'), 'Partly.'],
+      [AGENT.name]: [delegates('reader'), 'Partly.'],
     },
   },
   'flow-sequence': { manifest: flow(['reader', 'closer']), children: TEAM, answers: working },
@@ -341,7 +341,7 @@ const TEAM_STORIES = {
     children: { ...TEAM, reader: { ...CHILD, limits: { maxIterations: 1 } } },
     answers: { ...working, reader: [lookUp()] },
   },
-  'flow-invalid': { manifest: flow(['nobody']) },
+  'flow-invalid': { manifest: flow(['missing']) },
 } satisfies Record<string, Story>;
 
 const SIGNAL_STORIES = {
@@ -366,7 +366,7 @@ const SIGNAL_STORIES = {
         await signal(world, 'new_source_item', { text: `item ${id}` }, id);
       }
     },
-    ...desk('One.', 'Two.', 'Three.'),
+    ...says('One.', 'Two.', 'Three.'),
   },
   'information-checkpoint': {
     manifest: { kind: INFORMATION, tools: [], optionsJson: '{"max_items":12}' },
@@ -376,7 +376,7 @@ const SIGNAL_STORIES = {
         await signal(world, 'new_source_item', { text: `item ${id}` }, String(id));
       }
     },
-    ...desk(...many(12, (index) => `Item ${index}.`)),
+    ...says(...many(12, (index) => `Item ${index}.`)),
   },
   'personal-feed': {
     manifest: {
@@ -396,17 +396,17 @@ const SIGNAL_STORIES = {
         await expect.poll(() => world.meter.paid.length).toBe(index + 1);
       }
     },
-    ...desk('Rain.', 'Sun.'),
+    ...says('Rain.', 'Sun.'),
   },
 } satisfies Record<string, Story>;
 
 const CUSTOM_STORIES = {
-  'custom-asks': { manifest: custom('asks', { tools: [] }), ...desk('Yes.') },
-  'custom-loops': { manifest: custom('loops', { tools: [LOOK_UP] }), ...desk(lookUp(), 'Done.') },
+  'custom-asks': { manifest: custom('asks', { tools: [] }), ...says('Yes.') },
+  'custom-loops': { manifest: custom('loops', { tools: [LOOK_UP] }), ...says(lookUp(), 'Done.') },
   'custom-second-run': {
     manifest: custom('loops', { tools: [LOOK_UP] }),
     isSecond: true,
-    ...desk(lookUp(), 'Done.'),
+    ...says(lookUp(), 'Done.'),
   },
   'custom-notes': { manifest: custom('notes', { tools: [LOOK_UP] }) },
   'custom-spawns': {
@@ -421,7 +421,7 @@ const CUSTOM_STORIES = {
       await expect.poll(() => world.meter.paid.length).toBe(3);
       await signal(world, 'go_left', { word: 'a' });
     },
-    ...desk('One.', 'Two.', 'Three.', 'Four.'),
+    ...says('One.', 'Two.', 'Three.', 'Four.'),
   },
   'custom-sleeps': {
     manifest: custom('sleeps'),
@@ -431,9 +431,9 @@ const CUSTOM_STORIES = {
         .toEqual(['new_source_item']);
       await signal(world, 'new_source_item', { word: 'blue' });
     },
-    ...desk('Blue.'),
+    ...says('Blue.'),
   },
-  'custom-saves': { manifest: custom('saves'), ...desk(...many(5, (index) => `Note ${index}.`)) },
+  'custom-saves': { manifest: custom('saves'), ...says(...many(5, (index) => `Note ${index}.`)) },
   'custom-publishes': {
     manifest: custom('publishes', { outputTopic: 'articles', followTopics: ['articles'] }),
   },
