@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path';
 import type { Bus } from '@writ/bus';
 import { readEnv, variable } from '@writ/config';
 import type { ServiceName } from '@writ/identity';
+import type { Clock } from '@writ/kernel';
 import type { Person } from '@writ/rpc';
 import { readTelemetrySettings, type TelemetrySettings } from '@writ/service';
 import type { AgentManifest } from '@writ/supervisor';
@@ -16,6 +17,9 @@ export type Reroute = (service: ServiceName, address: string) => Promise<string>
 /** The bus that a service uses, given the one of the platform. */
 export type BusOf = (service: ServiceName, bus: Bus) => Bus;
 
+/** The clock of a service. */
+export type ClockOf = (service: ServiceName) => Clock;
+
 /** Settings of an embedded platform. */
 export interface PlatformConfig {
   readonly dataDir: string;
@@ -25,6 +29,8 @@ export interface PlatformConfig {
   readonly reroute?: Reroute;
   /** Wraps the bus of a service; default: unchanged. */
   readonly busOf?: BusOf;
+  /** The clock of a service; default: the system clock. */
+  readonly clockOf?: ClockOf;
   /** How the services call each other: `memory` skips HTTP/2 and nothing else, `grpc` uses the network (SYS-5). */
   readonly loopback: 'memory' | 'grpc';
   /** API keys that are stored nowhere and end with the process, with their persons. */
@@ -56,6 +62,8 @@ export interface PlatformOptions {
   readonly reroute?: Reroute;
   /** Wraps the bus of a service. */
   readonly busOf?: BusOf;
+  /** The clock of a service; default: the system clock. */
+  readonly clockOf?: ClockOf;
   /** Additional span processors. */
   readonly spanProcessors?: TelemetryOptions['spanProcessors'];
   /** Destination of the log; default standard error. */
@@ -84,6 +92,7 @@ export function readPlatformConfig(
     unsavedApiKeys,
     reroute,
     busOf,
+    clockOf,
     spanProcessors,
     logStream,
   }: PlatformOptions,
@@ -107,6 +116,7 @@ export function readPlatformConfig(
     ...(unsavedApiKeys === undefined ? {} : { unsavedApiKeys }),
     ...(agents === undefined ? {} : { agents }),
     ...(busOf === undefined ? {} : { busOf }),
+    ...(clockOf === undefined ? {} : { clockOf }),
     env: {
       ...(agents === undefined && { WRIT_AGENTS_FILE: join(example.folder, 'agents.yaml') }),
       WRIT_POLICY_FILE: join(example.folder, 'policy.yaml'),

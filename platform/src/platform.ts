@@ -120,6 +120,7 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
     const service = await create({
       telemetry: telemetryOf(name),
       bus: config.busOf?.(name, bus) ?? bus,
+      ...(config.clockOf !== undefined && { clock: config.clockOf(name) }),
       addressOf,
       cleartext,
       loopback,

@@ -103,6 +103,7 @@ export class FakeSlots {
         release: unused,
         reprioritize: unused,
         getPool: unused,
+        listOpenPools: unused,
         closePool: unused,
         renew: async ({ agents }, call) => {
           this.calls += 1;

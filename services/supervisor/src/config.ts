@@ -43,6 +43,8 @@ export interface SupervisorConfig {
   readonly clockLeewayMs?: number | undefined;
   /** Interval of the sweeps: deadlines, expired approvals, purges, changed policy and agents. */
   readonly sweepMs: number;
+  /** Interval of the comparison of open runs with the worker, the meter and spawn-budget. */
+  readonly reconcileMs: number;
   /** First back-off of a failed order; doubles up to `orderRetryMaxMs`. */
   readonly orderRetryMs: number;
   readonly orderRetryMaxMs: number;
@@ -95,6 +97,7 @@ export const SUPERVISOR_DEFAULTS = {
   fourEyes: false,
   keyRotationMs: undefined,
   sweepMs: 1_000,
+  reconcileMs: 15_000,
   orderRetryMs: 200,
   orderRetryMaxMs: 30_000,
   childWaitMs: 5_000,
@@ -147,6 +150,12 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
       about:
         'whether the person who started a run may approve none of its actions, regardless of the policy',
     }),
+    reconcileMs: variable.duration('WRIT_RECONCILE_INTERVAL', {
+      default: SUPERVISOR_DEFAULTS.reconcileMs,
+      min: 100,
+      about:
+        'the interval at which open runs are compared with the worker, the meter and spawn-budget',
+    }),
     purgeAfterMs: variable.duration('WRIT_PURGE_AFTER', {
       default: SUPERVISOR_DEFAULTS.purgeAfterMs,
       min: 0,
@@ -184,6 +193,7 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
     fourEyes,
     keyRotationMs,
     clockLeewayMs,
+    reconcileMs: values.reconcileMs,
     purgeAfterMs: values.purgeAfterMs,
     auditCheckpointRecords: values.auditCheckpointRecords,
     auditCheckpointMs: values.auditCheckpointMs,

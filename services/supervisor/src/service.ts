@@ -14,6 +14,7 @@ import { recordRecoveryHalt } from './app/halt/order-halt.ts';
 import { OrderEngine } from './app/order/order-engine.ts';
 import { endOverdue } from './app/run/end-overdue.ts';
 import { purgeRuns } from './app/run/purge-runs.ts';
+import { Reconciler } from './app/run/reconcile.ts';
 import { recordHooks } from './app/run/record-hooks.ts';
 import { HeldEvents } from './app/timeline/held-events.ts';
 import type { SupervisorConfig } from './config.ts';
@@ -40,12 +41,14 @@ export const createSupervisor = defineService({
     const { context, reloadFiles } = await openContext(host);
     const { store } = context;
     const clocks = new ClockKeeper(store);
+    const reconciler = new Reconciler(context);
     const { releaseHeld, ...hooks } = recordHooks(context);
     const sweeps = {
       releaseHeld,
       endOverdue: () => endOverdue(context),
       expireApprovals: () => expireApprovals(context),
       purgeRuns: () => purgeRuns(context),
+      reconcile: () => reconciler.sweep(),
       reloadFiles,
       keepClocks: () => clocks.stayOn(),
     };

@@ -110,6 +110,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
     Renew: SUPERVISOR_AND_WORKER,
     Reprioritize: SUPERVISOR,
     GetPool: SUPERVISOR,
+    ListOpenPools: SUPERVISOR,
     WatchPauses: SUPERVISOR_AND_WORKER,
     ClosePool: SUPERVISOR,
   },
@@ -123,6 +124,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
     GetBalances: SUPERVISOR,
     SetCaps: SUPERVISOR,
     QueryUsage: SUPERVISOR,
+    ListOpenTabs: SUPERVISOR,
     CloseTab: SUPERVISOR,
     Freeze: SUPERVISOR,
     Unfreeze: SUPERVISOR,
@@ -150,6 +152,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
     Signal: SUPERVISOR,
     Cancel: SUPERVISOR,
     DescribeRun: SUPERVISOR,
+    FindAgents: SUPERVISOR,
     ListLogEntries: SUPERVISOR,
   },
   'writ.identity.v1.KeyService': {

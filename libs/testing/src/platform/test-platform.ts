@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Bus } from '@writ/bus';
 import { createWritClient, type WritClient } from '@writ/client';
 import type { ServiceName } from '@writ/identity';
+import type { Clock } from '@writ/kernel';
 import {
   type AgentManifest,
   loadExample,
@@ -45,6 +46,8 @@ export interface TestPlatformOptions {
   readonly reroute?: (service: ServiceName | 'model', address: string) => Promise<string>;
   /** Returns the bus that a service uses instead, for example one that delivers late. */
   readonly busOf?: (service: ServiceName, bus: Bus) => Bus;
+  /** Returns the clock of a service; default: the system clock. */
+  readonly clockOf?: (service: ServiceName) => Clock;
 }
 
 /** A platform on free ports with a simulated model, and what tests inspect. */
@@ -69,7 +72,7 @@ export async function startTestPlatform(options: TestPlatformOptions = {}): Prom
   const env = { WRIT_LOG_LEVEL: 'silent', WRIT_LOOPBACK, ...files, ...options.env };
   const example = loadExample(options.example ?? 'refund-desk');
   const spans = new InMemorySpans();
-  const { agents, reroute, busOf, onLogLine } = options;
+  const { agents, reroute, busOf, clockOf, onLogLine } = options;
   const source = await openModelSource(env, example, { script: example.script, dataDir });
   const model = reroute === undefined ? source : await rerouted(source, reroute);
   const platform = await startPlatform(
@@ -81,6 +84,7 @@ export async function startTestPlatform(options: TestPlatformOptions = {}): Prom
       ...(agents === undefined ? {} : { agents }),
       ...(reroute === undefined ? {} : { reroute }),
       ...(busOf === undefined ? {} : { busOf }),
+      ...(clockOf === undefined ? {} : { clockOf }),
       spanProcessors: [spans],
       ...(onLogLine && { logStream: { write: onLogLine } }),
     }),

@@ -4,6 +4,7 @@ import type { Dependencies } from '../app/agents/dependencies.ts';
 import { cancel } from './cancel.ts';
 import { deliver } from './deliver.ts';
 import { describeRun } from './describe-run.ts';
+import { findAgents } from './find-agents.ts';
 import { listLogEntries } from './list-log-entries.ts';
 import { signal } from './signal.ts';
 
@@ -14,6 +15,7 @@ export function workerRoute(dependencies: Dependencies): Route {
     signal: signal(dependencies),
     cancel: cancel(dependencies),
     describeRun: describeRun(dependencies),
+    findAgents: findAgents(dependencies),
     listLogEntries: listLogEntries(dependencies),
   });
 }

@@ -3,7 +3,7 @@ import { isTerminal, type RunState } from '@writ/kernel';
 import { pickColumns, prepareQuery } from '@writ/store';
 import type { Insertable, Selectable, Updateable } from 'kysely';
 import type { AgentStatus } from '../domain/agent/state.ts';
-import { agentColumns, runColumns } from './keys.ts';
+import { agentColumns, keyOf, runColumns } from './keys.ts';
 import { type AgentsTable, agents } from './schema.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
@@ -64,6 +64,28 @@ export async function saveAgent(
     .set(changes)
     .where((eb) => eb.and(agentColumns(key)))
     .execute();
+}
+
+/**
+ * Returns for each agent whether it lives, false when it has ended; undefined for an unknown one. One statement for
+ * all of them.
+ */
+export async function livingAgents(
+  db: WorkerReader,
+  agents: readonly AgentKey[],
+): Promise<(boolean | undefined)[]> {
+  if (agents.length === 0) return [];
+  const rows = await db
+    .selectFrom('agents')
+    .select(['tenant', 'run_id', 'instance', 'ended_at'])
+    .where('run_id', 'in', [...new Set(agents.map(({ runId }) => runId))])
+    .execute();
+  const isLiving = new Map(rows.map((row) => [textOf(keyOf(row)), row.ended_at === null]));
+  return agents.map((key) => isLiving.get(textOf(key)));
+}
+
+function textOf({ tenant, runId, instance }: AgentKey): string {
+  return `${tenant}/${runId}/${instance}`;
 }
 
 /** Returns the status of an agent. */

@@ -10,6 +10,7 @@ import { generate } from './generate.ts';
 import { getBalances } from './get-balances.ts';
 import { getTab } from './get-tab.ts';
 import { listModels } from './list-models.ts';
+import { listOpenTabs } from './list-open-tabs.ts';
 import { openTab } from './open-tab.ts';
 import { queryUsage } from './query-usage.ts';
 import { releaseReservation } from './release-reservation.ts';
@@ -32,6 +33,7 @@ export function meterRoutes(context: RpcContext): readonly Route[] {
       getBalances: getBalances(context),
       setCaps: setCaps(context),
       queryUsage: queryUsage(context),
+      listOpenTabs: listOpenTabs(context),
       closeTab: closeTab(context),
       freeze: reserved(freeze),
       unfreeze: reserved(unfreeze),

@@ -38,6 +38,9 @@ export const tabs = table('tabs', {
     closed_at: column.timestamp().nullable(),
   },
   primaryKey: ['tenant', 'run_id', 'agent_instance'],
+  indexes: {
+    tabs_open: { on: ['tenant', 'run_id', 'agent_instance'], where: ['state', '=', 'open'] },
+  },
 });
 
 const sum = () => column.bigint().default(0n);

@@ -1,5 +1,5 @@
 import { pickColumns, prepareQuery, RowCache } from '@writ/store';
-import type { Selectable } from 'kysely';
+import { type Selectable, sql } from 'kysely';
 import { type AgentKey, agentText } from '../domain/agent-key.ts';
 import type { NearBudget } from '../domain/ledger/balance.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
@@ -92,6 +92,48 @@ export async function insertTab(trx: MeterTransaction, tab: StoredTab): Promise<
 const insertRow = prepareQuery((db: MeterReader, row: TabTable) =>
   db.insertInto('tabs').values(pickColumns(row, tabs.columns)),
 );
+
+/** Returns the agents of a page of open tabs, by tenant, run and agent. */
+export async function openTabs(
+  db: MeterReader,
+  page: {
+    readonly after: AgentKey | undefined;
+    readonly limit: number;
+    readonly openedBefore: Date;
+  },
+): Promise<AgentKey[]> {
+  const { tenant, runId, agentInstance } = page.after ?? {
+    tenant: '',
+    runId: '',
+    agentInstance: '',
+  };
+  const rows = await db
+    .selectFrom('tabs')
+    .select(['tenant', 'run_id', 'agent_instance'])
+    .where('state', '=', sql.lit('open'))
+    .where('opened_at', '<=', page.openedBefore)
+    .where((tab) =>
+      tab.or([
+        tab('tenant', '>', tenant),
+        tab.and([tab('tenant', '=', tenant), tab('run_id', '>', runId)]),
+        tab.and([
+          tab('tenant', '=', tenant),
+          tab('run_id', '=', runId),
+          tab('agent_instance', '>', agentInstance),
+        ]),
+      ]),
+    )
+    .orderBy('tenant')
+    .orderBy('run_id')
+    .orderBy('agent_instance')
+    .limit(page.limit)
+    .execute();
+  return rows.map((row) => ({
+    tenant: row.tenant,
+    runId: row.run_id,
+    agentInstance: row.agent_instance,
+  }));
+}
 
 /**
  * Closes a tab and returns it.

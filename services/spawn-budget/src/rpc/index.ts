@@ -5,6 +5,7 @@ import type { SpawnBudgetContext } from '../context.ts';
 import { acquire } from './acquire.ts';
 import { closePool } from './close-pool.ts';
 import { getPool } from './get-pool.ts';
+import { listOpenPools } from './list-open-pools.ts';
 import { openPool } from './open-pool.ts';
 import { release } from './release.ts';
 import { renew } from './renew.ts';
@@ -21,6 +22,7 @@ export function spawnBudgetRoutes(context: SpawnBudgetContext): readonly Route[]
       renew: renew(context),
       reprioritize: reprioritize(context),
       getPool: getPool(context),
+      listOpenPools: listOpenPools(context),
       watchPauses: endless(watchPauses(context)),
       closePool: closePool(context),
     }),

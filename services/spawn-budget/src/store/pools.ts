@@ -148,6 +148,30 @@ const updatePool = prepareQuery((db: SpawnReader, row: PoolRow) =>
     .where('run_id', '=', row.run_id),
 );
 
+/** Returns the runs of a page of open pools, by tenant and run. */
+export async function readOpenPools(
+  db: SpawnReader,
+  page: { readonly after: RunKey | undefined; readonly limit: number; readonly openedBefore: Date },
+): Promise<RunKey[]> {
+  const { tenant, runId } = page.after ?? { tenant: '', runId: '' };
+  const rows = await db
+    .selectFrom('pools')
+    .select(['tenant', 'run_id'])
+    .where('closed_at', 'is', null)
+    .where('opened_at', '<=', page.openedBefore)
+    .where((pool) =>
+      pool.or([
+        pool('tenant', '>', tenant),
+        pool.and([pool('tenant', '=', tenant), pool('run_id', '>', runId)]),
+      ]),
+    )
+    .orderBy('tenant')
+    .orderBy('run_id')
+    .limit(page.limit)
+    .execute();
+  return rows.map((row) => ({ tenant: row.tenant, runId: row.run_id }));
+}
+
 /** Deletes pools that were closed before `before`, at most `limit`; returns how many. */
 export async function prunePools(
   trx: SpawnTransaction,

@@ -32,7 +32,10 @@ export const pools = table('pools', {
     closed_at: column.timestamp().nullable(),
   },
   primaryKey: ['tenant', 'run_id'],
-  indexes: { pools_closed: { on: ['closed_at'], where: ['closed_at', 'is not', null] } },
+  indexes: {
+    pools_closed: { on: ['closed_at'], where: ['closed_at', 'is not', null] },
+    pools_open: { on: ['tenant', 'run_id'], where: ['closed_at', 'is', null] },
+  },
 });
 
 /** The agents of each pool. */

@@ -3,6 +3,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { AgentCredentialsSchema } from '@writ/contracts/writ/supervision/v1/credentials_pb';
 import type { CarriedEvent } from '@writ/contracts/writ/timeline/v1/carried_event_pb';
 import {
+  AgentPresence,
   AgentWorkerService,
   type ApprovalSignalSchema,
   type ListLogEntriesRequest,
@@ -83,6 +84,8 @@ export interface AgentWorkerPeer {
     agent: AgentKey,
     stopReason: string,
   ): Promise<readonly CarriedEvent[]>;
+  /** Returns for each agent whether the worker lets it live; undefined when it cannot say (BD-3). */
+  findAgents(agents: readonly AgentKey[]): Promise<readonly (boolean | undefined)[]>;
   /** Lists the log entries of a run. */
   listLogEntries(
     request: Omit<ListLogEntriesRequest, '$typeName'>,
@@ -153,6 +156,16 @@ export function createAgentWorkerPeer(options: RpcClientOptions): AgentWorkerPee
     async cancelAgent(requestId, { tenant, runId, instance }, stopReason) {
       const one = { requestId, tenant, runId, agentInstance: instance, stopReason };
       return (await client.cancel(one)).events;
+    },
+    async findAgents(agents) {
+      const keys = agents.map(({ instance: agentInstance, ...run }) => ({ ...run, agentInstance }));
+      const { presences } = await client.findAgents({ agents: keys });
+      return agents.map((_, index) => {
+        const presence = presences[index] ?? AgentPresence.UNSPECIFIED;
+        return presence === AgentPresence.UNSPECIFIED
+          ? undefined
+          : presence === AgentPresence.ALIVE;
+      });
     },
     listLogEntries: (request, signal) => client.listLogEntries(request, { signal, retry: true }),
     close: () => client.close(),

@@ -1,5 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { durationFromMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { InFlightCall } from '@writ/contracts/writ/control/v1/freeze_pb';
 import {
   ExecutionMeterService,
@@ -28,6 +28,7 @@ import type { RunRow } from '../store/run/runs.ts';
 import { budgetMessage } from '../wire/budget.ts';
 import { type FreezeOrder, freezeMessage, haltFreezeMessage } from '../wire/freeze.ts';
 import { agentRefOf, parentRefOf, priorityMessage, retentionMessage } from '../wire/supervision.ts';
+import type { OpenPage } from './open-page.ts';
 
 /** Longer than the meter may wait for calls in flight. */
 const FREEZE_TIMEOUT_MS = 35_000;
@@ -57,6 +58,8 @@ export interface ExecutionMeterPeer {
   closeTab(requestId: string, agent: AgentKey): Promise<LastOfTab>;
   /** Closes an agent's tab, unless a reservation or a call of it has not ended; undefined if it stays open. */
   closeSettledTab(requestId: string, agent: AgentKey): Promise<LastOfTab | undefined>;
+  /** Returns a page of the agents with an open tab, by tenant, run and agent (BD-3). */
+  openTabs(page: OpenPage<AgentKey>): Promise<AgentKey[]>;
   /**
    * Returns an agent's tab with the balances of all levels.
    * @throws NotFoundError TAB_NOT_FOUND
@@ -124,6 +127,20 @@ export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMe
         onlyIfSettled: true,
       });
       return tab?.state === TabState.CLOSED ? { tab: closedTab(tab), events } : undefined;
+    },
+    async openTabs({ after, limit: pageSize, minAgeMs }) {
+      const { tabs } = await client.listOpenTabs({
+        pageSize,
+        minAge: durationFromMs(minAgeMs),
+        ...(after && {
+          after: { tenant: after.tenant, runId: after.runId, agentInstance: after.instance },
+        }),
+      });
+      return tabs.map(({ tenant, runId, agentInstance }) => ({
+        tenant,
+        runId,
+        instance: agentInstance,
+      }));
     },
     getTab: ({ tenant, runId, instance }) =>
       client.getTab({ tab: { tenant, runId, agentInstance: instance } }),

@@ -1,4 +1,4 @@
-import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { durationFromMs, timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type Slot, type SlotChange, SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
 import {
   type GetPoolResponse,
@@ -12,6 +12,7 @@ import type { AgentRow } from '../store/agent/agents.ts';
 import type { RunRow } from '../store/run/runs.ts';
 import { spawnBudgetMessage } from '../wire/budget.ts';
 import { agentRefOf, parentRefOf, priorityMessage, rootRefOf } from '../wire/supervision.ts';
+import type { OpenPage } from './open-page.ts';
 
 /** The result of acquiring a slot. */
 export type SlotAnswer =
@@ -36,6 +37,8 @@ export interface SpawnBudgetPeer {
    * Releases an agent's slot; returns the agents that were resumed with it. An unknown agent has no slot (SB-3).
    */
   release(requestId: string, agent: AgentKey): Promise<readonly AgentRef[]>;
+  /** Returns a page of the runs with an open pool, by tenant and run (BD-3). */
+  openPools(page: OpenPage<RunKey>): Promise<RunKey[]>;
   /** Releases every slot of an ended run. */
   closePool(requestId: string, run: RunKey): Promise<void>;
   /**
@@ -109,6 +112,11 @@ export function createSpawnBudgetPeer(options: RpcClientOptions): SpawnBudgetPee
       const request = { requestId, tenant, runId, agentInstance: instance };
       const { changes } = await client.release(request);
       return movedTo(changes, SlotState.ACTIVE);
+    },
+    async openPools({ after, limit: pageSize, minAgeMs }) {
+      const minAge = durationFromMs(minAgeMs);
+      const { pools } = await client.listOpenPools({ pageSize, minAge, ...(after && { after }) });
+      return pools.map(({ tenant, runId }) => ({ tenant, runId }));
     },
     async closePool(requestId, { tenant, runId }) {
       await client.closePool({ requestId, tenant, runId });

@@ -6,7 +6,7 @@ import { reduce } from '../../domain/pool/reduce.ts';
 import type { SpawnEvents } from '../../events.ts';
 import { releasedMembers } from '../../store/members.ts';
 import { PoolCache, poolMapKey } from '../../store/pool-cache.ts';
-import { insertPool, loadPools, savePools } from '../../store/pools.ts';
+import { insertPool, loadPools, readOpenPools, savePools } from '../../store/pools.ts';
 import { forgetAnswers } from '../../store/requests.ts';
 import type { SpawnTransaction } from '../../store/schema.ts';
 import type { SpawnStore } from '../../store/spawn-store.ts';
@@ -55,6 +55,20 @@ export class Ledger {
     }
     return result;
   }
+
+  /** Returns the runs of a page of open pools, by tenant and run. */
+  async openPools({ after, limit, minAgeMs }: OpenPoolsPage): Promise<RunKey[]> {
+    const { store, clock } = this.#parts;
+    const openedBefore = new Date(clock.now().getTime() - minAgeMs);
+    return await readOpenPools(store.db, { after, limit, openedBefore });
+  }
+}
+
+/** A page of open pools that were opened at least `minAgeMs` ago. */
+interface OpenPoolsPage {
+  readonly after: RunKey | undefined;
+  readonly limit: number;
+  readonly minAgeMs: number;
 }
 
 /** An agent and its pool as of a transaction. */

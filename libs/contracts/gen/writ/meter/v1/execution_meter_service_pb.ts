@@ -21,7 +21,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file writ/meter/v1/execution_meter_service.proto.
  */
 export const file_writ_meter_v1_execution_meter_service: GenFile = /*@__PURE__*/
-  fileDesc("Cit3cml0L21ldGVyL3YxL2V4ZWN1dGlvbl9tZXRlcl9zZXJ2aWNlLnByb3RvEg13cml0Lm1ldGVyLnYxIpEBCgZUYWJLZXkSKQoGdGVuYW50GAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnJ1bl9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIxCg5hZ2VudF9pbnN0YW5jZRgDIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JCLSBgoOT3BlblRhYlJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZ0ZW5hbnQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAMgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEi0KCnNlc3Npb25faWQYBCABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSNAoFYWdlbnQYBSABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmQga6SAPIAQESLQoGcGFyZW50GAYgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhI8CgZidWRnZXQYByABKAsyJC53cml0LnN1cGVydmlzaW9uLnYxLkV4ZWN1dGlvbkJ1ZGdldEIGukgDyAEBEjgKCnJ1bl9idWRnZXQYCCABKAsyJC53cml0LnN1cGVydmlzaW9uLnYxLkV4ZWN1dGlvbkJ1ZGdldBI8Cg5zZXNzaW9uX2J1ZGdldBgJIAEoCzIkLndyaXQuc3VwZXJ2aXNpb24udjEuRXhlY3V0aW9uQnVkZ2V0EhgKBm1vZGVscxgKIAMoCUIIukgFkgECEEASOQoIcHJpb3JpdHkYCyABKA4yHS53cml0LnN1cGVydmlzaW9uLnYxLlByaW9yaXR5Qgi6SAWCAQIQARIsCghkZWFkbGluZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJAoOcmVzZXJ2ZV90b2tlbnMYDSABKANCB7pIBCICKABIAIgBARI7ChVyZXNlcnZlX2Nvc3RfZnJhY3Rpb24YDiABKAFCF7pIFBISGQAAAAAAAPA/KQAAAAAAAAAASAGIAQESQgoJcmV0ZW50aW9uGA8gASgOMiUud3JpdC5zdXBlcnZpc2lvbi52MS5IaXN0b3J5UmV0ZW50aW9uQgi6SAWCAQIQARIaCglldmVudF9rZXkYECABKAxCB7pIBHoCGCBCEQoPX3Jlc2VydmVfdG9rZW5zQhgKFl9yZXNlcnZlX2Nvc3RfZnJhY3Rpb24iMgoPT3BlblRhYlJlc3BvbnNlEh8KA3RhYhgBIAEoCzISLndyaXQubWV0ZXIudjEuVGFiItIBCg5Db25zdW1lUmVxdWVzdBIqCgN0YWIYASABKAsyFS53cml0Lm1ldGVyLnYxLlRhYktleUIGukgDyAEBEi0KCnJlcXVlc3RfaWQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSHgoGdG9rZW5zGAMgASgDQg66SAsiCRiAoJSljR0oABInCg1jb3N0X25hbm9fdXNkGAQgASgDQhC6SA0iCxiAgOrXvK7+DygAEhwKBXR1cm5zGAUgASgDQg26SAoiCBiAlOvcAygAIjIKD0NvbnN1bWVSZXNwb25zZRIfCgN0YWIYASABKAsyEi53cml0Lm1ldGVyLnYxLlRhYiKGAgoOUmVzZXJ2ZVJlcXVlc3QSKgoDdGFiGAEgASgLMhUud3JpdC5tZXRlci52MS5UYWJLZXlCBrpIA8gBARIqCgdjYWxsX2lkGAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEh4KBnRva2VucxgDIAEoA0IOukgLIgkYgKCUpY0dKAASJwoNY29zdF9uYW5vX3VzZBgEIAEoA0IQukgNIgsYgIDq17yu/g8oABIcCgV0dXJucxgFIAEoA0INukgKIggYgJTr3AMoABI1CgN0dGwYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDbpICqoBByIDCJAcKgAiQgoPUmVzZXJ2ZVJlc3BvbnNlEi8KC3Jlc2VydmF0aW9uGAEgASgLMhoud3JpdC5tZXRlci52MS5SZXNlcnZhdGlvbiKHAgoNU2V0dGxlUmVxdWVzdBIqCgN0YWIYASABKAsyFS53cml0Lm1ldGVyLnYxLlRhYktleUIGukgDyAEBEioKB2NhbGxfaWQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKwoFdXNhZ2UYAyABKAsyFC53cml0Lm1ldGVyLnYxLlVzYWdlQga6SAPIAQESJwoNY29zdF9uYW5vX3VzZBgEIAEoA0IQukgNIgsYgIDq17yu/g8oABIcCgV0dXJucxgFIAEoA0INukgKIggYgJTr3AMoABIXCgVtb2RlbBgGIAEoCUIIukgFcgMYgAESEQoJZXN0aW1hdGVkGAcgASgIImIKDlNldHRsZVJlc3BvbnNlEi8KC3Jlc2VydmF0aW9uGAEgASgLMhoud3JpdC5tZXRlci52MS5SZXNlcnZhdGlvbhIfCgN0YWIYAiABKAsyEi53cml0Lm1ldGVyLnYxLlRhYiJzChlSZWxlYXNlUmVzZXJ2YXRpb25SZXF1ZXN0EioKA3RhYhgBIAEoCzIVLndyaXQubWV0ZXIudjEuVGFiS2V5Qga6SAPIAQESKgoHY2FsbF9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JCJNChpSZWxlYXNlUmVzZXJ2YXRpb25SZXNwb25zZRIvCgtyZXNlcnZhdGlvbhgBIAEoCzIaLndyaXQubWV0ZXIudjEuUmVzZXJ2YXRpb24iMwoNR2V0VGFiUmVxdWVzdBIiCgN0YWIYASABKAsyFS53cml0Lm1ldGVyLnYxLlRhYktleSIxCg5HZXRUYWJSZXNwb25zZRIfCgN0YWIYASABKAsyEi53cml0Lm1ldGVyLnYxLlRhYiJxChJHZXRCYWxhbmNlc1JlcXVlc3QSKQoGdGVuYW50GAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjAKCnNlc3Npb25faWQYAiABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQiQgoTR2V0QmFsYW5jZXNSZXNwb25zZRIrCgZsZXZlbHMYASADKAsyGy53cml0Lm1ldGVyLnYxLkxldmVsQmFsYW5jZSLQBAoOU2V0Q2Fwc1JlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZ0ZW5hbnQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSNwoFbGV2ZWwYAyABKA4yGi53cml0Lm1ldGVyLnYxLkJ1ZGdldExldmVsQgy6SAmCAQYYAxgEGAUSMAoKc2Vzc2lvbl9pZBgEIAEoCUIcukgZ2AEBchQyEl5bYS16MC05Xy1dezEsNjR9JBLPAQoEY2FwcxgFIAEoCzIkLndyaXQuc3VwZXJ2aXNpb24udjEuRXhlY3V0aW9uQnVkZ2V0QpoBukiWAboBkgEKEmNhcHMubm9fdGltZV9saW1pdBJObXVzdCBoYXZlIG5vIGRlYWRsaW5lIGFuZCBubyBtYXhfYWN0aXZlOiBvbmx5IHJ1bnMgYW5kIGFnZW50cyBoYXZlIHRpbWUgbGltaXRzGiwhaGFzKHRoaXMuZGVhZGxpbmUpICYmICFoYXModGhpcy5tYXhfYWN0aXZlKRIaCgZzZXRfYnkYBiABKAlCCrpIB3IFEAEogAI6igG6SIYBGoMBChNzZXRfY2Fwcy5zZXNzaW9uX2lkEj5zZXNzaW9uX2lkIGlzIHJlcXVpcmVkIGZvciB0aGUgbGV2ZWwgU0VTU0lPTiwgYW5kIGZvciBubyBvdGhlchosKHRoaXMubGV2ZWwgPT0gMykgPT0gKHRoaXMuc2Vzc2lvbl9pZCAhPSAnJykiPwoPU2V0Q2Fwc1Jlc3BvbnNlEiwKB2JhbGFuY2UYASABKAsyGy53cml0Lm1ldGVyLnYxLkxldmVsQmFsYW5jZSKJAwoRUXVlcnlVc2FnZVJlcXVlc3QSKQoGdGVuYW50GAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEhcKBnJ1bl9pZBgCIAEoCUIHukgEcgIYQBIbCgpzZXNzaW9uX2lkGAMgASgJQge6SARyAhhAEh8KDmFnZW50X2luc3RhbmNlGAQgASgJQge6SARyAhhAEhcKBW1vZGVsGAUgASgJQgi6SAVyAxiAARIuCgpzdGFydF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASQAoIZ3JvdXBfYnkYCCADKA4yGS53cml0Lm1ldGVyLnYxLlVzYWdlR3JvdXBCE7pIEJIBDRAGGAEiB4IBBBABIAASGwoJcGFnZV9zaXplGAkgASgNQgi6SAUqAxjoBxIcCgpwYWdlX3Rva2VuGAogASgJQgi6SAVyAxiABCKvAQoIVXNhZ2VSb3cSDgoGdGVuYW50GAEgASgJEg4KBnJ1bl9pZBgCIAEoCRISCgpzZXNzaW9uX2lkGAMgASgJEiwKBWFnZW50GAQgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhINCgVtb2RlbBgFIAEoCRILCgNkYXkYBiABKAkSJQoGdG90YWxzGAcgASgLMhUud3JpdC5tZXRlci52MS5Ub3RhbHMiVAoSUXVlcnlVc2FnZVJlc3BvbnNlEiUKBHJvd3MYASADKAsyFy53cml0Lm1ldGVyLnYxLlVzYWdlUm93EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKFAQoPQ2xvc2VUYWJSZXF1ZXN0EioKA3RhYhgBIAEoCzIVLndyaXQubWV0ZXIudjEuVGFiS2V5Qga6SAPIAQESLQoKcmVxdWVzdF9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIXCg9vbmx5X2lmX3NldHRsZWQYAyABKAgiQwoQQ2xvc2VUYWJSZXNwb25zZRIfCgN0YWIYASABKAsyEi53cml0Lm1ldGVyLnYxLlRhYhIOCgZldmVudHMYAiADKAwiRAoNRnJlZXplUmVxdWVzdBIzCgVvcmRlchgBIAEoCzIcLndyaXQuY29udHJvbC52MS5GcmVlemVPcmRlckIGukgDyAEBIkIKDkZyZWV6ZVJlc3BvbnNlEjAKCWluX2ZsaWdodBgBIAMoCzIdLndyaXQuY29udHJvbC52MS5JbkZsaWdodENhbGwiPgoPVW5mcmVlemVSZXF1ZXN0EisKCG9yZGVyX2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIiIKEFVuZnJlZXplUmVzcG9uc2USDgoGbGlmdGVkGAEgASgIKrIBCgpVc2FnZUdyb3VwEhsKF1VTQUdFX0dST1VQX1VOU1BFQ0lGSUVEEAASFQoRVVNBR0VfR1JPVVBfQUdFTlQQARITCg9VU0FHRV9HUk9VUF9SVU4QAhIXChNVU0FHRV9HUk9VUF9TRVNTSU9OEAMSFgoSVVNBR0VfR1JPVVBfVEVOQU5UEAQSFQoRVVNBR0VfR1JPVVBfTU9ERUwQBRITCg9VU0FHRV9HUk9VUF9EQVkQBjLCBwoVRXhlY3V0aW9uTWV0ZXJTZXJ2aWNlEkgKB09wZW5UYWISHS53cml0Lm1ldGVyLnYxLk9wZW5UYWJSZXF1ZXN0Gh4ud3JpdC5tZXRlci52MS5PcGVuVGFiUmVzcG9uc2USSAoHQ29uc3VtZRIdLndyaXQubWV0ZXIudjEuQ29uc3VtZVJlcXVlc3QaHi53cml0Lm1ldGVyLnYxLkNvbnN1bWVSZXNwb25zZRJICgdSZXNlcnZlEh0ud3JpdC5tZXRlci52MS5SZXNlcnZlUmVxdWVzdBoeLndyaXQubWV0ZXIudjEuUmVzZXJ2ZVJlc3BvbnNlEkUKBlNldHRsZRIcLndyaXQubWV0ZXIudjEuU2V0dGxlUmVxdWVzdBodLndyaXQubWV0ZXIudjEuU2V0dGxlUmVzcG9uc2USaQoSUmVsZWFzZVJlc2VydmF0aW9uEigud3JpdC5tZXRlci52MS5SZWxlYXNlUmVzZXJ2YXRpb25SZXF1ZXN0Gikud3JpdC5tZXRlci52MS5SZWxlYXNlUmVzZXJ2YXRpb25SZXNwb25zZRJFCgZHZXRUYWISHC53cml0Lm1ldGVyLnYxLkdldFRhYlJlcXVlc3QaHS53cml0Lm1ldGVyLnYxLkdldFRhYlJlc3BvbnNlElQKC0dldEJhbGFuY2VzEiEud3JpdC5tZXRlci52MS5HZXRCYWxhbmNlc1JlcXVlc3QaIi53cml0Lm1ldGVyLnYxLkdldEJhbGFuY2VzUmVzcG9uc2USSAoHU2V0Q2FwcxIdLndyaXQubWV0ZXIudjEuU2V0Q2Fwc1JlcXVlc3QaHi53cml0Lm1ldGVyLnYxLlNldENhcHNSZXNwb25zZRJRCgpRdWVyeVVzYWdlEiAud3JpdC5tZXRlci52MS5RdWVyeVVzYWdlUmVxdWVzdBohLndyaXQubWV0ZXIudjEuUXVlcnlVc2FnZVJlc3BvbnNlEksKCENsb3NlVGFiEh4ud3JpdC5tZXRlci52MS5DbG9zZVRhYlJlcXVlc3QaHy53cml0Lm1ldGVyLnYxLkNsb3NlVGFiUmVzcG9uc2USRQoGRnJlZXplEhwud3JpdC5tZXRlci52MS5GcmVlemVSZXF1ZXN0Gh0ud3JpdC5tZXRlci52MS5GcmVlemVSZXNwb25zZRJLCghVbmZyZWV6ZRIeLndyaXQubWV0ZXIudjEuVW5mcmVlemVSZXF1ZXN0Gh8ud3JpdC5tZXRlci52MS5VbmZyZWV6ZVJlc3BvbnNlYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_writ_control_v1_freeze, file_writ_meter_v1_tab, file_writ_meter_v1_usage, file_writ_supervision_v1_supervision]);
+  fileDesc("Cit3cml0L21ldGVyL3YxL2V4ZWN1dGlvbl9tZXRlcl9zZXJ2aWNlLnByb3RvEg13cml0Lm1ldGVyLnYxIpEBCgZUYWJLZXkSKQoGdGVuYW50GAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnJ1bl9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIxCg5hZ2VudF9pbnN0YW5jZRgDIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JCKGAQoTTGlzdE9wZW5UYWJzUmVxdWVzdBIkCgVhZnRlchgBIAEoCzIVLndyaXQubWV0ZXIudjEuVGFiS2V5Eh0KCXBhZ2Vfc2l6ZRgCIAEoBUIKukgHGgUY6AcoARIqCgdtaW5fYWdlGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIjsKFExpc3RPcGVuVGFic1Jlc3BvbnNlEiMKBHRhYnMYASADKAsyFS53cml0Lm1ldGVyLnYxLlRhYktleSLSBgoOT3BlblRhYlJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZ0ZW5hbnQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAMgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEi0KCnNlc3Npb25faWQYBCABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSNAoFYWdlbnQYBSABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmQga6SAPIAQESLQoGcGFyZW50GAYgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhI8CgZidWRnZXQYByABKAsyJC53cml0LnN1cGVydmlzaW9uLnYxLkV4ZWN1dGlvbkJ1ZGdldEIGukgDyAEBEjgKCnJ1bl9idWRnZXQYCCABKAsyJC53cml0LnN1cGVydmlzaW9uLnYxLkV4ZWN1dGlvbkJ1ZGdldBI8Cg5zZXNzaW9uX2J1ZGdldBgJIAEoCzIkLndyaXQuc3VwZXJ2aXNpb24udjEuRXhlY3V0aW9uQnVkZ2V0EhgKBm1vZGVscxgKIAMoCUIIukgFkgECEEASOQoIcHJpb3JpdHkYCyABKA4yHS53cml0LnN1cGVydmlzaW9uLnYxLlByaW9yaXR5Qgi6SAWCAQIQARIsCghkZWFkbGluZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJAoOcmVzZXJ2ZV90b2tlbnMYDSABKANCB7pIBCICKABIAIgBARI7ChVyZXNlcnZlX2Nvc3RfZnJhY3Rpb24YDiABKAFCF7pIFBISGQAAAAAAAPA/KQAAAAAAAAAASAGIAQESQgoJcmV0ZW50aW9uGA8gASgOMiUud3JpdC5zdXBlcnZpc2lvbi52MS5IaXN0b3J5UmV0ZW50aW9uQgi6SAWCAQIQARIaCglldmVudF9rZXkYECABKAxCB7pIBHoCGCBCEQoPX3Jlc2VydmVfdG9rZW5zQhgKFl9yZXNlcnZlX2Nvc3RfZnJhY3Rpb24iMgoPT3BlblRhYlJlc3BvbnNlEh8KA3RhYhgBIAEoCzISLndyaXQubWV0ZXIudjEuVGFiItIBCg5Db25zdW1lUmVxdWVzdBIqCgN0YWIYASABKAsyFS53cml0Lm1ldGVyLnYxLlRhYktleUIGukgDyAEBEi0KCnJlcXVlc3RfaWQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSHgoGdG9rZW5zGAMgASgDQg66SAsiCRiAoJSljR0oABInCg1jb3N0X25hbm9fdXNkGAQgASgDQhC6SA0iCxiAgOrXvK7+DygAEhwKBXR1cm5zGAUgASgDQg26SAoiCBiAlOvcAygAIjIKD0NvbnN1bWVSZXNwb25zZRIfCgN0YWIYASABKAsyEi53cml0Lm1ldGVyLnYxLlRhYiKGAgoOUmVzZXJ2ZVJlcXVlc3QSKgoDdGFiGAEgASgLMhUud3JpdC5tZXRlci52MS5UYWJLZXlCBrpIA8gBARIqCgdjYWxsX2lkGAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEh4KBnRva2VucxgDIAEoA0IOukgLIgkYgKCUpY0dKAASJwoNY29zdF9uYW5vX3VzZBgEIAEoA0IQukgNIgsYgIDq17yu/g8oABIcCgV0dXJucxgFIAEoA0INukgKIggYgJTr3AMoABI1CgN0dGwYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDbpICqoBByIDCJAcKgAiQgoPUmVzZXJ2ZVJlc3BvbnNlEi8KC3Jlc2VydmF0aW9uGAEgASgLMhoud3JpdC5tZXRlci52MS5SZXNlcnZhdGlvbiKHAgoNU2V0dGxlUmVxdWVzdBIqCgN0YWIYASABKAsyFS53cml0Lm1ldGVyLnYxLlRhYktleUIGukgDyAEBEioKB2NhbGxfaWQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKwoFdXNhZ2UYAyABKAsyFC53cml0Lm1ldGVyLnYxLlVzYWdlQga6SAPIAQESJwoNY29zdF9uYW5vX3VzZBgEIAEoA0IQukgNIgsYgIDq17yu/g8oABIcCgV0dXJucxgFIAEoA0INukgKIggYgJTr3AMoABIXCgVtb2RlbBgGIAEoCUIIukgFcgMYgAESEQoJZXN0aW1hdGVkGAcgASgIImIKDlNldHRsZVJlc3BvbnNlEi8KC3Jlc2VydmF0aW9uGAEgASgLMhoud3JpdC5tZXRlci52MS5SZXNlcnZhdGlvbhIfCgN0YWIYAiABKAsyEi53cml0Lm1ldGVyLnYxLlRhYiJzChlSZWxlYXNlUmVzZXJ2YXRpb25SZXF1ZXN0EioKA3RhYhgBIAEoCzIVLndyaXQubWV0ZXIudjEuVGFiS2V5Qga6SAPIAQESKgoHY2FsbF9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JCJNChpSZWxlYXNlUmVzZXJ2YXRpb25SZXNwb25zZRIvCgtyZXNlcnZhdGlvbhgBIAEoCzIaLndyaXQubWV0ZXIudjEuUmVzZXJ2YXRpb24iMwoNR2V0VGFiUmVxdWVzdBIiCgN0YWIYASABKAsyFS53cml0Lm1ldGVyLnYxLlRhYktleSIxCg5HZXRUYWJSZXNwb25zZRIfCgN0YWIYASABKAsyEi53cml0Lm1ldGVyLnYxLlRhYiJxChJHZXRCYWxhbmNlc1JlcXVlc3QSKQoGdGVuYW50GAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjAKCnNlc3Npb25faWQYAiABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQiQgoTR2V0QmFsYW5jZXNSZXNwb25zZRIrCgZsZXZlbHMYASADKAsyGy53cml0Lm1ldGVyLnYxLkxldmVsQmFsYW5jZSLQBAoOU2V0Q2Fwc1JlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZ0ZW5hbnQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSNwoFbGV2ZWwYAyABKA4yGi53cml0Lm1ldGVyLnYxLkJ1ZGdldExldmVsQgy6SAmCAQYYAxgEGAUSMAoKc2Vzc2lvbl9pZBgEIAEoCUIcukgZ2AEBchQyEl5bYS16MC05Xy1dezEsNjR9JBLPAQoEY2FwcxgFIAEoCzIkLndyaXQuc3VwZXJ2aXNpb24udjEuRXhlY3V0aW9uQnVkZ2V0QpoBukiWAboBkgEKEmNhcHMubm9fdGltZV9saW1pdBJObXVzdCBoYXZlIG5vIGRlYWRsaW5lIGFuZCBubyBtYXhfYWN0aXZlOiBvbmx5IHJ1bnMgYW5kIGFnZW50cyBoYXZlIHRpbWUgbGltaXRzGiwhaGFzKHRoaXMuZGVhZGxpbmUpICYmICFoYXModGhpcy5tYXhfYWN0aXZlKRIaCgZzZXRfYnkYBiABKAlCCrpIB3IFEAEogAI6igG6SIYBGoMBChNzZXRfY2Fwcy5zZXNzaW9uX2lkEj5zZXNzaW9uX2lkIGlzIHJlcXVpcmVkIGZvciB0aGUgbGV2ZWwgU0VTU0lPTiwgYW5kIGZvciBubyBvdGhlchosKHRoaXMubGV2ZWwgPT0gMykgPT0gKHRoaXMuc2Vzc2lvbl9pZCAhPSAnJykiPwoPU2V0Q2Fwc1Jlc3BvbnNlEiwKB2JhbGFuY2UYASABKAsyGy53cml0Lm1ldGVyLnYxLkxldmVsQmFsYW5jZSKJAwoRUXVlcnlVc2FnZVJlcXVlc3QSKQoGdGVuYW50GAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEhcKBnJ1bl9pZBgCIAEoCUIHukgEcgIYQBIbCgpzZXNzaW9uX2lkGAMgASgJQge6SARyAhhAEh8KDmFnZW50X2luc3RhbmNlGAQgASgJQge6SARyAhhAEhcKBW1vZGVsGAUgASgJQgi6SAVyAxiAARIuCgpzdGFydF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASQAoIZ3JvdXBfYnkYCCADKA4yGS53cml0Lm1ldGVyLnYxLlVzYWdlR3JvdXBCE7pIEJIBDRAGGAEiB4IBBBABIAASGwoJcGFnZV9zaXplGAkgASgNQgi6SAUqAxjoBxIcCgpwYWdlX3Rva2VuGAogASgJQgi6SAVyAxiABCKvAQoIVXNhZ2VSb3cSDgoGdGVuYW50GAEgASgJEg4KBnJ1bl9pZBgCIAEoCRISCgpzZXNzaW9uX2lkGAMgASgJEiwKBWFnZW50GAQgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhINCgVtb2RlbBgFIAEoCRILCgNkYXkYBiABKAkSJQoGdG90YWxzGAcgASgLMhUud3JpdC5tZXRlci52MS5Ub3RhbHMiVAoSUXVlcnlVc2FnZVJlc3BvbnNlEiUKBHJvd3MYASADKAsyFy53cml0Lm1ldGVyLnYxLlVzYWdlUm93EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKFAQoPQ2xvc2VUYWJSZXF1ZXN0EioKA3RhYhgBIAEoCzIVLndyaXQubWV0ZXIudjEuVGFiS2V5Qga6SAPIAQESLQoKcmVxdWVzdF9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIXCg9vbmx5X2lmX3NldHRsZWQYAyABKAgiQwoQQ2xvc2VUYWJSZXNwb25zZRIfCgN0YWIYASABKAsyEi53cml0Lm1ldGVyLnYxLlRhYhIOCgZldmVudHMYAiADKAwiRAoNRnJlZXplUmVxdWVzdBIzCgVvcmRlchgBIAEoCzIcLndyaXQuY29udHJvbC52MS5GcmVlemVPcmRlckIGukgDyAEBIkIKDkZyZWV6ZVJlc3BvbnNlEjAKCWluX2ZsaWdodBgBIAMoCzIdLndyaXQuY29udHJvbC52MS5JbkZsaWdodENhbGwiPgoPVW5mcmVlemVSZXF1ZXN0EisKCG9yZGVyX2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIiIKEFVuZnJlZXplUmVzcG9uc2USDgoGbGlmdGVkGAEgASgIKrIBCgpVc2FnZUdyb3VwEhsKF1VTQUdFX0dST1VQX1VOU1BFQ0lGSUVEEAASFQoRVVNBR0VfR1JPVVBfQUdFTlQQARITCg9VU0FHRV9HUk9VUF9SVU4QAhIXChNVU0FHRV9HUk9VUF9TRVNTSU9OEAMSFgoSVVNBR0VfR1JPVVBfVEVOQU5UEAQSFQoRVVNBR0VfR1JPVVBfTU9ERUwQBRITCg9VU0FHRV9HUk9VUF9EQVkQBjKbCAoVRXhlY3V0aW9uTWV0ZXJTZXJ2aWNlEkgKB09wZW5UYWISHS53cml0Lm1ldGVyLnYxLk9wZW5UYWJSZXF1ZXN0Gh4ud3JpdC5tZXRlci52MS5PcGVuVGFiUmVzcG9uc2USSAoHQ29uc3VtZRIdLndyaXQubWV0ZXIudjEuQ29uc3VtZVJlcXVlc3QaHi53cml0Lm1ldGVyLnYxLkNvbnN1bWVSZXNwb25zZRJICgdSZXNlcnZlEh0ud3JpdC5tZXRlci52MS5SZXNlcnZlUmVxdWVzdBoeLndyaXQubWV0ZXIudjEuUmVzZXJ2ZVJlc3BvbnNlEkUKBlNldHRsZRIcLndyaXQubWV0ZXIudjEuU2V0dGxlUmVxdWVzdBodLndyaXQubWV0ZXIudjEuU2V0dGxlUmVzcG9uc2USaQoSUmVsZWFzZVJlc2VydmF0aW9uEigud3JpdC5tZXRlci52MS5SZWxlYXNlUmVzZXJ2YXRpb25SZXF1ZXN0Gikud3JpdC5tZXRlci52MS5SZWxlYXNlUmVzZXJ2YXRpb25SZXNwb25zZRJFCgZHZXRUYWISHC53cml0Lm1ldGVyLnYxLkdldFRhYlJlcXVlc3QaHS53cml0Lm1ldGVyLnYxLkdldFRhYlJlc3BvbnNlElQKC0dldEJhbGFuY2VzEiEud3JpdC5tZXRlci52MS5HZXRCYWxhbmNlc1JlcXVlc3QaIi53cml0Lm1ldGVyLnYxLkdldEJhbGFuY2VzUmVzcG9uc2USSAoHU2V0Q2FwcxIdLndyaXQubWV0ZXIudjEuU2V0Q2Fwc1JlcXVlc3QaHi53cml0Lm1ldGVyLnYxLlNldENhcHNSZXNwb25zZRJRCgpRdWVyeVVzYWdlEiAud3JpdC5tZXRlci52MS5RdWVyeVVzYWdlUmVxdWVzdBohLndyaXQubWV0ZXIudjEuUXVlcnlVc2FnZVJlc3BvbnNlElcKDExpc3RPcGVuVGFicxIiLndyaXQubWV0ZXIudjEuTGlzdE9wZW5UYWJzUmVxdWVzdBojLndyaXQubWV0ZXIudjEuTGlzdE9wZW5UYWJzUmVzcG9uc2USSwoIQ2xvc2VUYWISHi53cml0Lm1ldGVyLnYxLkNsb3NlVGFiUmVxdWVzdBofLndyaXQubWV0ZXIudjEuQ2xvc2VUYWJSZXNwb25zZRJFCgZGcmVlemUSHC53cml0Lm1ldGVyLnYxLkZyZWV6ZVJlcXVlc3QaHS53cml0Lm1ldGVyLnYxLkZyZWV6ZVJlc3BvbnNlEksKCFVuZnJlZXplEh4ud3JpdC5tZXRlci52MS5VbmZyZWV6ZVJlcXVlc3QaHy53cml0Lm1ldGVyLnYxLlVuZnJlZXplUmVzcG9uc2ViBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_writ_control_v1_freeze, file_writ_meter_v1_tab, file_writ_meter_v1_usage, file_writ_supervision_v1_supervision]);
 
 /**
  * TabKey identifies the tab of one agent.
@@ -57,6 +57,62 @@ export type TabKey = Message<"writ.meter.v1.TabKey"> & {
  */
 export const TabKeySchema: GenMessage<TabKey> = /*@__PURE__*/
   messageDesc(file_writ_meter_v1_execution_meter_service, 0);
+
+/**
+ * ListOpenTabsRequest reads one page.
+ *
+ * @generated from message writ.meter.v1.ListOpenTabsRequest
+ */
+export type ListOpenTabsRequest = Message<"writ.meter.v1.ListOpenTabsRequest"> & {
+  /**
+   * The last tab of the previous page; absent for the first page.
+   *
+   * @generated from field: writ.meter.v1.TabKey after = 1;
+   */
+  after?: TabKey | undefined;
+
+  /**
+   * Maximum number of tabs.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * Only tabs that were opened at least this long ago.
+   *
+   * @generated from field: google.protobuf.Duration min_age = 3;
+   */
+  minAge?: Duration | undefined;
+};
+
+/**
+ * Describes the message writ.meter.v1.ListOpenTabsRequest.
+ * Use `create(ListOpenTabsRequestSchema)` to create a new message.
+ */
+export const ListOpenTabsRequestSchema: GenMessage<ListOpenTabsRequest> = /*@__PURE__*/
+  messageDesc(file_writ_meter_v1_execution_meter_service, 1);
+
+/**
+ * ListOpenTabsResponse is one page, by tenant, run and agent.
+ *
+ * @generated from message writ.meter.v1.ListOpenTabsResponse
+ */
+export type ListOpenTabsResponse = Message<"writ.meter.v1.ListOpenTabsResponse"> & {
+  /**
+   * The tabs.
+   *
+   * @generated from field: repeated writ.meter.v1.TabKey tabs = 1;
+   */
+  tabs: TabKey[];
+};
+
+/**
+ * Describes the message writ.meter.v1.ListOpenTabsResponse.
+ * Use `create(ListOpenTabsResponseSchema)` to create a new message.
+ */
+export const ListOpenTabsResponseSchema: GenMessage<ListOpenTabsResponse> = /*@__PURE__*/
+  messageDesc(file_writ_meter_v1_execution_meter_service, 2);
 
 /**
  * OpenTabRequest opens a tab.
@@ -183,7 +239,7 @@ export type OpenTabRequest = Message<"writ.meter.v1.OpenTabRequest"> & {
  * Use `create(OpenTabRequestSchema)` to create a new message.
  */
 export const OpenTabRequestSchema: GenMessage<OpenTabRequest> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 1);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 3);
 
 /**
  * OpenTabResponse carries the open tab.
@@ -204,7 +260,7 @@ export type OpenTabResponse = Message<"writ.meter.v1.OpenTabResponse"> & {
  * Use `create(OpenTabResponseSchema)` to create a new message.
  */
 export const OpenTabResponseSchema: GenMessage<OpenTabResponse> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 2);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 4);
 
 /**
  * ConsumeRequest records spending.
@@ -253,7 +309,7 @@ export type ConsumeRequest = Message<"writ.meter.v1.ConsumeRequest"> & {
  * Use `create(ConsumeRequestSchema)` to create a new message.
  */
 export const ConsumeRequestSchema: GenMessage<ConsumeRequest> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 3);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 5);
 
 /**
  * ConsumeResponse carries the tab after the change.
@@ -274,7 +330,7 @@ export type ConsumeResponse = Message<"writ.meter.v1.ConsumeResponse"> & {
  * Use `create(ConsumeResponseSchema)` to create a new message.
  */
 export const ConsumeResponseSchema: GenMessage<ConsumeResponse> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 4);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 6);
 
 /**
  * ReserveRequest reserves part of a budget.
@@ -330,7 +386,7 @@ export type ReserveRequest = Message<"writ.meter.v1.ReserveRequest"> & {
  * Use `create(ReserveRequestSchema)` to create a new message.
  */
 export const ReserveRequestSchema: GenMessage<ReserveRequest> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 5);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 7);
 
 /**
  * ReserveResponse carries the reservation.
@@ -351,7 +407,7 @@ export type ReserveResponse = Message<"writ.meter.v1.ReserveResponse"> & {
  * Use `create(ReserveResponseSchema)` to create a new message.
  */
 export const ReserveResponseSchema: GenMessage<ReserveResponse> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 6);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 8);
 
 /**
  * SettleRequest settles a reservation.
@@ -414,7 +470,7 @@ export type SettleRequest = Message<"writ.meter.v1.SettleRequest"> & {
  * Use `create(SettleRequestSchema)` to create a new message.
  */
 export const SettleRequestSchema: GenMessage<SettleRequest> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 7);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 9);
 
 /**
  * SettleResponse carries the settled reservation.
@@ -442,7 +498,7 @@ export type SettleResponse = Message<"writ.meter.v1.SettleResponse"> & {
  * Use `create(SettleResponseSchema)` to create a new message.
  */
 export const SettleResponseSchema: GenMessage<SettleResponse> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 8);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 10);
 
 /**
  * ReleaseReservationRequest releases a reservation.
@@ -470,7 +526,7 @@ export type ReleaseReservationRequest = Message<"writ.meter.v1.ReleaseReservatio
  * Use `create(ReleaseReservationRequestSchema)` to create a new message.
  */
 export const ReleaseReservationRequestSchema: GenMessage<ReleaseReservationRequest> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 9);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 11);
 
 /**
  * ReleaseReservationResponse carries the released reservation.
@@ -491,7 +547,7 @@ export type ReleaseReservationResponse = Message<"writ.meter.v1.ReleaseReservati
  * Use `create(ReleaseReservationResponseSchema)` to create a new message.
  */
 export const ReleaseReservationResponseSchema: GenMessage<ReleaseReservationResponse> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 10);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 12);
 
 /**
  * GetTabRequest names a tab; workers omit it and get the tab of their agent.
@@ -512,7 +568,7 @@ export type GetTabRequest = Message<"writ.meter.v1.GetTabRequest"> & {
  * Use `create(GetTabRequestSchema)` to create a new message.
  */
 export const GetTabRequestSchema: GenMessage<GetTabRequest> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 11);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 13);
 
 /**
  * GetTabResponse carries the tab.
@@ -533,7 +589,7 @@ export type GetTabResponse = Message<"writ.meter.v1.GetTabResponse"> & {
  * Use `create(GetTabResponseSchema)` to create a new message.
  */
 export const GetTabResponseSchema: GenMessage<GetTabResponse> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 12);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 14);
 
 /**
  * GetBalancesRequest names a tenant, and optionally a session.
@@ -561,7 +617,7 @@ export type GetBalancesRequest = Message<"writ.meter.v1.GetBalancesRequest"> & {
  * Use `create(GetBalancesRequestSchema)` to create a new message.
  */
 export const GetBalancesRequestSchema: GenMessage<GetBalancesRequest> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 13);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 15);
 
 /**
  * GetBalancesResponse carries the balances.
@@ -582,7 +638,7 @@ export type GetBalancesResponse = Message<"writ.meter.v1.GetBalancesResponse"> &
  * Use `create(GetBalancesResponseSchema)` to create a new message.
  */
 export const GetBalancesResponseSchema: GenMessage<GetBalancesResponse> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 14);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 16);
 
 /**
  * SetCapsRequest sets or removes caps.
@@ -639,7 +695,7 @@ export type SetCapsRequest = Message<"writ.meter.v1.SetCapsRequest"> & {
  * Use `create(SetCapsRequestSchema)` to create a new message.
  */
 export const SetCapsRequestSchema: GenMessage<SetCapsRequest> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 15);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 17);
 
 /**
  * SetCapsResponse carries the balance with the caps that apply now.
@@ -660,7 +716,7 @@ export type SetCapsResponse = Message<"writ.meter.v1.SetCapsResponse"> & {
  * Use `create(SetCapsResponseSchema)` to create a new message.
  */
 export const SetCapsResponseSchema: GenMessage<SetCapsResponse> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 16);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 18);
 
 /**
  * QueryUsageRequest filters and groups settled usage.
@@ -744,7 +800,7 @@ export type QueryUsageRequest = Message<"writ.meter.v1.QueryUsageRequest"> & {
  * Use `create(QueryUsageRequestSchema)` to create a new message.
  */
 export const QueryUsageRequestSchema: GenMessage<QueryUsageRequest> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 17);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 19);
 
 /**
  * UsageRow is the sum of one group; fields that are not part of the grouping are empty.
@@ -807,7 +863,7 @@ export type UsageRow = Message<"writ.meter.v1.UsageRow"> & {
  * Use `create(UsageRowSchema)` to create a new message.
  */
 export const UsageRowSchema: GenMessage<UsageRow> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 18);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 20);
 
 /**
  * QueryUsageResponse is one page of sums.
@@ -835,7 +891,7 @@ export type QueryUsageResponse = Message<"writ.meter.v1.QueryUsageResponse"> & {
  * Use `create(QueryUsageResponseSchema)` to create a new message.
  */
 export const QueryUsageResponseSchema: GenMessage<QueryUsageResponse> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 19);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 21);
 
 /**
  * CloseTabRequest closes a tab.
@@ -870,7 +926,7 @@ export type CloseTabRequest = Message<"writ.meter.v1.CloseTabRequest"> & {
  * Use `create(CloseTabRequestSchema)` to create a new message.
  */
 export const CloseTabRequestSchema: GenMessage<CloseTabRequest> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 20);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 22);
 
 /**
  * CloseTabResponse carries the closed tab.
@@ -898,7 +954,7 @@ export type CloseTabResponse = Message<"writ.meter.v1.CloseTabResponse"> & {
  * Use `create(CloseTabResponseSchema)` to create a new message.
  */
 export const CloseTabResponseSchema: GenMessage<CloseTabResponse> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 21);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 23);
 
 /**
  * FreezeRequest freezes a scope.
@@ -919,7 +975,7 @@ export type FreezeRequest = Message<"writ.meter.v1.FreezeRequest"> & {
  * Use `create(FreezeRequestSchema)` to create a new message.
  */
 export const FreezeRequestSchema: GenMessage<FreezeRequest> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 22);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 24);
 
 /**
  * FreezeResponse lists calls in flight.
@@ -940,7 +996,7 @@ export type FreezeResponse = Message<"writ.meter.v1.FreezeResponse"> & {
  * Use `create(FreezeResponseSchema)` to create a new message.
  */
 export const FreezeResponseSchema: GenMessage<FreezeResponse> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 23);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 25);
 
 /**
  * UnfreezeRequest lifts one order.
@@ -961,7 +1017,7 @@ export type UnfreezeRequest = Message<"writ.meter.v1.UnfreezeRequest"> & {
  * Use `create(UnfreezeRequestSchema)` to create a new message.
  */
 export const UnfreezeRequestSchema: GenMessage<UnfreezeRequest> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 24);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 26);
 
 /**
  * UnfreezeResponse reports whether the order was lifted.
@@ -982,7 +1038,7 @@ export type UnfreezeResponse = Message<"writ.meter.v1.UnfreezeResponse"> & {
  * Use `create(UnfreezeResponseSchema)` to create a new message.
  */
 export const UnfreezeResponseSchema: GenMessage<UnfreezeResponse> = /*@__PURE__*/
-  messageDesc(file_writ_meter_v1_execution_meter_service, 25);
+  messageDesc(file_writ_meter_v1_execution_meter_service, 27);
 
 /**
  * UsageGroup is a dimension by which usage is aggregated.
@@ -1149,6 +1205,16 @@ export const ExecutionMeterService: GenService<{
     methodKind: "unary";
     input: typeof QueryUsageRequestSchema;
     output: typeof QueryUsageResponseSchema;
+  },
+  /**
+   * ListOpenTabs lists the open tabs of all tenants.
+   *
+   * @generated from rpc writ.meter.v1.ExecutionMeterService.ListOpenTabs
+   */
+  listOpenTabs: {
+    methodKind: "unary";
+    input: typeof ListOpenTabsRequestSchema;
+    output: typeof ListOpenTabsResponseSchema;
   },
   /**
    * CloseTab closes a tab and returns its final figures.

@@ -5,8 +5,8 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Pool, Slot, SlotChange } from "./pool_pb.ts";
 import { file_writ_spawn_v1_pool } from "./pool_pb.ts";
 import type { AgentRef, Priority, SpawnBudget } from "../../supervision/v1/supervision_pb.ts";
@@ -17,7 +17,91 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file writ/spawn/v1/spawn_budget_service.proto.
  */
 export const file_writ_spawn_v1_spawn_budget_service: GenFile = /*@__PURE__*/
-  fileDesc("Cih3cml0L3NwYXduL3YxL3NwYXduX2J1ZGdldF9zZXJ2aWNlLnByb3RvEg13cml0LnNwYXduLnYxIqADCg9PcGVuUG9vbFJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZ0ZW5hbnQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAMgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjMKBHJvb3QYBCABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmQga6SAPIAQESOQoIcHJpb3JpdHkYBSABKA4yHS53cml0LnN1cGVydmlzaW9uLnYxLlByaW9yaXR5Qgi6SAWCAQIQARI4CgZidWRnZXQYBiABKAsyIC53cml0LnN1cGVydmlzaW9uLnYxLlNwYXduQnVkZ2V0Qga6SAPIAQESLAoIZGVhZGxpbmUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKCnNlc3Npb25faWQYCCABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQiNQoQT3BlblBvb2xSZXNwb25zZRIhCgRzbG90GAEgASgLMhMud3JpdC5zcGF3bi52MS5TbG90ItUCCg5BY3F1aXJlUmVxdWVzdBItCgpyZXF1ZXN0X2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnRlbmFudBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZydW5faWQYAyABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSNAoFYWdlbnQYBCABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmQga6SAPIAQESNQoGcGFyZW50GAUgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZkIGukgDyAEBEhYKBWRlcHRoGAYgASgNQge6SAQqAigBEjkKCHByaW9yaXR5GAcgASgOMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5Qcmlvcml0eUIIukgFggECEAEiYAoPQWNxdWlyZVJlc3BvbnNlEiEKBHNsb3QYASABKAsyEy53cml0LnNwYXduLnYxLlNsb3QSKgoHY2hhbmdlcxgCIAMoCzIZLndyaXQuc3Bhd24udjEuU2xvdENoYW5nZSLIAQoOUmVsZWFzZVJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZ0ZW5hbnQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAMgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjEKDmFnZW50X2luc3RhbmNlGAQgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIk8KD1JlbGVhc2VSZXNwb25zZRIQCghyZWxlYXNlZBgBIAEoCBIqCgdjaGFuZ2VzGAIgAygLMhkud3JpdC5zcGF3bi52MS5TbG90Q2hhbmdlIqUBCgxBZ2VudFJlbmV3YWwSHwoLYWdlbnRfdG9rZW4YASABKAlCCrpIB3IFEAEogEASFgoFZXBvY2gYAiABKANCB7pIBCICKAASNgoGaW50ZW50GAMgASgOMhoud3JpdC5zcGF3bi52MS5SZW5ld0ludGVudEIKukgHggEEEAEgABIkCgt3YWl0aW5nX2ZvchgEIAMoCUIPukgMkgEJEBAiBXIDGKABIkgKDFJlbmV3UmVxdWVzdBI4CgZhZ2VudHMYASADKAsyGy53cml0LnNwYXduLnYxLkFnZW50UmVuZXdhbEILukgIkgEFCAEQ6AciTwoJQWdlbnRTbG90Eg4KBnJ1bl9pZBgBIAEoCRIhCgRzbG90GAIgASgLMhMud3JpdC5zcGF3bi52MS5TbG90Eg8KB3JlZnVzYWwYAyABKAkiOQoNUmVuZXdSZXNwb25zZRIoCgZhZ2VudHMYASADKAsyGC53cml0LnNwYXduLnYxLkFnZW50U2xvdCKKAgoTUmVwcmlvcml0aXplUmVxdWVzdBItCgpyZXF1ZXN0X2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnRlbmFudBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZydW5faWQYAyABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSMQoOYWdlbnRfaW5zdGFuY2UYBCABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSOwoIcHJpb3JpdHkYBSABKA4yHS53cml0LnN1cGVydmlzaW9uLnYxLlByaW9yaXR5Qgq6SAeCAQQQASAAImUKFFJlcHJpb3JpdGl6ZVJlc3BvbnNlEiEKBHNsb3QYASABKAsyEy53cml0LnNwYXduLnYxLlNsb3QSKgoHY2hhbmdlcxgCIAMoCzIZLndyaXQuc3Bhd24udjEuU2xvdENoYW5nZSJmCg5HZXRQb29sUmVxdWVzdBIpCgZ0ZW5hbnQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIjQKD0dldFBvb2xSZXNwb25zZRIhCgRwb29sGAEgASgLMhMud3JpdC5zcGF3bi52MS5Qb29sIkoKEldhdGNoUGF1c2VzUmVxdWVzdBI0Cgd0ZW5hbnRzGAEgAygJQiO6SCCSAR0IARDoByIWchQyEl5bYS16MC05Xy1dezEsNjR9JCKRAQoTV2F0Y2hQYXVzZXNSZXNwb25zZRIOCgZ0ZW5hbnQYASABKAkSDgoGcnVuX2lkGAIgASgJEikKBmNoYW5nZRgDIAEoCzIZLndyaXQuc3Bhd24udjEuU2xvdENoYW5nZRIvCgtjaGFuZ2VfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAilwEKEENsb3NlUG9vbFJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZ0ZW5hbnQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAMgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIjYKEUNsb3NlUG9vbFJlc3BvbnNlEiEKBHBvb2wYASABKAsyEy53cml0LnNwYXduLnYxLlBvb2wqcgoLUmVuZXdJbnRlbnQSHAoYUkVORVdfSU5URU5UX1VOU1BFQ0lGSUVEEAASFAoQUkVORVdfSU5URU5UX1JVThABEhgKFFJFTkVXX0lOVEVOVF9TVVNQRU5EEAISFQoRUkVORVdfSU5URU5UX1BBUksQAzKEBQoSU3Bhd25CdWRnZXRTZXJ2aWNlEksKCE9wZW5Qb29sEh4ud3JpdC5zcGF3bi52MS5PcGVuUG9vbFJlcXVlc3QaHy53cml0LnNwYXduLnYxLk9wZW5Qb29sUmVzcG9uc2USSAoHQWNxdWlyZRIdLndyaXQuc3Bhd24udjEuQWNxdWlyZVJlcXVlc3QaHi53cml0LnNwYXduLnYxLkFjcXVpcmVSZXNwb25zZRJICgdSZWxlYXNlEh0ud3JpdC5zcGF3bi52MS5SZWxlYXNlUmVxdWVzdBoeLndyaXQuc3Bhd24udjEuUmVsZWFzZVJlc3BvbnNlEkIKBVJlbmV3Ehsud3JpdC5zcGF3bi52MS5SZW5ld1JlcXVlc3QaHC53cml0LnNwYXduLnYxLlJlbmV3UmVzcG9uc2USVwoMUmVwcmlvcml0aXplEiIud3JpdC5zcGF3bi52MS5SZXByaW9yaXRpemVSZXF1ZXN0GiMud3JpdC5zcGF3bi52MS5SZXByaW9yaXRpemVSZXNwb25zZRJICgdHZXRQb29sEh0ud3JpdC5zcGF3bi52MS5HZXRQb29sUmVxdWVzdBoeLndyaXQuc3Bhd24udjEuR2V0UG9vbFJlc3BvbnNlElYKC1dhdGNoUGF1c2VzEiEud3JpdC5zcGF3bi52MS5XYXRjaFBhdXNlc1JlcXVlc3QaIi53cml0LnNwYXduLnYxLldhdGNoUGF1c2VzUmVzcG9uc2UwARJOCglDbG9zZVBvb2wSHy53cml0LnNwYXduLnYxLkNsb3NlUG9vbFJlcXVlc3QaIC53cml0LnNwYXduLnYxLkNsb3NlUG9vbFJlc3BvbnNlYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp, file_writ_spawn_v1_pool, file_writ_supervision_v1_supervision]);
+  fileDesc("Cih3cml0L3NwYXduL3YxL3NwYXduX2J1ZGdldF9zZXJ2aWNlLnByb3RvEg13cml0LnNwYXduLnYxIogBChRMaXN0T3BlblBvb2xzUmVxdWVzdBIlCgVhZnRlchgBIAEoCzIWLndyaXQuc3Bhd24udjEuUG9vbEtleRIdCglwYWdlX3NpemUYAiABKAVCCrpIBxoFGOgHKAESKgoHbWluX2FnZRgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJfCgdQb29sS2V5EikKBnRlbmFudBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZydW5faWQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQiPgoVTGlzdE9wZW5Qb29sc1Jlc3BvbnNlEiUKBXBvb2xzGAEgAygLMhYud3JpdC5zcGF3bi52MS5Qb29sS2V5IqADCg9PcGVuUG9vbFJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZ0ZW5hbnQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAMgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjMKBHJvb3QYBCABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmQga6SAPIAQESOQoIcHJpb3JpdHkYBSABKA4yHS53cml0LnN1cGVydmlzaW9uLnYxLlByaW9yaXR5Qgi6SAWCAQIQARI4CgZidWRnZXQYBiABKAsyIC53cml0LnN1cGVydmlzaW9uLnYxLlNwYXduQnVkZ2V0Qga6SAPIAQESLAoIZGVhZGxpbmUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKCnNlc3Npb25faWQYCCABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQiNQoQT3BlblBvb2xSZXNwb25zZRIhCgRzbG90GAEgASgLMhMud3JpdC5zcGF3bi52MS5TbG90ItUCCg5BY3F1aXJlUmVxdWVzdBItCgpyZXF1ZXN0X2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnRlbmFudBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZydW5faWQYAyABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSNAoFYWdlbnQYBCABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmQga6SAPIAQESNQoGcGFyZW50GAUgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZkIGukgDyAEBEhYKBWRlcHRoGAYgASgNQge6SAQqAigBEjkKCHByaW9yaXR5GAcgASgOMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5Qcmlvcml0eUIIukgFggECEAEiYAoPQWNxdWlyZVJlc3BvbnNlEiEKBHNsb3QYASABKAsyEy53cml0LnNwYXduLnYxLlNsb3QSKgoHY2hhbmdlcxgCIAMoCzIZLndyaXQuc3Bhd24udjEuU2xvdENoYW5nZSLIAQoOUmVsZWFzZVJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZ0ZW5hbnQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAMgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjEKDmFnZW50X2luc3RhbmNlGAQgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIk8KD1JlbGVhc2VSZXNwb25zZRIQCghyZWxlYXNlZBgBIAEoCBIqCgdjaGFuZ2VzGAIgAygLMhkud3JpdC5zcGF3bi52MS5TbG90Q2hhbmdlIqUBCgxBZ2VudFJlbmV3YWwSHwoLYWdlbnRfdG9rZW4YASABKAlCCrpIB3IFEAEogEASFgoFZXBvY2gYAiABKANCB7pIBCICKAASNgoGaW50ZW50GAMgASgOMhoud3JpdC5zcGF3bi52MS5SZW5ld0ludGVudEIKukgHggEEEAEgABIkCgt3YWl0aW5nX2ZvchgEIAMoCUIPukgMkgEJEBAiBXIDGKABIkgKDFJlbmV3UmVxdWVzdBI4CgZhZ2VudHMYASADKAsyGy53cml0LnNwYXduLnYxLkFnZW50UmVuZXdhbEILukgIkgEFCAEQ6AciTwoJQWdlbnRTbG90Eg4KBnJ1bl9pZBgBIAEoCRIhCgRzbG90GAIgASgLMhMud3JpdC5zcGF3bi52MS5TbG90Eg8KB3JlZnVzYWwYAyABKAkiOQoNUmVuZXdSZXNwb25zZRIoCgZhZ2VudHMYASADKAsyGC53cml0LnNwYXduLnYxLkFnZW50U2xvdCKKAgoTUmVwcmlvcml0aXplUmVxdWVzdBItCgpyZXF1ZXN0X2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnRlbmFudBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZydW5faWQYAyABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSMQoOYWdlbnRfaW5zdGFuY2UYBCABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSOwoIcHJpb3JpdHkYBSABKA4yHS53cml0LnN1cGVydmlzaW9uLnYxLlByaW9yaXR5Qgq6SAeCAQQQASAAImUKFFJlcHJpb3JpdGl6ZVJlc3BvbnNlEiEKBHNsb3QYASABKAsyEy53cml0LnNwYXduLnYxLlNsb3QSKgoHY2hhbmdlcxgCIAMoCzIZLndyaXQuc3Bhd24udjEuU2xvdENoYW5nZSJmCg5HZXRQb29sUmVxdWVzdBIpCgZ0ZW5hbnQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIjQKD0dldFBvb2xSZXNwb25zZRIhCgRwb29sGAEgASgLMhMud3JpdC5zcGF3bi52MS5Qb29sIkoKEldhdGNoUGF1c2VzUmVxdWVzdBI0Cgd0ZW5hbnRzGAEgAygJQiO6SCCSAR0IARDoByIWchQyEl5bYS16MC05Xy1dezEsNjR9JCKRAQoTV2F0Y2hQYXVzZXNSZXNwb25zZRIOCgZ0ZW5hbnQYASABKAkSDgoGcnVuX2lkGAIgASgJEikKBmNoYW5nZRgDIAEoCzIZLndyaXQuc3Bhd24udjEuU2xvdENoYW5nZRIvCgtjaGFuZ2VfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAilwEKEENsb3NlUG9vbFJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZ0ZW5hbnQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAMgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIjYKEUNsb3NlUG9vbFJlc3BvbnNlEiEKBHBvb2wYASABKAsyEy53cml0LnNwYXduLnYxLlBvb2wqcgoLUmVuZXdJbnRlbnQSHAoYUkVORVdfSU5URU5UX1VOU1BFQ0lGSUVEEAASFAoQUkVORVdfSU5URU5UX1JVThABEhgKFFJFTkVXX0lOVEVOVF9TVVNQRU5EEAISFQoRUkVORVdfSU5URU5UX1BBUksQAzLgBQoSU3Bhd25CdWRnZXRTZXJ2aWNlEksKCE9wZW5Qb29sEh4ud3JpdC5zcGF3bi52MS5PcGVuUG9vbFJlcXVlc3QaHy53cml0LnNwYXduLnYxLk9wZW5Qb29sUmVzcG9uc2USSAoHQWNxdWlyZRIdLndyaXQuc3Bhd24udjEuQWNxdWlyZVJlcXVlc3QaHi53cml0LnNwYXduLnYxLkFjcXVpcmVSZXNwb25zZRJICgdSZWxlYXNlEh0ud3JpdC5zcGF3bi52MS5SZWxlYXNlUmVxdWVzdBoeLndyaXQuc3Bhd24udjEuUmVsZWFzZVJlc3BvbnNlEkIKBVJlbmV3Ehsud3JpdC5zcGF3bi52MS5SZW5ld1JlcXVlc3QaHC53cml0LnNwYXduLnYxLlJlbmV3UmVzcG9uc2USVwoMUmVwcmlvcml0aXplEiIud3JpdC5zcGF3bi52MS5SZXByaW9yaXRpemVSZXF1ZXN0GiMud3JpdC5zcGF3bi52MS5SZXByaW9yaXRpemVSZXNwb25zZRJICgdHZXRQb29sEh0ud3JpdC5zcGF3bi52MS5HZXRQb29sUmVxdWVzdBoeLndyaXQuc3Bhd24udjEuR2V0UG9vbFJlc3BvbnNlEloKDUxpc3RPcGVuUG9vbHMSIy53cml0LnNwYXduLnYxLkxpc3RPcGVuUG9vbHNSZXF1ZXN0GiQud3JpdC5zcGF3bi52MS5MaXN0T3BlblBvb2xzUmVzcG9uc2USVgoLV2F0Y2hQYXVzZXMSIS53cml0LnNwYXduLnYxLldhdGNoUGF1c2VzUmVxdWVzdBoiLndyaXQuc3Bhd24udjEuV2F0Y2hQYXVzZXNSZXNwb25zZTABEk4KCUNsb3NlUG9vbBIfLndyaXQuc3Bhd24udjEuQ2xvc2VQb29sUmVxdWVzdBogLndyaXQuc3Bhd24udjEuQ2xvc2VQb29sUmVzcG9uc2ViBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_writ_spawn_v1_pool, file_writ_supervision_v1_supervision]);
+
+/**
+ * ListOpenPoolsRequest reads one page.
+ *
+ * @generated from message writ.spawn.v1.ListOpenPoolsRequest
+ */
+export type ListOpenPoolsRequest = Message<"writ.spawn.v1.ListOpenPoolsRequest"> & {
+  /**
+   * The last pool of the previous page; absent for the first page.
+   *
+   * @generated from field: writ.spawn.v1.PoolKey after = 1;
+   */
+  after?: PoolKey | undefined;
+
+  /**
+   * Maximum number of pools.
+   *
+   * @generated from field: int32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * Only pools that were opened at least this long ago.
+   *
+   * @generated from field: google.protobuf.Duration min_age = 3;
+   */
+  minAge?: Duration | undefined;
+};
+
+/**
+ * Describes the message writ.spawn.v1.ListOpenPoolsRequest.
+ * Use `create(ListOpenPoolsRequestSchema)` to create a new message.
+ */
+export const ListOpenPoolsRequestSchema: GenMessage<ListOpenPoolsRequest> = /*@__PURE__*/
+  messageDesc(file_writ_spawn_v1_spawn_budget_service, 0);
+
+/**
+ * PoolKey names the pool of a run.
+ *
+ * @generated from message writ.spawn.v1.PoolKey
+ */
+export type PoolKey = Message<"writ.spawn.v1.PoolKey"> & {
+  /**
+   * Tenant.
+   *
+   * @generated from field: string tenant = 1;
+   */
+  tenant: string;
+
+  /**
+   * Run.
+   *
+   * @generated from field: string run_id = 2;
+   */
+  runId: string;
+};
+
+/**
+ * Describes the message writ.spawn.v1.PoolKey.
+ * Use `create(PoolKeySchema)` to create a new message.
+ */
+export const PoolKeySchema: GenMessage<PoolKey> = /*@__PURE__*/
+  messageDesc(file_writ_spawn_v1_spawn_budget_service, 1);
+
+/**
+ * ListOpenPoolsResponse is one page, by tenant and run.
+ *
+ * @generated from message writ.spawn.v1.ListOpenPoolsResponse
+ */
+export type ListOpenPoolsResponse = Message<"writ.spawn.v1.ListOpenPoolsResponse"> & {
+  /**
+   * The pools.
+   *
+   * @generated from field: repeated writ.spawn.v1.PoolKey pools = 1;
+   */
+  pools: PoolKey[];
+};
+
+/**
+ * Describes the message writ.spawn.v1.ListOpenPoolsResponse.
+ * Use `create(ListOpenPoolsResponseSchema)` to create a new message.
+ */
+export const ListOpenPoolsResponseSchema: GenMessage<ListOpenPoolsResponse> = /*@__PURE__*/
+  messageDesc(file_writ_spawn_v1_spawn_budget_service, 2);
 
 /**
  * OpenPoolRequest opens a pool.
@@ -87,7 +171,7 @@ export type OpenPoolRequest = Message<"writ.spawn.v1.OpenPoolRequest"> & {
  * Use `create(OpenPoolRequestSchema)` to create a new message.
  */
 export const OpenPoolRequestSchema: GenMessage<OpenPoolRequest> = /*@__PURE__*/
-  messageDesc(file_writ_spawn_v1_spawn_budget_service, 0);
+  messageDesc(file_writ_spawn_v1_spawn_budget_service, 3);
 
 /**
  * OpenPoolResponse carries the slot of the root.
@@ -108,7 +192,7 @@ export type OpenPoolResponse = Message<"writ.spawn.v1.OpenPoolResponse"> & {
  * Use `create(OpenPoolResponseSchema)` to create a new message.
  */
 export const OpenPoolResponseSchema: GenMessage<OpenPoolResponse> = /*@__PURE__*/
-  messageDesc(file_writ_spawn_v1_spawn_budget_service, 1);
+  messageDesc(file_writ_spawn_v1_spawn_budget_service, 4);
 
 /**
  * AcquireRequest requests a slot.
@@ -171,7 +255,7 @@ export type AcquireRequest = Message<"writ.spawn.v1.AcquireRequest"> & {
  * Use `create(AcquireRequestSchema)` to create a new message.
  */
 export const AcquireRequestSchema: GenMessage<AcquireRequest> = /*@__PURE__*/
-  messageDesc(file_writ_spawn_v1_spawn_budget_service, 2);
+  messageDesc(file_writ_spawn_v1_spawn_budget_service, 5);
 
 /**
  * AcquireResponse carries the current slot.
@@ -199,7 +283,7 @@ export type AcquireResponse = Message<"writ.spawn.v1.AcquireResponse"> & {
  * Use `create(AcquireResponseSchema)` to create a new message.
  */
 export const AcquireResponseSchema: GenMessage<AcquireResponse> = /*@__PURE__*/
-  messageDesc(file_writ_spawn_v1_spawn_budget_service, 3);
+  messageDesc(file_writ_spawn_v1_spawn_budget_service, 6);
 
 /**
  * ReleaseRequest returns a slot.
@@ -241,7 +325,7 @@ export type ReleaseRequest = Message<"writ.spawn.v1.ReleaseRequest"> & {
  * Use `create(ReleaseRequestSchema)` to create a new message.
  */
 export const ReleaseRequestSchema: GenMessage<ReleaseRequest> = /*@__PURE__*/
-  messageDesc(file_writ_spawn_v1_spawn_budget_service, 4);
+  messageDesc(file_writ_spawn_v1_spawn_budget_service, 7);
 
 /**
  * ReleaseResponse lists who got the slot.
@@ -269,7 +353,7 @@ export type ReleaseResponse = Message<"writ.spawn.v1.ReleaseResponse"> & {
  * Use `create(ReleaseResponseSchema)` to create a new message.
  */
 export const ReleaseResponseSchema: GenMessage<ReleaseResponse> = /*@__PURE__*/
-  messageDesc(file_writ_spawn_v1_spawn_budget_service, 5);
+  messageDesc(file_writ_spawn_v1_spawn_budget_service, 8);
 
 /**
  * AgentRenewal is one agent of a renewal.
@@ -312,7 +396,7 @@ export type AgentRenewal = Message<"writ.spawn.v1.AgentRenewal"> & {
  * Use `create(AgentRenewalSchema)` to create a new message.
  */
 export const AgentRenewalSchema: GenMessage<AgentRenewal> = /*@__PURE__*/
-  messageDesc(file_writ_spawn_v1_spawn_budget_service, 6);
+  messageDesc(file_writ_spawn_v1_spawn_budget_service, 9);
 
 /**
  * RenewRequest renews the slots of the agents of a worker.
@@ -333,7 +417,7 @@ export type RenewRequest = Message<"writ.spawn.v1.RenewRequest"> & {
  * Use `create(RenewRequestSchema)` to create a new message.
  */
 export const RenewRequestSchema: GenMessage<RenewRequest> = /*@__PURE__*/
-  messageDesc(file_writ_spawn_v1_spawn_budget_service, 7);
+  messageDesc(file_writ_spawn_v1_spawn_budget_service, 10);
 
 /**
  * AgentSlot is the answer for one agent.
@@ -368,7 +452,7 @@ export type AgentSlot = Message<"writ.spawn.v1.AgentSlot"> & {
  * Use `create(AgentSlotSchema)` to create a new message.
  */
 export const AgentSlotSchema: GenMessage<AgentSlot> = /*@__PURE__*/
-  messageDesc(file_writ_spawn_v1_spawn_budget_service, 8);
+  messageDesc(file_writ_spawn_v1_spawn_budget_service, 11);
 
 /**
  * RenewResponse answers in the order of the request.
@@ -389,7 +473,7 @@ export type RenewResponse = Message<"writ.spawn.v1.RenewResponse"> & {
  * Use `create(RenewResponseSchema)` to create a new message.
  */
 export const RenewResponseSchema: GenMessage<RenewResponse> = /*@__PURE__*/
-  messageDesc(file_writ_spawn_v1_spawn_budget_service, 9);
+  messageDesc(file_writ_spawn_v1_spawn_budget_service, 12);
 
 /**
  * ReprioritizeRequest changes a priority.
@@ -438,7 +522,7 @@ export type ReprioritizeRequest = Message<"writ.spawn.v1.ReprioritizeRequest"> &
  * Use `create(ReprioritizeRequestSchema)` to create a new message.
  */
 export const ReprioritizeRequestSchema: GenMessage<ReprioritizeRequest> = /*@__PURE__*/
-  messageDesc(file_writ_spawn_v1_spawn_budget_service, 10);
+  messageDesc(file_writ_spawn_v1_spawn_budget_service, 13);
 
 /**
  * ReprioritizeResponse lists the changes.
@@ -466,7 +550,7 @@ export type ReprioritizeResponse = Message<"writ.spawn.v1.ReprioritizeResponse">
  * Use `create(ReprioritizeResponseSchema)` to create a new message.
  */
 export const ReprioritizeResponseSchema: GenMessage<ReprioritizeResponse> = /*@__PURE__*/
-  messageDesc(file_writ_spawn_v1_spawn_budget_service, 11);
+  messageDesc(file_writ_spawn_v1_spawn_budget_service, 14);
 
 /**
  * GetPoolRequest names a pool.
@@ -494,7 +578,7 @@ export type GetPoolRequest = Message<"writ.spawn.v1.GetPoolRequest"> & {
  * Use `create(GetPoolRequestSchema)` to create a new message.
  */
 export const GetPoolRequestSchema: GenMessage<GetPoolRequest> = /*@__PURE__*/
-  messageDesc(file_writ_spawn_v1_spawn_budget_service, 12);
+  messageDesc(file_writ_spawn_v1_spawn_budget_service, 15);
 
 /**
  * GetPoolResponse carries the pool.
@@ -515,7 +599,7 @@ export type GetPoolResponse = Message<"writ.spawn.v1.GetPoolResponse"> & {
  * Use `create(GetPoolResponseSchema)` to create a new message.
  */
 export const GetPoolResponseSchema: GenMessage<GetPoolResponse> = /*@__PURE__*/
-  messageDesc(file_writ_spawn_v1_spawn_budget_service, 13);
+  messageDesc(file_writ_spawn_v1_spawn_budget_service, 16);
 
 /**
  * WatchPausesRequest names the tenants that the worker serves.
@@ -536,7 +620,7 @@ export type WatchPausesRequest = Message<"writ.spawn.v1.WatchPausesRequest"> & {
  * Use `create(WatchPausesRequestSchema)` to create a new message.
  */
 export const WatchPausesRequestSchema: GenMessage<WatchPausesRequest> = /*@__PURE__*/
-  messageDesc(file_writ_spawn_v1_spawn_budget_service, 14);
+  messageDesc(file_writ_spawn_v1_spawn_budget_service, 17);
 
 /**
  * WatchPausesResponse is one pause or resumption.
@@ -578,7 +662,7 @@ export type WatchPausesResponse = Message<"writ.spawn.v1.WatchPausesResponse"> &
  * Use `create(WatchPausesResponseSchema)` to create a new message.
  */
 export const WatchPausesResponseSchema: GenMessage<WatchPausesResponse> = /*@__PURE__*/
-  messageDesc(file_writ_spawn_v1_spawn_budget_service, 15);
+  messageDesc(file_writ_spawn_v1_spawn_budget_service, 18);
 
 /**
  * ClosePoolRequest closes a pool.
@@ -613,7 +697,7 @@ export type ClosePoolRequest = Message<"writ.spawn.v1.ClosePoolRequest"> & {
  * Use `create(ClosePoolRequestSchema)` to create a new message.
  */
 export const ClosePoolRequestSchema: GenMessage<ClosePoolRequest> = /*@__PURE__*/
-  messageDesc(file_writ_spawn_v1_spawn_budget_service, 16);
+  messageDesc(file_writ_spawn_v1_spawn_budget_service, 19);
 
 /**
  * ClosePoolResponse carries the final state of the pool.
@@ -634,7 +718,7 @@ export type ClosePoolResponse = Message<"writ.spawn.v1.ClosePoolResponse"> & {
  * Use `create(ClosePoolResponseSchema)` to create a new message.
  */
 export const ClosePoolResponseSchema: GenMessage<ClosePoolResponse> = /*@__PURE__*/
-  messageDesc(file_writ_spawn_v1_spawn_budget_service, 17);
+  messageDesc(file_writ_spawn_v1_spawn_budget_service, 20);
 
 /**
  * RenewIntent is what a worker requests for an agent.
@@ -751,6 +835,16 @@ export const SpawnBudgetService: GenService<{
     methodKind: "unary";
     input: typeof GetPoolRequestSchema;
     output: typeof GetPoolResponseSchema;
+  },
+  /**
+   * ListOpenPools lists the runs with an open pool, of all tenants.
+   *
+   * @generated from rpc writ.spawn.v1.SpawnBudgetService.ListOpenPools
+   */
+  listOpenPools: {
+    methodKind: "unary";
+    input: typeof ListOpenPoolsRequestSchema;
+    output: typeof ListOpenPoolsResponseSchema;
   },
   /**
    * WatchPauses streams pauses and resumptions. It is a hint: Renew is

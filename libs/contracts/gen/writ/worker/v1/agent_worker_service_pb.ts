@@ -25,7 +25,84 @@ import type { Message as Message$1, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file writ/worker/v1/agent_worker_service.proto.
  */
 export const file_writ_worker_v1_agent_worker_service: GenFile = /*@__PURE__*/
-  fileDesc("Cil3cml0L3dvcmtlci92MS9hZ2VudF93b3JrZXJfc2VydmljZS5wcm90bxIOd3JpdC53b3JrZXIudjEi3gEKB01lc3NhZ2USLQoKbWVzc2FnZV9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIgCg9zZW5kZXJfaW5zdGFuY2UYAiABKAlCB7pIBHICGEASFwoEdGV4dBgDIAEoCUIJukgGcgQogIBAEhwKCWRhdGFfanNvbhgEIAEoCUIJukgGcgQogIBAEh8KDmNvcnJlbGF0aW9uX2lkGAUgASgJQge6SARyAhhAEhkKCHJlcGx5X3RvGAYgASgJQge6SARyAhhAEg8KB3BhcnRpYWwYByABKAgi/gMKDkRlbGl2ZXJSZXF1ZXN0Ei0KCnJlcXVlc3RfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGdGVuYW50GAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjQKBWFnZW50GAMgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZkIGukgDyAEBEj0KC3N1cGVydmlzaW9uGAQgASgLMiAud3JpdC5zdXBlcnZpc2lvbi52MS5TdXBlcnZpc2lvbkIGukgDyAEBEjwKCG1hbmlmZXN0GAUgASgLMiIud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudE1hbmlmZXN0Qga6SAPIAQESQgoLY3JlZGVudGlhbHMYBiABKAsyJS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50Q3JlZGVudGlhbHNCBrpIA8gBARIcCgpzbG90X2dyYW50GAcgASgJQgi6SAVyAyiAQBIwCgdtZXNzYWdlGAggASgLMhcud3JpdC53b3JrZXIudjEuTWVzc2FnZUIGukgDyAEBEiwKCGRlYWRsaW5lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIdCgt0cmFjZXBhcmVudBgKIAEoCUIIukgFcgMYgAEiIwoPRGVsaXZlclJlc3BvbnNlEhAKCGFjY2VwdGVkGAEgASgIIoABCg5BcHByb3ZhbFNpZ25hbBIyCghkZWNpc2lvbhgBIAEoCzIYLndyaXQucmV2aWV3LnYxLkRlY2lzaW9uQga6SAPIAQESOgoLY3JlZGVudGlhbHMYAiABKAsyJS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50Q3JlZGVudGlhbHMi3wIKDVNpZ25hbFJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZ0ZW5hbnQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAMgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjEKDmFnZW50X2luc3RhbmNlGAQgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBG5hbWUYBSABKAlCG7pIGHIWMhReW2EtejAtOV86LV17MSwxNjB9JBIfCgxwYXlsb2FkX2pzb24YBiABKAlCCbpIBnIEKICAQBIwCghhcHByb3ZhbBgHIAEoCzIeLndyaXQud29ya2VyLnYxLkFwcHJvdmFsU2lnbmFsEhgKBnNlbmRlchgIIAEoCUIIukgFcgMYgAIiIgoOU2lnbmFsUmVzcG9uc2USEAoIYWNjZXB0ZWQYASABKAgi3QIKDUNhbmNlbFJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZ0ZW5hbnQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAMgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjQKDmFnZW50X2luc3RhbmNlGAQgASgJQhy6SBnYAQFyFDISXlthLXowLTlfLV17MSw2NH0kEh8KC3N0b3BfcmVhc29uGAUgASgJQgq6SAdyBRABGIAEEkIKCXJldGVudGlvbhgGIAEoDjIlLndyaXQuc3VwZXJ2aXNpb24udjEuSGlzdG9yeVJldGVudGlvbkIIukgFggECEAESGQoGYW5zd2VyGAcgASgJQgm6SAZyBCiAgEASEQoJYXdhaXRfZW5kGAggASgIImIKDkNhbmNlbFJlc3BvbnNlEg0KBWVuZGVkGAEgASgNEi4KBmV2ZW50cxgCIAMoCzIeLndyaXQudGltZWxpbmUudjEuQ2FycmllZEV2ZW50EhEKCWhhc19lbmRlZBgDIAEoCCJqChJEZXNjcmliZVJ1blJlcXVlc3QSKQoGdGVuYW50GAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnJ1bl9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JCK8AQoQQWdlbnREZXNjcmlwdGlvbhIsCgVhZ2VudBgBIAEoCzIdLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRSZWYSKQoFc3RhdGUYAiABKA4yGi53cml0Lndvcmtlci52MS5BZ2VudFN0YXRlEg0KBWVwb2NoGAMgASgDEhYKDmpvdXJuYWxfbGVuZ3RoGAQgASgDEhMKC3dhaXRpbmdfZm9yGAUgAygJEhMKC3N0b3BfcmVhc29uGAYgASgJIkcKE0Rlc2NyaWJlUnVuUmVzcG9uc2USMAoGYWdlbnRzGAEgAygLMiAud3JpdC53b3JrZXIudjEuQWdlbnREZXNjcmlwdGlvbiLgAQoVTGlzdExvZ0VudHJpZXNSZXF1ZXN0EikKBnRlbmFudBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZydW5faWQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSNAoOYWdlbnRfaW5zdGFuY2UYAyABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQSHQoJcGFnZV9zaXplGAQgASgNQgq6SAcqBRj0AygBEhwKCnBhZ2VfdG9rZW4YBSABKAlCCLpIBXIDGIAIIlkKFkxpc3RMb2dFbnRyaWVzUmVzcG9uc2USJgoHZW50cmllcxgBIAMoCzIVLndyaXQucnVuLnYxLkxvZ0VudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSqnAwoKQWdlbnRTdGF0ZRIbChdBR0VOVF9TVEFURV9VTlNQRUNJRklFRBAAEhcKE0FHRU5UX1NUQVRFX1JVTk5JTkcQARIgChxBR0VOVF9TVEFURV9XQUlUSU5HX0ZPUl9UT09MEAISIQodQUdFTlRfU1RBVEVfV0FJVElOR19GT1JfSU5QVVQQAxIZChVBR0VOVF9TVEFURV9TVVNQRU5ERUQQBBIWChJBR0VOVF9TVEFURV9QQVJLRUQQBRIZChVBR0VOVF9TVEFURV9DT01QTEVURUQQBhIWChJBR0VOVF9TVEFURV9QQVVTRUQQBxIZChVBR0VOVF9TVEFURV9DQU5DRUxMRUQQCBIZChVBR0VOVF9TVEFURV9USU1FRF9PVVQQCRIZChVBR0VOVF9TVEFURV9NQVhfU1RFUFMQChIfChtBR0VOVF9TVEFURV9CVURHRVRfRVhDRUVERUQQCxIWChJBR0VOVF9TVEFURV9IQUxURUQQDBIXChNBR0VOVF9TVEFURV9CTE9DS0VEEA0SFQoRQUdFTlRfU1RBVEVfRVJST1IQDjKrAwoSQWdlbnRXb3JrZXJTZXJ2aWNlEkoKB0RlbGl2ZXISHi53cml0Lndvcmtlci52MS5EZWxpdmVyUmVxdWVzdBofLndyaXQud29ya2VyLnYxLkRlbGl2ZXJSZXNwb25zZRJHCgZTaWduYWwSHS53cml0Lndvcmtlci52MS5TaWduYWxSZXF1ZXN0Gh4ud3JpdC53b3JrZXIudjEuU2lnbmFsUmVzcG9uc2USRwoGQ2FuY2VsEh0ud3JpdC53b3JrZXIudjEuQ2FuY2VsUmVxdWVzdBoeLndyaXQud29ya2VyLnYxLkNhbmNlbFJlc3BvbnNlElYKC0Rlc2NyaWJlUnVuEiIud3JpdC53b3JrZXIudjEuRGVzY3JpYmVSdW5SZXF1ZXN0GiMud3JpdC53b3JrZXIudjEuRGVzY3JpYmVSdW5SZXNwb25zZRJfCg5MaXN0TG9nRW50cmllcxIlLndyaXQud29ya2VyLnYxLkxpc3RMb2dFbnRyaWVzUmVxdWVzdBomLndyaXQud29ya2VyLnYxLkxpc3RMb2dFbnRyaWVzUmVzcG9uc2ViBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_timestamp, file_writ_review_v1_decision, file_writ_run_v1_run, file_writ_supervision_v1_credentials, file_writ_supervision_v1_manifest, file_writ_supervision_v1_supervision, file_writ_timeline_v1_carried_event]);
+  fileDesc("Cil3cml0L3dvcmtlci92MS9hZ2VudF93b3JrZXJfc2VydmljZS5wcm90bxIOd3JpdC53b3JrZXIudjEiSAoRRmluZEFnZW50c1JlcXVlc3QSMwoGYWdlbnRzGAEgAygLMhgud3JpdC53b3JrZXIudjEuQWdlbnRLZXlCCbpIBpIBAxDoByKTAQoIQWdlbnRLZXkSKQoGdGVuYW50GAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnJ1bl9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIxCg5hZ2VudF9pbnN0YW5jZRgDIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JCJGChJGaW5kQWdlbnRzUmVzcG9uc2USMAoJcHJlc2VuY2VzGAEgAygOMh0ud3JpdC53b3JrZXIudjEuQWdlbnRQcmVzZW5jZSLeAQoHTWVzc2FnZRItCgptZXNzYWdlX2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEiAKD3NlbmRlcl9pbnN0YW5jZRgCIAEoCUIHukgEcgIYQBIXCgR0ZXh0GAMgASgJQgm6SAZyBCiAgEASHAoJZGF0YV9qc29uGAQgASgJQgm6SAZyBCiAgEASHwoOY29ycmVsYXRpb25faWQYBSABKAlCB7pIBHICGEASGQoIcmVwbHlfdG8YBiABKAlCB7pIBHICGEASDwoHcGFydGlhbBgHIAEoCCL+AwoORGVsaXZlclJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZ0ZW5hbnQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSNAoFYWdlbnQYAyABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmQga6SAPIAQESPQoLc3VwZXJ2aXNpb24YBCABKAsyIC53cml0LnN1cGVydmlzaW9uLnYxLlN1cGVydmlzaW9uQga6SAPIAQESPAoIbWFuaWZlc3QYBSABKAsyIi53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50TWFuaWZlc3RCBrpIA8gBARJCCgtjcmVkZW50aWFscxgGIAEoCzIlLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRDcmVkZW50aWFsc0IGukgDyAEBEhwKCnNsb3RfZ3JhbnQYByABKAlCCLpIBXIDKIBAEjAKB21lc3NhZ2UYCCABKAsyFy53cml0Lndvcmtlci52MS5NZXNzYWdlQga6SAPIAQESLAoIZGVhZGxpbmUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEh0KC3RyYWNlcGFyZW50GAogASgJQgi6SAVyAxiAASIjCg9EZWxpdmVyUmVzcG9uc2USEAoIYWNjZXB0ZWQYASABKAgigAEKDkFwcHJvdmFsU2lnbmFsEjIKCGRlY2lzaW9uGAEgASgLMhgud3JpdC5yZXZpZXcudjEuRGVjaXNpb25CBrpIA8gBARI6CgtjcmVkZW50aWFscxgCIAEoCzIlLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRDcmVkZW50aWFscyLfAgoNU2lnbmFsUmVxdWVzdBItCgpyZXF1ZXN0X2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnRlbmFudBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZydW5faWQYAyABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSMQoOYWdlbnRfaW5zdGFuY2UYBCABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoEbmFtZRgFIAEoCUIbukgYchYyFF5bYS16MC05XzotXXsxLDE2MH0kEh8KDHBheWxvYWRfanNvbhgGIAEoCUIJukgGcgQogIBAEjAKCGFwcHJvdmFsGAcgASgLMh4ud3JpdC53b3JrZXIudjEuQXBwcm92YWxTaWduYWwSGAoGc2VuZGVyGAggASgJQgi6SAVyAxiAAiIiCg5TaWduYWxSZXNwb25zZRIQCghhY2NlcHRlZBgBIAEoCCLdAgoNQ2FuY2VsUmVxdWVzdBItCgpyZXF1ZXN0X2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnRlbmFudBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZydW5faWQYAyABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSNAoOYWdlbnRfaW5zdGFuY2UYBCABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQSHwoLc3RvcF9yZWFzb24YBSABKAlCCrpIB3IFEAEYgAQSQgoJcmV0ZW50aW9uGAYgASgOMiUud3JpdC5zdXBlcnZpc2lvbi52MS5IaXN0b3J5UmV0ZW50aW9uQgi6SAWCAQIQARIZCgZhbnN3ZXIYByABKAlCCbpIBnIEKICAQBIRCglhd2FpdF9lbmQYCCABKAgiYgoOQ2FuY2VsUmVzcG9uc2USDQoFZW5kZWQYASABKA0SLgoGZXZlbnRzGAIgAygLMh4ud3JpdC50aW1lbGluZS52MS5DYXJyaWVkRXZlbnQSEQoJaGFzX2VuZGVkGAMgASgIImoKEkRlc2NyaWJlUnVuUmVxdWVzdBIpCgZ0ZW5hbnQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIrwBChBBZ2VudERlc2NyaXB0aW9uEiwKBWFnZW50GAEgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIpCgVzdGF0ZRgCIAEoDjIaLndyaXQud29ya2VyLnYxLkFnZW50U3RhdGUSDQoFZXBvY2gYAyABKAMSFgoOam91cm5hbF9sZW5ndGgYBCABKAMSEwoLd2FpdGluZ19mb3IYBSADKAkSEwoLc3RvcF9yZWFzb24YBiABKAkiRwoTRGVzY3JpYmVSdW5SZXNwb25zZRIwCgZhZ2VudHMYASADKAsyIC53cml0Lndvcmtlci52MS5BZ2VudERlc2NyaXB0aW9uIuABChVMaXN0TG9nRW50cmllc1JlcXVlc3QSKQoGdGVuYW50GAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnJ1bl9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBI0Cg5hZ2VudF9pbnN0YW5jZRgDIAEoCUIcukgZ2AEBchQyEl5bYS16MC05Xy1dezEsNjR9JBIdCglwYWdlX3NpemUYBCABKA1CCrpIByoFGPQDKAESHAoKcGFnZV90b2tlbhgFIAEoCUIIukgFcgMYgAgiWQoWTGlzdExvZ0VudHJpZXNSZXNwb25zZRImCgdlbnRyaWVzGAEgAygLMhUud3JpdC5ydW4udjEuTG9nRW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJKn8KDUFnZW50UHJlc2VuY2USHgoaQUdFTlRfUFJFU0VOQ0VfVU5TUEVDSUZJRUQQABIYChRBR0VOVF9QUkVTRU5DRV9BTElWRRABEhgKFEFHRU5UX1BSRVNFTkNFX0VOREVEEAISGgoWQUdFTlRfUFJFU0VOQ0VfVU5LTk9XThADKqcDCgpBZ2VudFN0YXRlEhsKF0FHRU5UX1NUQVRFX1VOU1BFQ0lGSUVEEAASFwoTQUdFTlRfU1RBVEVfUlVOTklORxABEiAKHEFHRU5UX1NUQVRFX1dBSVRJTkdfRk9SX1RPT0wQAhIhCh1BR0VOVF9TVEFURV9XQUlUSU5HX0ZPUl9JTlBVVBADEhkKFUFHRU5UX1NUQVRFX1NVU1BFTkRFRBAEEhYKEkFHRU5UX1NUQVRFX1BBUktFRBAFEhkKFUFHRU5UX1NUQVRFX0NPTVBMRVRFRBAGEhYKEkFHRU5UX1NUQVRFX1BBVVNFRBAHEhkKFUFHRU5UX1NUQVRFX0NBTkNFTExFRBAIEhkKFUFHRU5UX1NUQVRFX1RJTUVEX09VVBAJEhkKFUFHRU5UX1NUQVRFX01BWF9TVEVQUxAKEh8KG0FHRU5UX1NUQVRFX0JVREdFVF9FWENFRURFRBALEhYKEkFHRU5UX1NUQVRFX0hBTFRFRBAMEhcKE0FHRU5UX1NUQVRFX0JMT0NLRUQQDRIVChFBR0VOVF9TVEFURV9FUlJPUhAOMoAEChJBZ2VudFdvcmtlclNlcnZpY2USSgoHRGVsaXZlchIeLndyaXQud29ya2VyLnYxLkRlbGl2ZXJSZXF1ZXN0Gh8ud3JpdC53b3JrZXIudjEuRGVsaXZlclJlc3BvbnNlEkcKBlNpZ25hbBIdLndyaXQud29ya2VyLnYxLlNpZ25hbFJlcXVlc3QaHi53cml0Lndvcmtlci52MS5TaWduYWxSZXNwb25zZRJHCgZDYW5jZWwSHS53cml0Lndvcmtlci52MS5DYW5jZWxSZXF1ZXN0Gh4ud3JpdC53b3JrZXIudjEuQ2FuY2VsUmVzcG9uc2USVgoLRGVzY3JpYmVSdW4SIi53cml0Lndvcmtlci52MS5EZXNjcmliZVJ1blJlcXVlc3QaIy53cml0Lndvcmtlci52MS5EZXNjcmliZVJ1blJlc3BvbnNlElMKCkZpbmRBZ2VudHMSIS53cml0Lndvcmtlci52MS5GaW5kQWdlbnRzUmVxdWVzdBoiLndyaXQud29ya2VyLnYxLkZpbmRBZ2VudHNSZXNwb25zZRJfCg5MaXN0TG9nRW50cmllcxIlLndyaXQud29ya2VyLnYxLkxpc3RMb2dFbnRyaWVzUmVxdWVzdBomLndyaXQud29ya2VyLnYxLkxpc3RMb2dFbnRyaWVzUmVzcG9uc2ViBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_timestamp, file_writ_review_v1_decision, file_writ_run_v1_run, file_writ_supervision_v1_credentials, file_writ_supervision_v1_manifest, file_writ_supervision_v1_supervision, file_writ_timeline_v1_carried_event]);
+
+/**
+ * FindAgentsRequest names agents of any runs.
+ *
+ * @generated from message writ.worker.v1.FindAgentsRequest
+ */
+export type FindAgentsRequest = Message$1<"writ.worker.v1.FindAgentsRequest"> & {
+  /**
+   * The agents.
+   *
+   * @generated from field: repeated writ.worker.v1.AgentKey agents = 1;
+   */
+  agents: AgentKey[];
+};
+
+/**
+ * Describes the message writ.worker.v1.FindAgentsRequest.
+ * Use `create(FindAgentsRequestSchema)` to create a new message.
+ */
+export const FindAgentsRequestSchema: GenMessage<FindAgentsRequest> = /*@__PURE__*/
+  messageDesc(file_writ_worker_v1_agent_worker_service, 0);
+
+/**
+ * AgentKey names an agent.
+ *
+ * @generated from message writ.worker.v1.AgentKey
+ */
+export type AgentKey = Message$1<"writ.worker.v1.AgentKey"> & {
+  /**
+   * Tenant.
+   *
+   * @generated from field: string tenant = 1;
+   */
+  tenant: string;
+
+  /**
+   * Run.
+   *
+   * @generated from field: string run_id = 2;
+   */
+  runId: string;
+
+  /**
+   * Instance of the agent.
+   *
+   * @generated from field: string agent_instance = 3;
+   */
+  agentInstance: string;
+};
+
+/**
+ * Describes the message writ.worker.v1.AgentKey.
+ * Use `create(AgentKeySchema)` to create a new message.
+ */
+export const AgentKeySchema: GenMessage<AgentKey> = /*@__PURE__*/
+  messageDesc(file_writ_worker_v1_agent_worker_service, 1);
+
+/**
+ * FindAgentsResponse has the presence of each agent, in the order of the request.
+ *
+ * @generated from message writ.worker.v1.FindAgentsResponse
+ */
+export type FindAgentsResponse = Message$1<"writ.worker.v1.FindAgentsResponse"> & {
+  /**
+   * The presences.
+   *
+   * @generated from field: repeated writ.worker.v1.AgentPresence presences = 1;
+   */
+  presences: AgentPresence[];
+};
+
+/**
+ * Describes the message writ.worker.v1.FindAgentsResponse.
+ * Use `create(FindAgentsResponseSchema)` to create a new message.
+ */
+export const FindAgentsResponseSchema: GenMessage<FindAgentsResponse> = /*@__PURE__*/
+  messageDesc(file_writ_worker_v1_agent_worker_service, 2);
 
 /**
  * Message is one entry of the inbox of an agent.
@@ -88,7 +165,7 @@ export type Message = Message$1<"writ.worker.v1.Message"> & {
  * Use `create(MessageSchema)` to create a new message.
  */
 export const MessageSchema: GenMessage<Message> = /*@__PURE__*/
-  messageDesc(file_writ_worker_v1_agent_worker_service, 0);
+  messageDesc(file_writ_worker_v1_agent_worker_service, 3);
 
 /**
  * DeliverRequest delivers an agent.
@@ -172,7 +249,7 @@ export type DeliverRequest = Message$1<"writ.worker.v1.DeliverRequest"> & {
  * Use `create(DeliverRequestSchema)` to create a new message.
  */
 export const DeliverRequestSchema: GenMessage<DeliverRequest> = /*@__PURE__*/
-  messageDesc(file_writ_worker_v1_agent_worker_service, 1);
+  messageDesc(file_writ_worker_v1_agent_worker_service, 4);
 
 /**
  * DeliverResponse reports whether the delivery was new.
@@ -193,7 +270,7 @@ export type DeliverResponse = Message$1<"writ.worker.v1.DeliverResponse"> & {
  * Use `create(DeliverResponseSchema)` to create a new message.
  */
 export const DeliverResponseSchema: GenMessage<DeliverResponse> = /*@__PURE__*/
-  messageDesc(file_writ_worker_v1_agent_worker_service, 2);
+  messageDesc(file_writ_worker_v1_agent_worker_service, 5);
 
 /**
  * ApprovalSignal wakes an agent that waited for an approval.
@@ -221,7 +298,7 @@ export type ApprovalSignal = Message$1<"writ.worker.v1.ApprovalSignal"> & {
  * Use `create(ApprovalSignalSchema)` to create a new message.
  */
 export const ApprovalSignalSchema: GenMessage<ApprovalSignal> = /*@__PURE__*/
-  messageDesc(file_writ_worker_v1_agent_worker_service, 3);
+  messageDesc(file_writ_worker_v1_agent_worker_service, 6);
 
 /**
  * SignalRequest wakes an agent.
@@ -291,7 +368,7 @@ export type SignalRequest = Message$1<"writ.worker.v1.SignalRequest"> & {
  * Use `create(SignalRequestSchema)` to create a new message.
  */
 export const SignalRequestSchema: GenMessage<SignalRequest> = /*@__PURE__*/
-  messageDesc(file_writ_worker_v1_agent_worker_service, 4);
+  messageDesc(file_writ_worker_v1_agent_worker_service, 7);
 
 /**
  * SignalResponse reports whether the signal was new.
@@ -312,7 +389,7 @@ export type SignalResponse = Message$1<"writ.worker.v1.SignalResponse"> & {
  * Use `create(SignalResponseSchema)` to create a new message.
  */
 export const SignalResponseSchema: GenMessage<SignalResponse> = /*@__PURE__*/
-  messageDesc(file_writ_worker_v1_agent_worker_service, 5);
+  messageDesc(file_writ_worker_v1_agent_worker_service, 8);
 
 /**
  * CancelRequest ends agents.
@@ -384,7 +461,7 @@ export type CancelRequest = Message$1<"writ.worker.v1.CancelRequest"> & {
  * Use `create(CancelRequestSchema)` to create a new message.
  */
 export const CancelRequestSchema: GenMessage<CancelRequest> = /*@__PURE__*/
-  messageDesc(file_writ_worker_v1_agent_worker_service, 6);
+  messageDesc(file_writ_worker_v1_agent_worker_service, 9);
 
 /**
  * CancelResponse carries the number of ended agents.
@@ -419,7 +496,7 @@ export type CancelResponse = Message$1<"writ.worker.v1.CancelResponse"> & {
  * Use `create(CancelResponseSchema)` to create a new message.
  */
 export const CancelResponseSchema: GenMessage<CancelResponse> = /*@__PURE__*/
-  messageDesc(file_writ_worker_v1_agent_worker_service, 7);
+  messageDesc(file_writ_worker_v1_agent_worker_service, 10);
 
 /**
  * DescribeRunRequest names a run.
@@ -447,7 +524,7 @@ export type DescribeRunRequest = Message$1<"writ.worker.v1.DescribeRunRequest"> 
  * Use `create(DescribeRunRequestSchema)` to create a new message.
  */
 export const DescribeRunRequestSchema: GenMessage<DescribeRunRequest> = /*@__PURE__*/
-  messageDesc(file_writ_worker_v1_agent_worker_service, 8);
+  messageDesc(file_writ_worker_v1_agent_worker_service, 11);
 
 /**
  * AgentDescription is the state of one agent.
@@ -503,7 +580,7 @@ export type AgentDescription = Message$1<"writ.worker.v1.AgentDescription"> & {
  * Use `create(AgentDescriptionSchema)` to create a new message.
  */
 export const AgentDescriptionSchema: GenMessage<AgentDescription> = /*@__PURE__*/
-  messageDesc(file_writ_worker_v1_agent_worker_service, 9);
+  messageDesc(file_writ_worker_v1_agent_worker_service, 12);
 
 /**
  * DescribeRunResponse lists agents.
@@ -524,7 +601,7 @@ export type DescribeRunResponse = Message$1<"writ.worker.v1.DescribeRunResponse"
  * Use `create(DescribeRunResponseSchema)` to create a new message.
  */
 export const DescribeRunResponseSchema: GenMessage<DescribeRunResponse> = /*@__PURE__*/
-  messageDesc(file_writ_worker_v1_agent_worker_service, 10);
+  messageDesc(file_writ_worker_v1_agent_worker_service, 13);
 
 /**
  * ListLogEntriesRequest names a run and a position in its log.
@@ -573,7 +650,7 @@ export type ListLogEntriesRequest = Message$1<"writ.worker.v1.ListLogEntriesRequ
  * Use `create(ListLogEntriesRequestSchema)` to create a new message.
  */
 export const ListLogEntriesRequestSchema: GenMessage<ListLogEntriesRequest> = /*@__PURE__*/
-  messageDesc(file_writ_worker_v1_agent_worker_service, 11);
+  messageDesc(file_writ_worker_v1_agent_worker_service, 14);
 
 /**
  * ListLogEntriesResponse is one page.
@@ -601,7 +678,55 @@ export type ListLogEntriesResponse = Message$1<"writ.worker.v1.ListLogEntriesRes
  * Use `create(ListLogEntriesResponseSchema)` to create a new message.
  */
 export const ListLogEntriesResponseSchema: GenMessage<ListLogEntriesResponse> = /*@__PURE__*/
-  messageDesc(file_writ_worker_v1_agent_worker_service, 12);
+  messageDesc(file_writ_worker_v1_agent_worker_service, 15);
+
+/**
+ * AgentPresence says whether an agent lives at a worker.
+ *
+ * @generated from enum writ.worker.v1.AgentPresence
+ */
+export const AgentPresence = {
+  /**
+   * The worker does not serve the tenant of the agent, and knows nothing about it.
+   *
+   * @generated from enum value: AGENT_PRESENCE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The agent has not ended.
+   *
+   * @generated from enum value: AGENT_PRESENCE_ALIVE = 1;
+   */
+  ALIVE: 1,
+
+  /**
+   * The agent has ended at the worker. Terminal.
+   *
+   * @generated from enum value: AGENT_PRESENCE_ENDED = 2;
+   */
+  ENDED: 2,
+
+  /**
+   * The worker does not know the agent.
+   *
+   * @generated from enum value: AGENT_PRESENCE_UNKNOWN = 3;
+   */
+  UNKNOWN: 3,
+} as const;
+
+/**
+ * AgentPresence says whether an agent lives at a worker.
+ *
+ * @generated from enum writ.worker.v1.AgentPresence
+ */
+export type AgentPresence = (typeof AgentPresence)[keyof typeof AgentPresence] | UnknownEnum;
+
+/**
+ * Describes the enum writ.worker.v1.AgentPresence.
+ */
+export const AgentPresenceSchema: GenEnum<AgentPresence> = /*@__PURE__*/
+  enumDesc(file_writ_worker_v1_agent_worker_service, 0);
 
 /**
  * AgentState is the state of an agent in the worker.
@@ -726,7 +851,7 @@ export type AgentState = (typeof AgentState)[keyof typeof AgentState] | UnknownE
  * Describes the enum writ.worker.v1.AgentState.
  */
 export const AgentStateSchema: GenEnum<AgentState> = /*@__PURE__*/
-  enumDesc(file_writ_worker_v1_agent_worker_service, 0);
+  enumDesc(file_writ_worker_v1_agent_worker_service, 1);
 
 /**
  * AgentWorkerService accepts agents, signals and cancellations. Served by agent-worker to the supervisor.
@@ -773,6 +898,16 @@ export const AgentWorkerService: GenService<{
     methodKind: "unary";
     input: typeof DescribeRunRequestSchema;
     output: typeof DescribeRunResponseSchema;
+  },
+  /**
+   * FindAgents returns which agents live in the store of this worker, whichever replica runs them.
+   *
+   * @generated from rpc writ.worker.v1.AgentWorkerService.FindAgents
+   */
+  findAgents: {
+    methodKind: "unary";
+    input: typeof FindAgentsRequestSchema;
+    output: typeof FindAgentsResponseSchema;
   },
   /**
    * ListLogEntries lists the log entries of a run in the store of this worker, oldest first.

@@ -1,0 +1,157 @@
+import { type AgentKey, derivedId, monotonicMs, type RunKey } from '@writ/kernel';
+import type { SupervisorContext } from '../../context.ts';
+import { loadAgent } from '../../store/agent/agents.ts';
+import { endChild, recordEnding } from '../../store/agent/endings.ts';
+import { overRuns, settledAgents } from '../../store/run/open-agents.ts';
+import { ignoreNotFound } from '../order/order-handler.ts';
+
+type Context = Pick<SupervisorContext, 'store' | 'clock' | 'peers' | 'telemetry' | 'config'>;
+
+/** Maximum number of runs, tabs and pools that a round compares. */
+const PAGE = 200;
+/** Maximum number of agents per request. */
+const MAX_AGENTS = 1_000;
+/** Maximum number of differences of one tenant that a round repairs. */
+const MAX_PER_TENANT = 20;
+
+const BEFORE_ALL: RunKey = { tenant: '', runId: '' };
+
+/** Differences that are remembered; beyond it, they are found again. */
+const MAX_SUSPECTS = 10_000;
+
+/**
+ * Compares open runs with the worker, the meter and spawn-budget, a page of each per round, and repairs what no order
+ * explains (BD-3): an agent that its worker does not know or has ended, a tab or a pool of a run that has ended or is
+ * unknown. A difference is repaired when a later round finds it again.
+ */
+export class Reconciler {
+  readonly #context: Context;
+  readonly #agents = new Set<string>();
+  readonly #tabs = new Set<string>();
+  readonly #pools = new Set<string>();
+  #afterRun: RunKey = BEFORE_ALL;
+  #afterTab: AgentKey | undefined;
+  #afterPool: RunKey | undefined;
+  #nextRoundAt: number;
+
+  constructor(context: Context) {
+    this.#context = context;
+    this.#nextRoundAt = monotonicMs(context.clock) + context.config.reconcileMs;
+  }
+
+  /** Runs a round when one is due; a peer that does not answer is compared in a later round. */
+  async sweep(): Promise<void> {
+    const now = monotonicMs(this.#context.clock);
+    if (now < this.#nextRoundAt) return;
+    this.#nextRoundAt = now + this.#context.config.reconcileMs;
+    const rounds = [this.#compareAgents(), this.#compareTabs(), this.#comparePools()];
+    for (const { status, reason } of (await Promise.allSettled(rounds)).filter(isRejected)) {
+      this.#context.telemetry.log.warn(
+        { err: reason, status },
+        'failed to compare runs with a peer',
+      );
+    }
+  }
+
+  async #compareAgents(): Promise<void> {
+    const { store, clock, peers, config, telemetry } = this.#context;
+    const createdBefore = new Date(clock.now().getTime() - config.reconcileMs);
+    const page = { after: this.#afterRun, limit: PAGE, createdBefore };
+    const agents = (await settledAgents(store.db, page)).slice(0, MAX_AGENTS);
+    const isLastPage = new Set(agents.map(({ runId }) => runId)).size < PAGE;
+    this.#afterRun = (isLastPage ? undefined : agents.at(-1)) ?? BEFORE_ALL;
+    if (agents.length === 0) return;
+    const isAlive = await peers.agentWorker.findAgents(agents);
+    const missing = agents.filter((_, index) => isAlive[index] === false);
+    for (const agent of this.#confirmed(this.#agents, missing, agents)) {
+      const { tenant, runId, instance } = agent;
+      telemetry.log.warn(
+        { tenant, run_id: runId, agent: instance },
+        'agent ended because its worker no longer runs it',
+      );
+      await this.#endLost(agent);
+    }
+  }
+
+  async #endLost(key: AgentKey): Promise<void> {
+    const { store, clock } = this.#context;
+    const at = clock.now();
+    await store.transaction(
+      async (trx) => {
+        const agent = await loadAgent(trx, key);
+        if (agent.ended_at !== null) return;
+        const ending = {
+          ...key,
+          stopReason: 'error:agent_lost',
+          phase: 'supervisor',
+          detail: 'The worker no longer runs the agent.',
+        } as const;
+        if (agent.parent_instance === null) await recordEnding(trx, ending, at);
+        else await endChild(trx, ending, at);
+      },
+      { background: true },
+    );
+  }
+
+  async #compareTabs(): Promise<void> {
+    const { store, peers, config, telemetry } = this.#context;
+    const page = { after: this.#afterTab, limit: PAGE, minAgeMs: config.reconcileMs };
+    const tabs = await peers.executionMeter.openTabs(page);
+    this.#afterTab = tabs.length < PAGE ? undefined : tabs.at(-1);
+    for (const tab of this.#confirmed(this.#tabs, await overRuns(store.db, tabs), tabs)) {
+      const { tenant, runId, instance } = tab;
+      telemetry.log.warn(
+        { tenant, run_id: runId, agent: instance },
+        'tab closed because its run has ended or is unknown',
+      );
+      const requestId = derivedId('req', tenant, runId, instance, 'reconcile_tab');
+      await ignoreNotFound(peers.executionMeter.closeTab(requestId, tab));
+    }
+  }
+
+  async #comparePools(): Promise<void> {
+    const { store, peers, config, telemetry } = this.#context;
+    const page = { after: this.#afterPool, limit: PAGE, minAgeMs: config.reconcileMs };
+    const pools = await peers.spawnBudget.openPools(page);
+    this.#afterPool = pools.length < PAGE ? undefined : pools.at(-1);
+    for (const pool of this.#confirmed(this.#pools, await overRuns(store.db, pools), pools)) {
+      const { tenant, runId } = pool;
+      telemetry.log.warn(
+        { tenant, run_id: runId },
+        'pool closed because its run has ended or is unknown',
+      );
+      const requestId = derivedId('req', tenant, runId, 'reconcile_pool');
+      await ignoreNotFound(peers.spawnBudget.closePool(requestId, pool));
+    }
+  }
+
+  /**
+   * Returns the differences that an earlier round had found, at most some per tenant, and remembers the others.
+   * @param compared everything that this round compared
+   */
+  #confirmed<K extends RunKey>(
+    suspects: Set<string>,
+    differences: readonly K[],
+    compared: readonly K[],
+  ): K[] {
+    const known = new Set(differences.map(textOf).filter((text) => suspects.has(text)));
+    for (const key of compared) suspects.delete(textOf(key));
+    if (suspects.size > MAX_SUSPECTS) suspects.clear();
+    const perTenant = new Map<string, number>();
+    return differences.filter((key) => {
+      const count = (perTenant.get(key.tenant) ?? 0) + 1;
+      const isDue = known.has(textOf(key)) && count <= MAX_PER_TENANT;
+      if (isDue) perTenant.set(key.tenant, count);
+      else suspects.add(textOf(key));
+      return isDue;
+    });
+  }
+}
+
+function isRejected(result: PromiseSettledResult<void>): result is PromiseRejectedResult {
+  return result.status === 'rejected';
+}
+
+function textOf(key: RunKey & { readonly instance?: string }): string {
+  return `${key.tenant}/${key.runId}/${key.instance ?? ''}`;
+}

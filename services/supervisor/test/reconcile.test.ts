@@ -1,0 +1,103 @@
+import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
+import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import {
+  AgentPresence,
+  AgentWorkerService,
+} from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { SupervisorUnderTest } from './supervisor-under-test.ts';
+
+const { findAgents, deliver } = AgentWorkerService.method;
+const { listOpenTabs, closeTab } = ExecutionMeterService.method;
+const { listOpenPools, closePool } = SpawnBudgetService.method;
+const LIMITS = { timeout: 30_000, interval: 10 };
+
+describe('the comparison of open runs with the peers', () => {
+  let supervisor: SupervisorUnderTest;
+  beforeEach(async () => {
+    supervisor = await SupervisorUnderTest.start({ config: { sweepMs: 10, reconcileMs: 20 } });
+  });
+  afterEach(() => supervisor.close());
+
+  async function started(): Promise<string> {
+    const start = { requestId: 'req-1', agent: 'worker', goal: 'Do it.' };
+    const { run } = await supervisor.runs().startRun(start);
+    await supervisor.fakes.called(deliver);
+    return run?.runId ?? '';
+  }
+
+  const run = async (runId: string) => (await supervisor.runs().getRun({ runId })).run;
+
+  /** What the worker reports of every agent; the last value repeats. */
+  function presences(...reported: readonly AgentPresence[]): void {
+    const rest = [...reported];
+    supervisor.fakes.answer(findAgents, ({ agents }) => {
+      const presence = (rest.length > 1 ? rest.shift() : rest[0]) ?? AgentPresence.UNSPECIFIED;
+      return { presences: agents.map(() => presence) };
+    });
+  }
+
+  it.each([AgentPresence.UNKNOWN, AgentPresence.ENDED])(
+    'ends a run whose agent no longer lives at the worker, presence %i (BD-3)',
+    async (presence) => {
+      presences(presence);
+      const runId = await started();
+      await vi.waitFor(async () => {
+        const { state, result } = (await run(runId)) ?? {};
+        expect(state).toBe(RunState.ERROR);
+        expect(result?.stopReason).toBe('error:agent_lost');
+      }, LIMITS);
+      expect(supervisor.fakes.requests(closeTab).map(({ tab }) => tab?.runId)).toEqual([runId]);
+      expect(supervisor.fakes.requests(closePool).map((request) => request.runId)).toEqual([runId]);
+    },
+  );
+
+  it('ends no run for a difference that the next round does not find again (BD-3)', async () => {
+    const { UNKNOWN, ALIVE, UNSPECIFIED } = AgentPresence;
+    presences(UNKNOWN, ALIVE, UNKNOWN, ALIVE, ALIVE, UNSPECIFIED);
+    const runId = await started();
+    await vi.waitFor(
+      () => expect(supervisor.fakes.requests(findAgents).length).toBeGreaterThan(8),
+      LIMITS,
+    );
+    expect((await run(runId))?.state).toBe(RunState.RUNNING);
+  });
+
+  it('closes tabs and pools of unknown runs, and keeps those of runs that live (BD-3)', async () => {
+    const runId = await started();
+    const lost = { tenant: 'acme', runId: 'run-lost' };
+    const live = { tenant: 'acme', runId };
+    const closed = () => ({
+      tabs: supervisor.fakes.requests(closeTab).map(({ tab }) => tab?.runId),
+      pools: supervisor.fakes.requests(closePool).map((request) => request.runId),
+    });
+    supervisor.fakes.answer(listOpenTabs, () => ({
+      tabs: [lost, live]
+        .filter(({ runId: of }) => !closed().tabs.includes(of))
+        .map((of) => ({ ...of, agentInstance: 'agent-1' })),
+    }));
+    supervisor.fakes.answer(listOpenPools, () => ({
+      pools: [lost, live].filter(({ runId: of }) => !closed().pools.includes(of)),
+    }));
+    await vi.waitFor(
+      () => expect(closed()).toEqual({ tabs: ['run-lost'], pools: ['run-lost'] }),
+      LIMITS,
+    );
+    const rounds = supervisor.fakes.requests(listOpenTabs).length;
+    await vi.waitFor(
+      () => expect(supervisor.fakes.requests(listOpenTabs).length).toBeGreaterThan(rounds + 4),
+      LIMITS,
+    );
+    expect(closed()).toEqual({ tabs: ['run-lost'], pools: ['run-lost'] });
+  });
+
+  it('makes no further call while no run is open (BD-3)', async () => {
+    presences(AgentPresence.ALIVE);
+    await vi.waitFor(
+      () => expect(supervisor.fakes.requests(listOpenTabs).length).toBeGreaterThan(3),
+      LIMITS,
+    );
+    expect(supervisor.fakes.requests(findAgents)).toEqual([]);
+  });
+});
