@@ -1,5 +1,6 @@
 import { InvalidRequestError } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
+import { AUDIT_KINDS } from '../../store/audit.ts';
 import { type CheckpointRow, checkpointsOf } from '../../store/audit-chain/checkpoints.ts';
 import {
   type AuditFilters,
@@ -83,5 +84,19 @@ function noSuchRecord(after: number, last: number): InvalidRequestError {
     'AUDIT_RECORD_NOT_FOUND',
     `after_sequence ${after} is beyond the last record of the chain, ${last}.`,
     { field: 'after_sequence', last: String(last) },
+  );
+}
+
+/**
+ * An auditor must not take a misspelt kind for a chain without such records.
+ * @throws InvalidRequestError INVALID_FIELD naming the kinds
+ */
+export function assertKind(kind: string): void {
+  const kinds: readonly string[] = AUDIT_KINDS;
+  if (kind === '' || kinds.includes(kind)) return;
+  throw new InvalidRequestError(
+    'INVALID_FIELD',
+    `kind: ${JSON.stringify(kind)} is not a kind of audit record; the kinds are ${kinds.join(', ')}.`,
+    { field: 'kind' },
   );
 }

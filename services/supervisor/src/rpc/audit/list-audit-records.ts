@@ -1,10 +1,8 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import type { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
-import { InvalidRequestError } from '@writ/kernel';
 import { type Handler, requirePerson } from '@writ/rpc';
-import { listRecords } from '../../app/audit/read-audit.ts';
+import { assertKind, listRecords } from '../../app/audit/read-audit.ts';
 import type { SupervisorContext } from '../../context.ts';
-import { AUDIT_KINDS } from '../../store/audit.ts';
 import { auditRecordMessage } from '../../wire/audit.ts';
 import { pageNumber, readPage } from '../../wire/page-token.ts';
 
@@ -41,17 +39,6 @@ export function listAuditRecords(
     });
     return { records: page.map(auditRecordMessage), nextPageToken };
   };
-}
-
-/** An auditor must not take a misspelt kind for a chain without such records. */
-function assertKind(kind: string): void {
-  const kinds: readonly string[] = AUDIT_KINDS;
-  if (kind === '' || kinds.includes(kind)) return;
-  throw new InvalidRequestError(
-    'INVALID_FIELD',
-    `kind: ${JSON.stringify(kind)} is not a kind of audit record; the kinds are ${kinds.join(', ')}.`,
-    { field: 'kind' },
-  );
 }
 
 function dateOf(time: Timestamp | undefined): Date | undefined {
