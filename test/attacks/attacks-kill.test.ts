@@ -2,9 +2,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AttackedPlatform, MEMORY_LIMIT_MB } from './attacked-platform.ts';
 import { ATTACKS } from './attacks.ts';
 
-/** Time in which a halt is in force under attack; on a slow machine, a multiple of the time without one. */
+/** Time in which a halt is in force under attack. */
 const HALT_MS = 2_000;
-const SLOW_MACHINE = 20;
+/** Halts of which the fastest counts: other programs on the machine can delay any single one. */
+const HALTS = 3;
 
 let platform: AttackedPlatform;
 /** Duration of a halt without an attack. */
@@ -20,9 +21,15 @@ afterAll(() => platform.close());
 
 /** Checks everything that an attack must not affect. */
 async function expectService(): Promise<void> {
-  const [haltMs] = await Promise.all([platform.halt(), platform.runHonestly()]);
-  console.log(`halt: ${haltMs.toFixed(0)} ms, without an attack ${aloneMs.toFixed(0)} ms`);
-  expect(haltMs).toBeLessThan(Math.max(HALT_MS, SLOW_MACHINE * aloneMs));
+  const honest = platform.runHonestly();
+  const halts: number[] = [];
+  while (halts.length < HALTS && !halts.some((ms) => ms < HALT_MS)) {
+    halts.push(await platform.halt());
+  }
+  await honest;
+  const taken = halts.map((ms) => ms.toFixed(0)).join(', ');
+  console.log(`halts: ${taken} ms, without an attack ${aloneMs.toFixed(0)} ms`);
+  expect(Math.min(...halts)).toBeLessThan(Math.max(HALT_MS, 2 * aloneMs));
   const peakMb = platform.peakMemoryMb();
   if (peakMb !== undefined) expect(peakMb).toBeLessThan(MEMORY_LIMIT_MB);
 }
