@@ -22,8 +22,8 @@ export interface EdgeConfig {
 /** The default limits of a tenant. */
 export const EDGE_DEFAULTS = {
   maxRunsPerTenant: 1_000,
-  maxQueuedRuns: 512,
-  maxQueuedRunsPerTenant: 128,
+  maxQueuedRuns: 2_048,
+  maxQueuedRunsPerTenant: 512,
   tenantRate: { perSecond: 500, burst: 1_000 },
 } as const;
 

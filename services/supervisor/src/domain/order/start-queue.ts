@@ -18,8 +18,8 @@ export interface StartOrder {
 export const PROBE_MS = 250;
 /** Most starts in progress, so that orders that end runs always have capacity. */
 const MAX_STARTING = 16;
-/** A queue of this length is admitted under any load, so that a few concurrent callers never need to retry. */
-const MIN_QUEUED_RUNS = 8;
+/** A queue of this length per tenant is admitted under any load, so that callers with up to as many runs in flight never need to retry. */
+export const MIN_QUEUED_RUNS = 32;
 /** The duration of runs before the first has ended, ms. */
 const INITIAL_RUN_MS = 1_000;
 const RUN_WEIGHT = 0.1;
@@ -38,7 +38,8 @@ interface Activity {
  *
  * A start is admitted while fewer runs are active than the {@link StartLimit} permits. The next one is that of the
  * tenant with the fewest active runs. A burst may fill the queue up to the settings; a queue that has not been empty
- * for as long as a run takes holds half as many, so that no accepted run waits longer than it takes.
+ * for as long as a run takes holds half as many per tenant, at least {@link MIN_QUEUED_RUNS}, so that accepted runs wait
+ * about as long as they take.
  */
 export class StartQueue<Order extends StartOrder> {
   readonly #limits: QueueLimits;

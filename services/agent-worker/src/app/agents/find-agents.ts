@@ -1,0 +1,20 @@
+import type { AgentKey } from '@writ/kernel';
+import { livingAgents } from '../../store/agents.ts';
+import type { Dependencies } from './dependencies.ts';
+
+/** What a worker knows about an agent; `not_served` when its tenant has other workers. */
+export type Presence = 'alive' | 'ended' | 'unknown' | 'not_served';
+
+/** Tells which agents live in the store of this worker, in the order of `keys` (BD-3). */
+export async function findAgents(
+  { store, tenants }: Pick<Dependencies, 'store' | 'tenants'>,
+  keys: readonly AgentKey[],
+): Promise<Presence[]> {
+  const isLiving = await livingAgents(store.db, keys);
+  return keys.map(({ tenant }, index) => {
+    if (tenants.length > 0 && !tenants.includes(tenant)) return 'not_served';
+    const living = isLiving[index];
+    if (living === undefined) return 'unknown';
+    return living ? 'alive' : 'ended';
+  });
+}
