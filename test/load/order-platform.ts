@@ -1,4 +1,5 @@
 // Started and killed by orders.ts: the whole platform, which can hold the supervisor's calls to its peers.
+import { EventEmitter } from 'node:events';
 import { type DescMessage, fromBinary, toJson } from '@bufbuild/protobuf';
 import { Client, type ClientUnaryCall } from '@grpc/grpc-js';
 import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
@@ -65,7 +66,7 @@ prototype.makeUnaryRequest = function (this: Client, ...args) {
     send({ kind: 'held', runId, stop });
     return true;
   };
-  if (holdAt(`before ${call}`)) return { cancel: () => undefined } as ClientUnaryCall;
+  if (holdAt(`before ${call}`)) return heldCall();
   const answered: typeof callback = (error, response) => {
     if (error !== null || !holdAt(`after ${call}`)) callback(error, response);
   };
@@ -80,6 +81,15 @@ prototype.makeUnaryRequest = function (this: Client, ...args) {
     answered,
   );
 };
+
+/** A call that is never sent, and emits nothing. */
+function heldCall(): ClientUnaryCall {
+  return Object.assign(new EventEmitter(), {
+    cancel: () => undefined,
+    getPeer: () => '',
+    getAuthContext: () => null,
+  });
+}
 
 /** Identifies a call of a run by a name that is the same in every run. */
 function callOf(path: string, request: Buffer): { runId: string; call: string } | undefined {

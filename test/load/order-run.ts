@@ -114,10 +114,11 @@ export class OrderRun {
     this.runId = run.runId;
   }
 
-  /** Takes every remaining step. */
-  async drive(harness: OrderHarness): Promise<void> {
+  /** Takes every remaining step, or those until `isHeld`. */
+  async drive(harness: OrderHarness, isHeld = () => false): Promise<void> {
     if (this.runId === '') await this.begin(harness);
     for (const step of STEPS.slice(this.#next)) {
+      if (isHeld()) return;
       await this.#take(step, harness);
       this.#next += 1;
     }

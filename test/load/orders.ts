@@ -80,11 +80,13 @@ async function holdAll(platform: Platform, runs: readonly OrderRun[]): Promise<v
   const held = runs.map(async (run) => {
     await run.begin(platform.harness);
     let isHeld = false;
-    const driving = run.drive(platform.harness).then(
-      () => failures.push(new Error(`${run.name} was never held.`)),
-      // A call that waits for a held order times out eventually.
-      (error: unknown) => isHeld || failures.push(error),
-    );
+    // A call that waits for a held order times out eventually, and then the run may continue.
+    const driving = run
+      .drive(platform.harness, () => isHeld)
+      .then(
+        () => isHeld || failures.push(new Error(`${run.name} was never held.`)),
+        (error: unknown) => isHeld || failures.push(error),
+      );
     await Promise.race([
       platform.held(run).then(() => {
         isHeld = true;

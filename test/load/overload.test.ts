@@ -2,11 +2,14 @@ import { expect, it } from 'vitest';
 import { overload } from './overload.ts';
 
 // `npm run load -- overload` overloads for 30 s and checks the p99 of accepted runs.
-it('ends every accepted run, rejects starts and answers halts at twice its capacity (BD-5, BD-2)', async () => {
+it('ends every accepted run, rejects starts and answers halts far above its capacity (BD-5, BD-2)', async () => {
   const { accepted, rejected, halts } = await overload({
     unloadedRuns: 5,
     capacityMs: 2_000,
     overloadMs: 4_000,
+    // The capacity is measured briefly, so that it may be too low by half.
+    times: 5,
+    env: { WRIT_TENANT_MAX_QUEUED_RUNS: '12' },
   });
   expect(accepted).toBeGreaterThan(0);
   expect(rejected).toBeGreaterThan(0);

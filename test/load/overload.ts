@@ -7,8 +7,6 @@ import { StepsHarness } from './steps/steps-harness.ts';
 const STEPS = 2;
 /** Concurrent runs while the capacity is measured: enough to use the machine, too few to be rejected. */
 const CONCURRENCY = 8;
-/** Load in relation to the capacity. */
-const OVERLOAD = 2;
 /** Maximum p99 of accepted runs under overload in relation to the one without load. */
 const MAX_SLOWDOWN = 5;
 
@@ -20,14 +18,24 @@ export interface OverloadOptions {
   readonly capacityMs: number;
   /** Duration of the overload. */
   readonly overloadMs: number;
+  /** Load in relation to the capacity. */
+  readonly times: number;
+  /** Settings of the platform. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /**
- * Starts runs at twice the measured capacity, whether earlier ones have ended or not. Running work goes first: starts beyond
+ * Starts runs at a multiple of the measured capacity, whether earlier ones have ended or not. Running work goes first: starts beyond
  * the capacity are rejected with a delay, every accepted run ends, and halts are answered meanwhile (BD-5, BD-2).
  */
-export async function overload({ unloadedRuns, capacityMs, overloadMs }: OverloadOptions) {
-  const harness = await StepsHarness.start({ counts: [STEPS] });
+export async function overload({
+  unloadedRuns,
+  capacityMs,
+  overloadMs,
+  times,
+  env = {},
+}: OverloadOptions) {
+  const harness = await StepsHarness.start({ counts: [STEPS], env });
   try {
     const run = async (): Promise<number> => {
       const startedAt = performance.now();
@@ -42,7 +50,7 @@ export async function overload({ unloadedRuns, capacityMs, overloadMs }: Overloa
     await measureUnloaded();
     const perSecond = await capacityOf(run, capacityMs);
     const halts = haltWhile(harness);
-    const flood = await openLoop(run, perSecond * OVERLOAD, overloadMs);
+    const flood = await openLoop(run, perSecond * times, overloadMs);
     const haltMs = await halts.end();
     // Before and after, so that other programs on the machine affect both figures alike.
     await measureUnloaded();
@@ -54,7 +62,7 @@ export async function overload({ unloadedRuns, capacityMs, overloadMs }: Overloa
       slowdown,
       figures: {
         'capacity, runs/s': perSecond.toFixed(1),
-        'starts/s': (perSecond * OVERLOAD).toFixed(1),
+        'starts/s': (perSecond * times).toFixed(1),
         'accepted runs, all ended': flood.accepted.length,
         'rejected starts': flood.rejected,
         'p50, p99 without load, ms': middleAndTail(unloaded),
@@ -70,7 +78,7 @@ export async function overload({ unloadedRuns, capacityMs, overloadMs }: Overloa
 
 /** Fails when accepted runs are more than {@link MAX_SLOWDOWN} times as slow as without load. */
 export async function boundedOverload(): Promise<Readonly<Record<string, string | number>>> {
-  const options = { unloadedRuns: 200, capacityMs: 10_000, overloadMs: 30_000 };
+  const options = { unloadedRuns: 200, capacityMs: 10_000, overloadMs: 30_000, times: 2 };
   const { slowdown, figures } = await overload(options);
   console.log(figures);
   assert.ok(slowdown <= MAX_SLOWDOWN, `p99 under overload is ${slowdown.toFixed(2)} times as long`);

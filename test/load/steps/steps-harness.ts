@@ -40,6 +40,8 @@ export interface HarnessOptions {
   readonly example?: string;
   /** More agents, as in agents.yaml; their tools are `count` and `ask`, whose calls a person approves. */
   readonly agents?: readonly object[];
+  /** More settings of the platform. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Flags of node. */
   readonly flags?: readonly string[];
   /** More entries of the other files. */
@@ -115,6 +117,7 @@ export class StepsHarness {
         ...(this.#options.countHops === true && { STEPS_HOPS: '1', WRIT_TRACE_INTERNALS: 'true' }),
         ...(this.#options.countWork === true && { STEPS_WORK: '1' }),
         ...(this.#options.example !== undefined && { STEPS_EXAMPLE: this.#options.example }),
+        ...this.#options.env,
       },
     });
     this.#child = child;

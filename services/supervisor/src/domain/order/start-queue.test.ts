@@ -132,6 +132,16 @@ describe('StartLimit', () => {
     expect(limit.current).toBeGreaterThanOrEqual(499);
   });
 
+  it('grows quickly while starts are as short as ever, so that many long runs start soon (BD-5)', () => {
+    const limit = new StartLimit();
+    const starts = [];
+    for (let active = limit.current; active < 500; active = limit.current) {
+      limit.observe(20, active);
+      starts.push(active);
+    }
+    expect(starts.length).toBeLessThan(15);
+  });
+
   it('shrinks while starts take more than twice as long, down to a minimum (BD-5)', () => {
     const limit = new StartLimit();
     for (let number = 0; number < 20; number += 1) limit.observe(20, 1);
