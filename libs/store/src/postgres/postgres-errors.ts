@@ -10,10 +10,10 @@ import { diskFull } from '../disk-full.ts';
 
 const STALE_PLAN = 'cached plan must not change result type';
 
-/** The SQLSTATE of an error; absent if the connection failed. */
+/** The SQLSTATE of an error; absent if the connection failed: its codes, such as EPIPE, have no digit. */
 function sqlStateOf(error: unknown): string | undefined {
   const { code } = error as { readonly code?: unknown };
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
+  return typeof code === 'string' && /^(?=.*\d)[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
 /** Whether `error` makes the connection unusable. */
