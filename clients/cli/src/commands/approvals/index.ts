@@ -1,13 +1,13 @@
 import { create } from '@bufbuild/protobuf';
 import { ApprovalSchema, ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { ListApprovalsResponseSchema } from '@writ/contracts/writ/approval/v1/approval_service_pb';
-import { CancellationError } from '@writ/kernel';
 import { type ClientOptions, openClient, withClientOptions } from '../../client.ts';
 import { type CommandGroup, EXIT } from '../../io.ts';
 import { addEnum } from '../../output/enum-option.ts';
 import { type FormatOptions, show, withFormat } from '../../output/format.ts';
 import { limitOf, readRows } from '../../output/pages.ts';
 import { table } from '../../output/table.ts';
+import { untilInterrupted } from '../../until-interrupted.ts';
 import { APPROVAL_COLUMNS, approvalDetails, approvalLine } from './approval-text.ts';
 import { decideCommands } from './decide.ts';
 
@@ -67,23 +67,16 @@ export const approvalCommands: CommandGroup = (program, io, done) => {
     .description('Print approvals as they open and close, pending ones first, until Ctrl-C.')
     .option('--run <id>', 'only of this run')
     .action(async (options: ClientOptions & FormatOptions & { readonly run?: string }) => {
-      const stop = new AbortController();
-      const interrupt = (): void => stop.abort();
-      process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
-      try {
+      const { approvals: service } = openClient(options, io);
+      await untilInterrupted(async (signal) => {
         const request = { runId: options.run ?? '' };
-        const { approvals: service } = openClient(options, io);
-        for await (const { approval } of service.watchApprovals(request, { signal: stop.signal })) {
+        for await (const { approval } of service.watchApprovals(request, { signal })) {
           if (approval === undefined) continue;
           show(io, options, { schema: ApprovalSchema, value: approval, stream: true }, () => [
             approvalLine(approval),
           ]);
         }
-      } catch (error) {
-        if (!stop.signal.aborted || !(error instanceof CancellationError)) throw error;
-      } finally {
-        process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
-      }
+      });
       done(EXIT.success);
     });
 

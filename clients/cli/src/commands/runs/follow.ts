@@ -8,9 +8,10 @@ import {
   RunEventSchema,
   RunStatus,
 } from '@writ/contracts/writ/run/v1/run_pb';
-import { CancellationError, PermissionDeniedError } from '@writ/kernel';
+import { PermissionDeniedError } from '@writ/kernel';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
 import { type FormatOptions, show } from '../../output/format.ts';
+import { untilInterrupted } from '../../until-interrupted.ts';
 
 /**
  * Prints the events of a run until its end; Ctrl-C ends the watch and not the run.
@@ -23,31 +24,35 @@ export async function followRun(
   io: CliIo,
 ): Promise<Exit> {
   const { runId } = run;
+  const outcome = await untilInterrupted((signal) =>
+    printRun(run, client, { ...options, signal }, io),
+  );
+  if (outcome !== 'interrupted') return outcome;
+  io.warn(`Run ${runId} continues: writ runs watch ${runId}, or writ runs cancel ${runId}.`);
+  return EXIT.interrupted;
+}
+
+async function printRun(
+  run: Run,
+  client: Pick<WritClient, 'approvals' | 'runs'>,
+  options: FormatOptions & { readonly signal: AbortSignal },
+  io: CliIo,
+): Promise<Exit> {
+  const { runId } = run;
   const lines = createRunShow(io.print);
-  const stop = new AbortController();
-  const interrupt = (): void => stop.abort();
-  process.once('SIGINT', interrupt).once('SIGTERM', interrupt);
-  try {
-    if (options.output === 'text') lines.start(run);
-    for await (const { event } of client.runs.watchRun({ runId }, { signal: stop.signal })) {
-      if (event === undefined) continue;
-      if (options.output === 'text') lines.event(event);
-      else show(io, options, { schema: RunEventSchema, value: event, stream: true }, () => []);
-      const approvalId = approvalIn(event);
-      if (approvalId !== undefined && (await mayBePending(approvalId, client))) {
-        io.warn(`To decide: writ approvals get ${approvalId}, then approve, edit or reject.`);
-      }
+  if (options.output === 'text') lines.start(run);
+  for await (const { event } of client.runs.watchRun({ runId }, { signal: options.signal })) {
+    if (event === undefined) continue;
+    if (options.output === 'text') lines.event(event);
+    else show(io, options, { schema: RunEventSchema, value: event, stream: true }, () => []);
+    const approvalId = approvalIn(event);
+    if (approvalId !== undefined && (await mayBePending(approvalId, client))) {
+      io.warn(`To decide: writ approvals get ${approvalId}, then approve, edit or reject.`);
     }
-    const { run: ended } = await client.runs.getRun({ runId });
-    if (ended !== undefined && options.output === 'text') lines.end(ended);
-    return ended?.result?.status === RunStatus.OK ? EXIT.success : EXIT.failure;
-  } catch (error) {
-    if (!stop.signal.aborted || !(error instanceof CancellationError)) throw error;
-    io.warn(`Run ${runId} continues: writ runs watch ${runId}, or writ runs cancel ${runId}.`);
-    return EXIT.interrupted;
-  } finally {
-    process.off('SIGINT', interrupt).off('SIGTERM', interrupt);
   }
+  const { run: ended } = await client.runs.getRun({ runId });
+  if (ended !== undefined && options.output === 'text') lines.end(ended);
+  return ended?.result?.status === RunStatus.OK ? EXIT.success : EXIT.failure;
 }
 
 function approvalIn({ entry }: RunEvent): string | undefined {
