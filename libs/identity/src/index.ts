@@ -27,7 +27,13 @@ export type {
   RpcName,
   ServicesRow,
 } from './services/caller-table.ts';
-export { assertRows, callerRow, callerTable, rpcKey } from './services/caller-table.ts';
+export {
+  assertRows,
+  callerRow,
+  callerTable,
+  permitsRoles,
+  rpcKey,
+} from './services/caller-table.ts';
 export type { InternalGateOptions } from './services/internal-gate.ts';
 export { internalGate } from './services/internal-gate.ts';
 export type { ServerName, ServiceName } from './services/names.ts';

@@ -1,6 +1,6 @@
 import { PermissionDeniedError, UnauthenticatedError } from '@writ/kernel';
 import type { Gate, Person } from '@writ/rpc';
-import { callerRow, rpcKey } from '../services/caller-table.ts';
+import { callerRow, permitsRoles, rpcKey } from '../services/caller-table.ts';
 import { bearer } from '../tokens/credentials.ts';
 import type { ApiKeys } from './api-keys.ts';
 import type { Oidc } from './oidc/oidc.ts';
@@ -45,7 +45,7 @@ export function publicGate({ apiKeys, oidc, rateLimit }: PublicGateOptions): Gat
       );
     const person = await personOf(bearer(call, 'an API key'));
     await rateLimit?.(person.tenant);
-    if (!row.people.some((role) => person.roles.includes(role)))
+    if (!permitsRoles(rpc, person.roles))
       throw new PermissionDeniedError(
         'ROLE_REQUIRED',
         `${rpc} requires the role ${row.people.join(' or ')}.`,

@@ -193,6 +193,12 @@ export function callerRow(method: RpcName): CallerRow | undefined {
   return callerTable.get(rpcKey(method));
 }
 
+/** Whether people with these roles may call an RPC of the public port, by its key such as `writ.run.v1.RunService/StartRun`. */
+export function permitsRoles(rpc: string, roles: readonly Role[]): boolean {
+  const row = callerTable.get(rpc);
+  return row !== undefined && 'people' in row && row.people.some((role) => roles.includes(role));
+}
+
 /**
  * Checks at startup that every RPC of `routes` has a row (SYS-4).
  * @throws InternalError CALLER_RULE_MISSING naming the first RPC without one

@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { ApprovalSchema } from '@writ/contracts/writ/approval/v1/approval_pb';
+import { permitsRoles } from '@writ/identity';
 import { UnavailableError } from '@writ/kernel';
 import { humanCaps } from '@writ/policy';
 import type { Person } from '@writ/rpc';
@@ -14,6 +15,7 @@ import { actionFrom } from '../../domain/result/recorded-action.ts';
 import type { ReviewedTool } from '../../domain/review/reviewed-tool.ts';
 import type { ApprovalRow } from '../../store/approval/approvals.ts';
 import { approvalMessage, approverOf } from '../../wire/approval.ts';
+import { DECIDE_APPROVAL } from './answer.ts';
 import { readEvidence } from './read-evidence.ts';
 
 /**
@@ -29,7 +31,7 @@ export async function presentApproval(
 ): Promise<MessageInitShape<typeof ApprovalSchema>> {
   const { policy, config, peers } = context;
   const reader = approverOf(person);
-  const mayDecide = person.roles.some((role) => role === 'approver' || role === 'admin');
+  const mayDecide = permitsRoles(DECIDE_APPROVAL, person.roles);
   const caps =
     row.tool === '' || !mayDecide ? [] : humanCaps(policy, { tool: row.tool, approver: reader });
   const read = readApproval(row);
