@@ -1,0 +1,249 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { backoffMs, isWritError } from '@writ/kernel';
+import { contextFromTraceparent, withSpan } from '@writ/telemetry';
+import type { SupervisorContext } from '../../context.ts';
+import {
+  type HaltOrderKind,
+  isDelayedByHalt,
+  isHaltOrder,
+  isOrderKind,
+  isPermanent,
+  type OrderKind,
+  reasonOf,
+  stepsFrom,
+} from '../../domain/order/order-rules.ts';
+import type { OrderRow } from '../../store/change/commit-notes.ts';
+import { waitWhileHalted } from '../../store/halt/halts.ts';
+import { findDueOrder, saveOrder } from '../../store/orders.ts';
+import { loadRun, type RunRow } from '../../store/run/runs.ts';
+import { endChildOrder } from '../agent/end-child-order.ts';
+import { spawnChildOrder } from '../agent/spawn-child-order.ts';
+import { wakeAgentOrder } from '../agent/wake-agent-order.ts';
+import { haltOrder } from '../halt/halt-order.ts';
+import { resumeOrder } from '../halt/resume-order.ts';
+import { endRunOrder } from '../run/end-run-order.ts';
+import { startRunOrder } from '../run/start-run-order.ts';
+import type {
+  HaltOrderHandler,
+  Memo,
+  OrderFailure,
+  OrderHandler,
+  StepDone,
+} from './order-handler.ts';
+
+const FAILURE_PAUSE_MS = 10;
+/** Pause before an order that another replica drives is read again. */
+const CLAIM_PAUSE_MS = 100;
+/** Longest back-off of a halt: it must be in force soon after all services are reachable. */
+const HALT_RETRY_MAX_MS = 1_000;
+
+/** One execution of a step. */
+interface StepAttempt {
+  readonly kind: OrderKind;
+  /** With the step that is recorded in the store. */
+  readonly order: OrderRow;
+  readonly step: string;
+  readonly memo: Memo;
+  /** The run as it was just read; omitted when it has to be read. */
+  readonly run?: RunRow | undefined;
+}
+
+type RunOrderKind = Exclude<OrderKind, HaltOrderKind>;
+
+/** Executes one order from its recorded step; each step commits its changes with the progress of the order. */
+export class OrderDriver {
+  readonly #context: SupervisorContext;
+  readonly #handlers: Readonly<Record<RunOrderKind, OrderHandler>>;
+  readonly #halts: Readonly<Record<HaltOrderKind, HaltOrderHandler>>;
+  #isStopped = false;
+
+  constructor(context: SupervisorContext) {
+    this.#context = context;
+    this.#handlers = {
+      start_run: startRunOrder(context),
+      wake_agent: wakeAgentOrder(context),
+      spawn_child: spawnChildOrder(context),
+      end_child: endChildOrder(context),
+      end_run: endRunOrder(context),
+    };
+    this.#halts = { halt: haltOrder(context), resume: resumeOrder(context) };
+  }
+
+  /** Executes no further step. */
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  /**
+   * Drives an order, unless another replica drives one of the same key.
+   * @returns whether the store need not be read for the key again: false after a failure, which is recorded with the
+   * time of the next attempt, and when another replica drives the key
+   */
+  async drive(key: string, order: OrderRow): Promise<boolean> {
+    const { store, telemetry, clock } = this.#context;
+    if (!store.replicas.shared) return await this.#drive(order);
+    try {
+      const claim = await store.replicas.claim(`orders of ${key}`);
+      if (claim !== undefined) {
+        try {
+          // The order may have progressed since it was read.
+          const due = await findDueOrder(store.db, order.order_id, clock.now());
+          return due === undefined || (await this.#drive(due));
+        } finally {
+          await claim.release();
+        }
+      }
+    } catch (error) {
+      telemetry.log.warn({ err: error, order_id: order.order_id }, 'failed to claim an order');
+    }
+    await sleep(CLAIM_PAUSE_MS);
+    return false;
+  }
+
+  /** Drives an order in a span of its run; returns whether it has not failed. */
+  async #drive(order: OrderRow): Promise<boolean> {
+    const { store, telemetry } = this.#context;
+    const ids = { tenant: order.tenant, run_id: order.run_id, order_id: order.order_id };
+    try {
+      const run =
+        order.run_id === ''
+          ? undefined
+          : await loadRun(store.db, { tenant: order.tenant, runId: order.run_id });
+      await withSpan(
+        telemetry.tracer,
+        `order ${order.kind}`,
+        {
+          ...(run && { parent: contextFromTraceparent(run.traceparent) }),
+          attributes: {
+            'writ.tenant': order.tenant,
+            'writ.run_id': order.run_id,
+            'writ.order_id': order.order_id,
+          },
+        },
+        () => this.#runSteps(order, run),
+      );
+      return true;
+    } catch (error) {
+      // A peer that shuts down is ordinary; the order is retried on its next replica or start.
+      const level = reasonOf(error) === 'DRAINING' ? 'info' : 'warn';
+      telemetry.log[level](
+        { ...ids, reason: reasonOf(error), ...(isWritError(error) ? {} : { err: error }) },
+        `order ${order.kind} failed`,
+      );
+      // Saving the failure may have failed, too; an unreachable store must not be polled in a busy loop.
+      await sleep(FAILURE_PAUSE_MS);
+      return false;
+    }
+  }
+
+  /** Executes the remaining steps; saves a failure before throwing it. */
+  async #runSteps(order: OrderRow, run: RunRow | undefined): Promise<void> {
+    const { kind } = order;
+    if (!isOrderKind(kind)) throw new TypeError(`Unknown kind of order: ${kind}`);
+    const memo: Memo = { events: [] };
+    const steps = stepsFrom(kind, order.step);
+    let recordedStep = order.step;
+    for (const [index, step] of steps.entries()) {
+      if (this.#isStopped) return;
+      const attempt = {
+        kind,
+        order: { ...order, step: recordedStep },
+        step,
+        memo,
+        run: index === 0 ? run : undefined,
+      };
+      try {
+        const next = steps[index + 1];
+        const outcome = await this.#runStep(attempt, next);
+        if (outcome === 'over') return;
+        if (outcome === 'committed') recordedStep = next ?? '';
+      } catch (error) {
+        const failures = (index === 0 ? order.attempts : 0) + 1;
+        await this.#recordFailure(attempt, failures, error);
+        throw error;
+      }
+    }
+  }
+
+  /**
+   * Executes one step and commits its changes with the progress of the order; returns whether the order is done. If
+   * another replica drives the same order, a step may run twice; the replica that commits first continues alone.
+   */
+  async #runStep(
+    attempt: StepAttempt,
+    next: string | undefined,
+  ): Promise<'over' | 'committed' | 'unchanged'> {
+    const { store, clock } = this.#context;
+    const done = (await this.#perform(attempt)) ?? {};
+    if (done.unchanged === true) return 'unchanged';
+    const { over = false, commit } = done;
+    const progress =
+      over || next === undefined
+        ? ({ state: 'done', step: '' } as const)
+        : ({ step: next, attempts: 0, last_error: null } as const);
+    const isOurs = await store.transaction(
+      async (trx) => {
+        if (!(await saveOrder(trx, progressOf(attempt.order), progress))) return false;
+        await commit?.(trx, clock.now());
+        return true;
+      },
+      isHaltOrder(attempt.kind) ? { urgent: true } : { background: true },
+    );
+    return over || !isOurs ? 'over' : 'committed';
+  }
+
+  async #perform({ kind, order, step, memo, ...read }: StepAttempt): Promise<StepDone | undefined> {
+    if (isHaltOrder(kind)) return await this.#halts[kind].steps[step]?.({ order });
+    const { store } = this.#context;
+    const run =
+      read.run ?? (await loadRun(store.db, { tenant: order.tenant, runId: order.run_id }));
+    if (isDelayedByHalt(kind) && run.ended_at === null && run.state !== 'ENDING') {
+      const { instance = run.root_instance } = JSON.parse(order.payload) as { instance?: string };
+      await waitWhileHalted(store.db, { tenant: run.tenant, runId: run.run_id, instance });
+    }
+    return await this.#handlers[kind].steps[step]?.({ order, run, memo });
+  }
+
+  async #recordFailure(
+    { kind, order, step, memo }: StepAttempt,
+    failures: number,
+    error: unknown,
+  ): Promise<void> {
+    const { store, clock, config } = this.#context;
+    await store.transaction(
+      async (trx) => {
+        const now = clock.now();
+        const giveUp = isHaltOrder(kind) ? undefined : this.#handlers[kind].giveUp;
+        if (giveUp !== undefined && isPermanent(error, failures)) {
+          const run = await loadRun(trx, { tenant: order.tenant, runId: order.run_id });
+          const failed = { state: 'failed', last_error: reasonOf(error) } as const;
+          // Another replica may have completed the step.
+          if (!(await saveOrder(trx, progressOf(order), failed))) return;
+          await giveUp(trx, { order, run, memo }, failureOf(error), now);
+          return;
+        }
+        const { orderRetryMs: baseMs, orderRetryMaxMs } = config;
+        const maxMs = isHaltOrder(kind)
+          ? Math.min(orderRetryMaxMs, HALT_RETRY_MAX_MS)
+          : orderRetryMaxMs;
+        await saveOrder(trx, progressOf(order), {
+          step,
+          attempts: failures,
+          next_attempt_at: new Date(now.getTime() + backoffMs(failures, { baseMs, maxMs })),
+          last_error: reasonOf(error),
+        });
+      },
+      { background: true },
+    );
+  }
+}
+
+/** The progress of an order when this replica last read or wrote it. */
+function progressOf({ order_id: orderId, step }: OrderRow) {
+  return { orderId, step };
+}
+
+/** The reason code and the sentence of an error; only errors of a service have a sentence for people. */
+function failureOf(error: unknown): OrderFailure {
+  return { reason: reasonOf(error), detail: isWritError(error) ? error.message : undefined };
+}
