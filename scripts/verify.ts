@@ -1,4 +1,5 @@
 import { BASELINE } from './baseline.ts';
+import { checkDocsSite } from './checks/docs-site.ts';
 import { checkGeneratedCode } from './checks/generated-code.ts';
 import { checkImportRules } from './checks/import-rules.ts';
 import { checkWords } from './checks/words.ts';
@@ -21,6 +22,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   'generated code is current': checkGeneratedCode,
   'generated pages are current': () =>
     runCommand('node', 'scripts/configuration-pages.ts', '--check'),
+  'documentation site': checkDocsSite,
   'requirement ids': () => runCommand('node', 'scripts/requirements.ts', '--check'),
   words: checkWords,
   'unused code': () => runCommand('knip', '--no-progress'),

@@ -1,0 +1,61 @@
+/** The site of the documentation: `npm run docs` builds it into dist/docs, `npm run docs:dev` serves it. */
+import { cpSync } from 'node:fs';
+import { join } from 'node:path';
+import { defineConfig, type MarkdownOptions } from 'vitepress';
+import { contentsOf } from './contents.ts';
+
+type Markdown = Parameters<NonNullable<MarkdownOptions['config']>>[0];
+
+const DOCS = join(import.meta.dirname, '..');
+
+/** A page in a folder below docs/ leaves docs/ with two levels, and docs/README.md with one. */
+const OUTSIDE = /^(?:\.\.\/)*\.\.\/(?!(?:adr|explanation|how-to|operations|reference|tutorial)\/)/;
+
+export default defineConfig({
+  title: 'Writ',
+  description: 'Runs LLM agents under supervision.',
+  cleanUrls: false,
+  outDir: join(DOCS, '../dist/docs'),
+  cacheDir: join(DOCS, '../node_modules/.cache/vitepress'),
+  rewrites: { 'README.md': 'index.md', 'adr/README.md': 'adr/index.md' },
+  markdown: {
+    // The anchors of headings are those of GitHub, so that a link works in both.
+    anchor: { slugify: githubAnchor },
+    config: withoutOutsideLinks,
+  },
+  themeConfig: {
+    sidebar: contentsOf(DOCS),
+    outline: [2, 3],
+    search: { provider: 'local' },
+  },
+  buildEnd: ({ outDir }) => {
+    const schemas = 'reference/schemas';
+    cpSync(join(DOCS, schemas), join(outDir, schemas), { recursive: true });
+  },
+});
+
+function githubAnchor(title: string): string {
+  return title
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+    .replaceAll(' ', '-');
+}
+
+/** Shows a link to a file of the repository as the name of the file, because the site does not contain it. */
+function withoutOutsideLinks(markdown: Markdown): void {
+  markdown.core.ruler.push('outside-links', ({ tokens }) => {
+    for (const { children } of tokens) {
+      const open: boolean[] = [];
+      for (const token of children ?? []) {
+        if (token.type === 'link_open') {
+          const target = String(token.attrGet('href'));
+          open.push(OUTSIDE.test(target));
+          if (open.at(-1)) {
+            token.tag = 'span';
+            token.attrs = [['title', target.replace(OUTSIDE, '')]];
+          }
+        } else if (token.type === 'link_close' && open.pop()) token.tag = 'span';
+      }
+    }
+  });
+}
