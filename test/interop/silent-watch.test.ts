@@ -24,6 +24,8 @@ async function silentSupervisor() {
         signalRun: absent,
         listLogEntries: absent,
         listAgents: absent,
+        listRunAgents: absent,
+        listTools: absent,
         watchRun: endless(async function* ({ afterSequence }, { signal }) {
           watchedAfter.push(afterSequence);
           if (watchedAfter.length === 1) {

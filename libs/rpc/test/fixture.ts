@@ -57,6 +57,8 @@ export function runRoute(handlers: Partial<RunHandlers>): Route {
     signalRun: absent,
     listLogEntries: absent,
     listAgents: absent,
+    listRunAgents: absent,
+    listTools: absent,
     ...handlers,
   });
 }

@@ -34,6 +34,8 @@ const LISTS: readonly List[] = [
       { labels: { team: 'a' } },
       { states: [RunState.RUNNING] },
       { oldestFirst: true },
+      { startTime: { seconds: 1n, nanos: 0 } },
+      { endTime: { seconds: 9_999_999_999n, nanos: 0 } },
     ],
   },
   {

@@ -66,6 +66,8 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
     SignalRun: CALLERS,
     ListLogEntries: RUN_READERS,
     ListAgents: RUN_READERS,
+    ListRunAgents: RUN_READERS,
+    ListTools: RUN_READERS,
   },
   'writ.approval.v1.ApprovalService': {
     ListApprovals: APPROVAL_READERS,

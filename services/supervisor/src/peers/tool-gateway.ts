@@ -1,5 +1,6 @@
 import type { InFlightCall } from '@writ/contracts/writ/control/v1/freeze_pb';
 import {
+  type ListToolsResponse,
   ResolvedOutcome,
   ToolGatewayService,
   VoidState,
@@ -36,6 +37,13 @@ interface Resolution {
   readonly comment: string;
 }
 
+/** A page of the registry. */
+interface ToolPage {
+  readonly pageSize: number;
+  /** Empty for the first page. */
+  readonly pageToken: string;
+}
+
 /** Client of tool-gateway. Every call is idempotent. */
 export interface ToolGatewayPeer {
   /**
@@ -48,6 +56,8 @@ export interface ToolGatewayPeer {
    * @throws UnavailableError TOOL_LIST_UNAVAILABLE
    */
   toolSchemas(): Promise<Readonly<Record<string, JsonObject>>>;
+  /** Returns a page of the registry. */
+  listTools(page: ToolPage): Promise<ListToolsResponse>;
   /** Whether the gateway publishes tool events on the bus itself, as far as known (HK-1). */
   readonly emitsHookEvents: boolean;
   /** Settles an approved call: returns its receipt, reports it in flight, or voids it. */
@@ -84,6 +94,7 @@ export function createToolGatewayPeer(
       const { tools } = await cache.current();
       return Object.fromEntries([...tools].map(([name, tool]) => [name, tool.contract.schema]));
     },
+    listTools: (page) => client.listTools(page),
     get emitsHookEvents() {
       return cache.emitsHookEvents;
     },

@@ -24,7 +24,9 @@ import { cancelRun } from './run/cancel-run.ts';
 import { getRun } from './run/get-run.ts';
 import { listAgents } from './run/list-agents.ts';
 import { listLogEntries } from './run/list-log-entries.ts';
+import { listRunAgents } from './run/list-run-agents.ts';
 import { listRuns } from './run/list-runs.ts';
+import { listTools } from './run/list-tools.ts';
 import { runAgent } from './run/run-agent.ts';
 import { signalRun } from './run/signal-run.ts';
 import { startRun } from './run/start-run.ts';
@@ -55,6 +57,8 @@ export function publicRoutes(context: SupervisorContext): Route[] {
       signalRun: signalRun(context),
       listLogEntries: listLogEntries(context),
       listAgents: listAgents(context),
+      listRunAgents: listRunAgents(context),
+      listTools: listTools(context),
     }),
     route(ApprovalService, {
       listApprovals: listApprovals(context),

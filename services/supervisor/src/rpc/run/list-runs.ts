@@ -1,3 +1,4 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { type Handler, requirePerson } from '@writ/rpc';
 import { listRuns as list } from '../../app/run/read-runs.ts';
@@ -10,21 +11,18 @@ export function listRuns(context: SupervisorContext): Handler<typeof RunService.
   return async (request, call) => {
     const { tenant } = requirePerson(call);
     const { agent, sessionId, labels, oldestFirst } = request;
-    const filters = {
-      tenant,
-      states: statesFrom(request.states),
-      agent,
-      sessionId,
-      labels,
-      oldestFirst,
-    };
+    const since = request.startTime && timestampDate(request.startTime);
+    const until = request.endTime && timestampDate(request.endTime);
+    const states = statesFrom(request.states);
+    const filters = { tenant, states, agent, sessionId, labels, oldestFirst };
+    const times = { since: since?.toISOString() ?? '', until: until?.toISOString() ?? '' };
     const { page, nextPageToken } = await readPage(request, {
-      filters,
+      filters: { ...filters, ...times },
       parts: 2,
       read: (position, limit) => {
         const at = readPageAt(position);
         const after = at && { createdAt: at.time, runId: at.id };
-        return list(context, { ...filters, after, limit });
+        return list(context, { ...filters, since, until, after, limit });
       },
       positionOf: ({ run }) => pageAt(run.created_at, run.run_id),
     });

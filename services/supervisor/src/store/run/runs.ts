@@ -199,6 +199,9 @@ export interface RunFilter {
   readonly sessionId: string;
   /** A run must have all of them. */
   readonly labels: Readonly<Record<string, string>>;
+  /** Time of creation: at or after `since`, before `until`. */
+  readonly since: Date | undefined;
+  readonly until: Date | undefined;
   readonly oldestFirst: boolean;
   /** The last row of the previous page. */
   readonly after: { readonly createdAt: Date; readonly runId: string } | undefined;
@@ -207,11 +210,19 @@ export interface RunFilter {
 
 /** The runs of a page, by creation time. */
 export async function selectRuns(db: SupervisorReader, filter: RunFilter): Promise<RunRow[]> {
-  const { tenant, states, agent, sessionId, labels, oldestFirst, after, limit } = filter;
+  return await runPage(db, filter).execute();
+}
+
+/** The query of {@link selectRuns}; an index has its order for every filter but those of state and label. */
+export function runPage(db: SupervisorReader, filter: RunFilter) {
+  const { tenant, states, agent, sessionId, labels, since, until, oldestFirst, after, limit } =
+    filter;
   let query = db.selectFrom('runs').selectAll().where('tenant', '=', tenant);
   if (states.length > 0) query = query.where('state', 'in', states);
   if (agent !== '') query = query.where('agent_name', '=', agent);
   if (sessionId !== '') query = query.where('session_id', '=', sessionId);
+  if (since !== undefined) query = query.where('created_at', '>=', since);
+  if (until !== undefined) query = query.where('created_at', '<', until);
   for (const [label, value] of Object.entries(labels)) {
     query = query.where('run_id', 'in', (inner) =>
       inner
@@ -232,11 +243,7 @@ export async function selectRuns(db: SupervisorReader, filter: RunFilter): Promi
     );
   }
   const direction = oldestFirst ? 'asc' : 'desc';
-  return await query
-    .orderBy('created_at', direction)
-    .orderBy('run_id', direction)
-    .limit(limit)
-    .execute();
+  return query.orderBy('created_at', direction).orderBy('run_id', direction).limit(limit);
 }
 
 /**

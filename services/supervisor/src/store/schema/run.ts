@@ -63,6 +63,8 @@ export const runs = table('runs', {
   unique: { runs_request: ['tenant', 'created_by', 'request_id'] },
   indexes: {
     runs_by_time: { on: ['tenant', 'created_at', 'run_id'] },
+    runs_by_agent: { on: ['tenant', 'agent_name', 'created_at', 'run_id'] },
+    runs_by_session: { on: ['tenant', 'session_id', 'created_at', 'run_id'] },
     runs_alive: { on: ['deadline_at'], where: ['ended_at', 'is', null] },
     runs_unended: { on: ['tenant', 'run_id'], where: ['ended_at', 'is', null] },
     runs_to_purge: { on: ['retention', 'ended_at'], where: ['purged_at', 'is', null] },

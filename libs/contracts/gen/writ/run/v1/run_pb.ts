@@ -4,8 +4,8 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { HookEvent } from "../../hook/v1/hook_event_pb.ts";
 import { file_writ_hook_v1_hook_event } from "../../hook/v1/hook_event_pb.ts";
 import type { Totals } from "../../meter/v1/usage_pb.ts";
@@ -14,6 +14,8 @@ import type { Action, ExecutedFrom } from "../../review/v1/action_pb.ts";
 import { file_writ_review_v1_action } from "../../review/v1/action_pb.ts";
 import type { Decision, HumanApproval, Verdict } from "../../review/v1/decision_pb.ts";
 import { file_writ_review_v1_decision } from "../../review/v1/decision_pb.ts";
+import type { SlotState } from "../../spawn/v1/pool_pb.ts";
+import { file_writ_spawn_v1_pool } from "../../spawn/v1/pool_pb.ts";
 import type { AgentRef, ExecutionBudget, HistoryRetention, Priority } from "../../supervision/v1/supervision_pb.ts";
 import { file_writ_supervision_v1_supervision } from "../../supervision/v1/supervision_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
@@ -22,7 +24,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file writ/run/v1/run.proto.
  */
 export const file_writ_run_v1_run: GenFile = /*@__PURE__*/
-  fileDesc("ChV3cml0L3J1bi92MS9ydW4ucHJvdG8SC3dyaXQucnVuLnYxItkCCghUcmFjZVJvdxIMCgRzdGVwGAEgASgNEgwKBHRvb2wYAiABKAkSEQoJYXJnc19oYXNoGAMgASgJEjQKE3N1cGVydmlzb3JfZGVjaXNpb24YBCABKA4yFy53cml0LnJldmlldy52MS5WZXJkaWN0EjMKDWV4ZWN1dGVkX2Zyb20YBSABKA4yHC53cml0LnJldmlldy52MS5FeGVjdXRlZEZyb20SCgoCb2sYBiABKAgSEwoLc3RvcF9yZWFzb24YByABKAkSGwoOaHVtYW5fYXBwcm92ZWQYCCABKAhIAIgBARIsCgVhZ2VudBgJIAEoCzIdLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRSZWYSDwoHY2FsbF9pZBgKIAEoCRISCgpyaXNrX3Njb3JlGAsgASgBEg8KB291dGNvbWUYDCABKAlCEQoPX2h1bWFuX2FwcHJvdmVkIrkDCgxIaXN0b3J5RW50cnkSDAoEc3RlcBgBIAEoDRImCgZhY3Rpb24YAiABKAsyFi53cml0LnJldmlldy52MS5BY3Rpb24SKQoIZGVjaXNpb24YAyABKA4yFy53cml0LnJldmlldy52MS5WZXJkaWN0Eg4KBnJlYXNvbhgEIAEoCRIuCg5yZXZpc2VkX2FjdGlvbhgFIAEoCzIWLndyaXQucmV2aWV3LnYxLkFjdGlvbhIvCg9leGVjdXRlZF9hY3Rpb24YBiABKAsyFi53cml0LnJldmlldy52MS5BY3Rpb24SMwoNZXhlY3V0ZWRfZnJvbRgHIAEoDjIcLndyaXQucmV2aWV3LnYxLkV4ZWN1dGVkRnJvbRIYChBvYnNlcnZhdGlvbl9qc29uGAggASgJEjUKDmh1bWFuX2FwcHJvdmFsGAkgASgLMh0ud3JpdC5yZXZpZXcudjEuSHVtYW5BcHByb3ZhbBIsCgVhZ2VudBgKIAEoCzIdLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRSZWYSDwoHY2FsbF9pZBgLIAEoCRISCgp1bnZlcmlmaWVkGAwgASgIItYCCglSdW5SZXN1bHQSJgoGc3RhdHVzGAEgASgOMhYud3JpdC5ydW4udjEuUnVuU3RhdHVzEhMKC3N0b3BfcmVhc29uGAIgASgJEg0KBXBoYXNlGAMgASgJEg4KBmFuc3dlchgEIAEoCRIkCgV1c2FnZRgFIAEoCzIVLndyaXQubWV0ZXIudjEuVG90YWxzEiQKBXRyYWNlGAYgAygLMhUud3JpdC5ydW4udjEuVHJhY2VSb3cSKgoHaGlzdG9yeRgHIAMoCzIZLndyaXQucnVuLnYxLkhpc3RvcnlFbnRyeRISCgpyYXdfYWN0aW9uGAggASgJEiYKBmFjdGlvbhgJIAEoCzIWLndyaXQucmV2aWV3LnYxLkFjdGlvbhIVCg13b3JrZXJfZGV0YWlsGAogASgJEhIKCnVudmVyaWZpZWQYCyABKAgSDgoGZGV0YWlsGAwgASgJIq4GCgNSdW4SDgoGcnVuX2lkGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSDgoGdGVuYW50GAMgASgJEiwKBWFnZW50GAQgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIkCgVzdGF0ZRgFIAEoDjIVLndyaXQucnVuLnYxLlJ1blN0YXRlEgwKBGdvYWwYBiABKAkSEAoIdHJhY2VfaWQYByABKAkSFwoPZGVmaW5pdGlvbl9oYXNoGAggASgJEhIKCmNyZWF0ZWRfYnkYCSABKAkSLwoLY3JlYXRlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGRlYWRsaW5lGAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoGbGFiZWxzGA0gAygLMhwud3JpdC5ydW4udjEuUnVuLkxhYmVsc0VudHJ5EiYKBnJlc3VsdBgOIAEoCzIWLndyaXQucnVuLnYxLlJ1blJlc3VsdBIVCg1sYXN0X3NlcXVlbmNlGA8gASgDEjgKCnJ1bl9idWRnZXQYECABKAsyJC53cml0LnN1cGVydmlzaW9uLnYxLkV4ZWN1dGlvbkJ1ZGdldBIvCghwcmlvcml0eRgRIAEoDjIdLndyaXQuc3VwZXJ2aXNpb24udjEuUHJpb3JpdHkSOAoJcmV0ZW50aW9uGBIgASgOMiUud3JpdC5zdXBlcnZpc2lvbi52MS5IaXN0b3J5UmV0ZW50aW9uEjwKDnNlc3Npb25fYnVkZ2V0GBQgASgLMiQud3JpdC5zdXBlcnZpc2lvbi52MS5FeGVjdXRpb25CdWRnZXQSLgoKcHVyZ2VfdGltZRgTIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoOd2FpdGluZ19kZXRhaWwYFSABKAkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLnAQoMTGl2ZVByb2dyZXNzEiwKBWFnZW50GAEgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIMCgRzdGVwGAIgASgNEhIKCnRleHRfZGVsdGEYAyABKAkSDgoGbWlzc2VkGAQgASgNEiwKCGFjdGl2aXR5GAUgASgOMhoud3JpdC5ydW4udjEuQWdlbnRBY3Rpdml0eRISCgp1bnJldmlld2VkGAYgASgIEg8KB2NhbGxfaWQYByABKAkSDwoHYXR0ZW1wdBgIIAEoDRITCgt0ZXh0X29mZnNldBgJIAEoDSILCglIZWFydGJlYXQi4QIKCFJ1bkV2ZW50EhAKCHNlcXVlbmNlGAEgASgDEi8KC3JlY29yZF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghkZWNpc2lvbhgDIAEoCzIYLndyaXQucmV2aWV3LnYxLkRlY2lzaW9uSAASJwoEaG9vaxgEIAEoCzIXLndyaXQuaG9vay52MS5Ib29rRXZlbnRIABIoCgZyZXN1bHQYBSABKAsyFi53cml0LnJ1bi52MS5SdW5SZXN1bHRIABItCghwcm9ncmVzcxgGIAEoCzIZLndyaXQucnVuLnYxLkxpdmVQcm9ncmVzc0gAEisKCWhlYXJ0YmVhdBgIIAEoCzIWLndyaXQucnVuLnYxLkhlYXJ0YmVhdEgAEiwKBWFnZW50GAcgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZkIHCgVlbnRyeSLPAQoITG9nRW50cnkSLAoFYWdlbnQYASABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmEg8KB2NhbGxfaWQYAiABKAkSDwoHbWVzc2FnZRgDIAEoCRITCgtmaWVsZHNfanNvbhgEIAEoCRIUCgxjb250ZW50X2pzb24YBSABKAkSFwoPY29udGVudF9vbWl0dGVkGAYgASgIEi8KC3JlY29yZF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJWCglBZ2VudEluZm8SDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIXCg9kZWZpbml0aW9uX2hhc2gYAyABKAkSDQoFdG9vbHMYBCADKAkqlAMKCFJ1blN0YXRlEhkKFVJVTl9TVEFURV9VTlNQRUNJRklFRBAAEhUKEVJVTl9TVEFURV9QRU5ESU5HEAESFQoRUlVOX1NUQVRFX1JVTk5JTkcQAhIXChNSVU5fU1RBVEVfU1VTUEVOREVEEAMSFAoQUlVOX1NUQVRFX1BBUktFRBAEEhQKEFJVTl9TVEFURV9FTkRJTkcQBRIXChNSVU5fU1RBVEVfQ09NUExFVEVEEAYSFAoQUlVOX1NUQVRFX1BBVVNFRBAHEhcKE1JVTl9TVEFURV9DQU5DRUxMRUQQCBIXChNSVU5fU1RBVEVfVElNRURfT1VUEAkSFwoTUlVOX1NUQVRFX01BWF9TVEVQUxAKEh0KGVJVTl9TVEFURV9CVURHRVRfRVhDRUVERUQQCxIUChBSVU5fU1RBVEVfSEFMVEVEEAwSFQoRUlVOX1NUQVRFX0JMT0NLRUQQDRITCg9SVU5fU1RBVEVfRVJST1IQDhIfChtSVU5fU1RBVEVfV0FJVElOR19GT1JfSU5QVVQQDypqCglSdW5TdGF0dXMSGgoWUlVOX1NUQVRVU19VTlNQRUNJRklFRBAAEhEKDVJVTl9TVEFUVVNfT0sQARIWChJSVU5fU1RBVFVTX1BBUlRJQUwQAhIWChJSVU5fU1RBVFVTX1NUT1BQRUQQAyrpAQoNQWdlbnRBY3Rpdml0eRIeChpBR0VOVF9BQ1RJVklUWV9VTlNQRUNJRklFRBAAEhoKFkFHRU5UX0FDVElWSVRZX1JVTk5JTkcQARIjCh9BR0VOVF9BQ1RJVklUWV9XQUlUSU5HX0ZPUl9UT09MEAISJAogQUdFTlRfQUNUSVZJVFlfV0FJVElOR19GT1JfSU5QVVQQAxIcChhBR0VOVF9BQ1RJVklUWV9TVVNQRU5ERUQQBBIZChVBR0VOVF9BQ1RJVklUWV9QQVJLRUQQBRIYChRBR0VOVF9BQ1RJVklUWV9FTkRFRBAGYgZwcm90bzM", [file_google_protobuf_timestamp, file_writ_hook_v1_hook_event, file_writ_meter_v1_usage, file_writ_review_v1_action, file_writ_review_v1_decision, file_writ_supervision_v1_supervision]);
+  fileDesc("ChV3cml0L3J1bi92MS9ydW4ucHJvdG8SC3dyaXQucnVuLnYxItkCCghUcmFjZVJvdxIMCgRzdGVwGAEgASgNEgwKBHRvb2wYAiABKAkSEQoJYXJnc19oYXNoGAMgASgJEjQKE3N1cGVydmlzb3JfZGVjaXNpb24YBCABKA4yFy53cml0LnJldmlldy52MS5WZXJkaWN0EjMKDWV4ZWN1dGVkX2Zyb20YBSABKA4yHC53cml0LnJldmlldy52MS5FeGVjdXRlZEZyb20SCgoCb2sYBiABKAgSEwoLc3RvcF9yZWFzb24YByABKAkSGwoOaHVtYW5fYXBwcm92ZWQYCCABKAhIAIgBARIsCgVhZ2VudBgJIAEoCzIdLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRSZWYSDwoHY2FsbF9pZBgKIAEoCRISCgpyaXNrX3Njb3JlGAsgASgBEg8KB291dGNvbWUYDCABKAlCEQoPX2h1bWFuX2FwcHJvdmVkIrkDCgxIaXN0b3J5RW50cnkSDAoEc3RlcBgBIAEoDRImCgZhY3Rpb24YAiABKAsyFi53cml0LnJldmlldy52MS5BY3Rpb24SKQoIZGVjaXNpb24YAyABKA4yFy53cml0LnJldmlldy52MS5WZXJkaWN0Eg4KBnJlYXNvbhgEIAEoCRIuCg5yZXZpc2VkX2FjdGlvbhgFIAEoCzIWLndyaXQucmV2aWV3LnYxLkFjdGlvbhIvCg9leGVjdXRlZF9hY3Rpb24YBiABKAsyFi53cml0LnJldmlldy52MS5BY3Rpb24SMwoNZXhlY3V0ZWRfZnJvbRgHIAEoDjIcLndyaXQucmV2aWV3LnYxLkV4ZWN1dGVkRnJvbRIYChBvYnNlcnZhdGlvbl9qc29uGAggASgJEjUKDmh1bWFuX2FwcHJvdmFsGAkgASgLMh0ud3JpdC5yZXZpZXcudjEuSHVtYW5BcHByb3ZhbBIsCgVhZ2VudBgKIAEoCzIdLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRSZWYSDwoHY2FsbF9pZBgLIAEoCRISCgp1bnZlcmlmaWVkGAwgASgIItYCCglSdW5SZXN1bHQSJgoGc3RhdHVzGAEgASgOMhYud3JpdC5ydW4udjEuUnVuU3RhdHVzEhMKC3N0b3BfcmVhc29uGAIgASgJEg0KBXBoYXNlGAMgASgJEg4KBmFuc3dlchgEIAEoCRIkCgV1c2FnZRgFIAEoCzIVLndyaXQubWV0ZXIudjEuVG90YWxzEiQKBXRyYWNlGAYgAygLMhUud3JpdC5ydW4udjEuVHJhY2VSb3cSKgoHaGlzdG9yeRgHIAMoCzIZLndyaXQucnVuLnYxLkhpc3RvcnlFbnRyeRISCgpyYXdfYWN0aW9uGAggASgJEiYKBmFjdGlvbhgJIAEoCzIWLndyaXQucmV2aWV3LnYxLkFjdGlvbhIVCg13b3JrZXJfZGV0YWlsGAogASgJEhIKCnVudmVyaWZpZWQYCyABKAgSDgoGZGV0YWlsGAwgASgJIq4GCgNSdW4SDgoGcnVuX2lkGAEgASgJEhIKCnNlc3Npb25faWQYAiABKAkSDgoGdGVuYW50GAMgASgJEiwKBWFnZW50GAQgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIkCgVzdGF0ZRgFIAEoDjIVLndyaXQucnVuLnYxLlJ1blN0YXRlEgwKBGdvYWwYBiABKAkSEAoIdHJhY2VfaWQYByABKAkSFwoPZGVmaW5pdGlvbl9oYXNoGAggASgJEhIKCmNyZWF0ZWRfYnkYCSABKAkSLwoLY3JlYXRlX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGRlYWRsaW5lGAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoGbGFiZWxzGA0gAygLMhwud3JpdC5ydW4udjEuUnVuLkxhYmVsc0VudHJ5EiYKBnJlc3VsdBgOIAEoCzIWLndyaXQucnVuLnYxLlJ1blJlc3VsdBIVCg1sYXN0X3NlcXVlbmNlGA8gASgDEjgKCnJ1bl9idWRnZXQYECABKAsyJC53cml0LnN1cGVydmlzaW9uLnYxLkV4ZWN1dGlvbkJ1ZGdldBIvCghwcmlvcml0eRgRIAEoDjIdLndyaXQuc3VwZXJ2aXNpb24udjEuUHJpb3JpdHkSOAoJcmV0ZW50aW9uGBIgASgOMiUud3JpdC5zdXBlcnZpc2lvbi52MS5IaXN0b3J5UmV0ZW50aW9uEjwKDnNlc3Npb25fYnVkZ2V0GBQgASgLMiQud3JpdC5zdXBlcnZpc2lvbi52MS5FeGVjdXRpb25CdWRnZXQSLgoKcHVyZ2VfdGltZRgTIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFgoOd2FpdGluZ19kZXRhaWwYFSABKAkaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASLnAQoMTGl2ZVByb2dyZXNzEiwKBWFnZW50GAEgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIMCgRzdGVwGAIgASgNEhIKCnRleHRfZGVsdGEYAyABKAkSDgoGbWlzc2VkGAQgASgNEiwKCGFjdGl2aXR5GAUgASgOMhoud3JpdC5ydW4udjEuQWdlbnRBY3Rpdml0eRISCgp1bnJldmlld2VkGAYgASgIEg8KB2NhbGxfaWQYByABKAkSDwoHYXR0ZW1wdBgIIAEoDRITCgt0ZXh0X29mZnNldBgJIAEoDSILCglIZWFydGJlYXQi4QIKCFJ1bkV2ZW50EhAKCHNlcXVlbmNlGAEgASgDEi8KC3JlY29yZF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghkZWNpc2lvbhgDIAEoCzIYLndyaXQucmV2aWV3LnYxLkRlY2lzaW9uSAASJwoEaG9vaxgEIAEoCzIXLndyaXQuaG9vay52MS5Ib29rRXZlbnRIABIoCgZyZXN1bHQYBSABKAsyFi53cml0LnJ1bi52MS5SdW5SZXN1bHRIABItCghwcm9ncmVzcxgGIAEoCzIZLndyaXQucnVuLnYxLkxpdmVQcm9ncmVzc0gAEisKCWhlYXJ0YmVhdBgIIAEoCzIWLndyaXQucnVuLnYxLkhlYXJ0YmVhdEgAEiwKBWFnZW50GAcgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZkIHCgVlbnRyeSLPAQoITG9nRW50cnkSLAoFYWdlbnQYASABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmEg8KB2NhbGxfaWQYAiABKAkSDwoHbWVzc2FnZRgDIAEoCRITCgtmaWVsZHNfanNvbhgEIAEoCRIUCgxjb250ZW50X2pzb24YBSABKAkSFwoPY29udGVudF9vbWl0dGVkGAYgASgIEi8KC3JlY29yZF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJWCglBZ2VudEluZm8SDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIXCg9kZWZpbml0aW9uX2hhc2gYAyABKAkSDQoFdG9vbHMYBCADKAki7AMKCUFnZW50Tm9kZRIsCgVhZ2VudBgBIAEoCzIdLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRSZWYSLQoGcGFyZW50GAIgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhINCgVkZXB0aBgDIAEoDRIkCgVzdGF0ZRgEIAEoDjIVLndyaXQucnVuLnYxLlJ1blN0YXRlEi8KCHByaW9yaXR5GAUgASgOMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5Qcmlvcml0eRImCgRzbG90GAYgASgOMhgud3JpdC5zcGF3bi52MS5TbG90U3RhdGUSLgoKcGF1c2VfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJd2FpdF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgt3YWl0aW5nX2ZvchgJIAMoCRINCgVzdGVwcxgKIAEoDRIuCgthY3RpdmVfdGltZRgLIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhITCgtzdG9wX3JlYXNvbhgMIAEoCRIsCghlbmRfdGltZRgNIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAqlAMKCFJ1blN0YXRlEhkKFVJVTl9TVEFURV9VTlNQRUNJRklFRBAAEhUKEVJVTl9TVEFURV9QRU5ESU5HEAESFQoRUlVOX1NUQVRFX1JVTk5JTkcQAhIXChNSVU5fU1RBVEVfU1VTUEVOREVEEAMSFAoQUlVOX1NUQVRFX1BBUktFRBAEEhQKEFJVTl9TVEFURV9FTkRJTkcQBRIXChNSVU5fU1RBVEVfQ09NUExFVEVEEAYSFAoQUlVOX1NUQVRFX1BBVVNFRBAHEhcKE1JVTl9TVEFURV9DQU5DRUxMRUQQCBIXChNSVU5fU1RBVEVfVElNRURfT1VUEAkSFwoTUlVOX1NUQVRFX01BWF9TVEVQUxAKEh0KGVJVTl9TVEFURV9CVURHRVRfRVhDRUVERUQQCxIUChBSVU5fU1RBVEVfSEFMVEVEEAwSFQoRUlVOX1NUQVRFX0JMT0NLRUQQDRITCg9SVU5fU1RBVEVfRVJST1IQDhIfChtSVU5fU1RBVEVfV0FJVElOR19GT1JfSU5QVVQQDypqCglSdW5TdGF0dXMSGgoWUlVOX1NUQVRVU19VTlNQRUNJRklFRBAAEhEKDVJVTl9TVEFUVVNfT0sQARIWChJSVU5fU1RBVFVTX1BBUlRJQUwQAhIWChJSVU5fU1RBVFVTX1NUT1BQRUQQAyrpAQoNQWdlbnRBY3Rpdml0eRIeChpBR0VOVF9BQ1RJVklUWV9VTlNQRUNJRklFRBAAEhoKFkFHRU5UX0FDVElWSVRZX1JVTk5JTkcQARIjCh9BR0VOVF9BQ1RJVklUWV9XQUlUSU5HX0ZPUl9UT09MEAISJAogQUdFTlRfQUNUSVZJVFlfV0FJVElOR19GT1JfSU5QVVQQAxIcChhBR0VOVF9BQ1RJVklUWV9TVVNQRU5ERUQQBBIZChVBR0VOVF9BQ1RJVklUWV9QQVJLRUQQBRIYChRBR0VOVF9BQ1RJVklUWV9FTkRFRBAGYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_writ_hook_v1_hook_event, file_writ_meter_v1_usage, file_writ_review_v1_action, file_writ_review_v1_decision, file_writ_spawn_v1_pool, file_writ_supervision_v1_supervision]);
 
 /**
  * TraceRow is the summary of one step.
@@ -765,6 +767,111 @@ export type AgentInfo = Message<"writ.run.v1.AgentInfo"> & {
  */
 export const AgentInfoSchema: GenMessage<AgentInfo> = /*@__PURE__*/
   messageDesc(file_writ_run_v1_run, 8);
+
+/**
+ * AgentNode is one agent in the supervision tree of a run.
+ *
+ * @generated from message writ.run.v1.AgentNode
+ */
+export type AgentNode = Message<"writ.run.v1.AgentNode"> & {
+  /**
+   * The agent.
+   *
+   * @generated from field: writ.supervision.v1.AgentRef agent = 1;
+   */
+  agent?: AgentRef | undefined;
+
+  /**
+   * The agent that spawned it; absent for the root.
+   *
+   * @generated from field: writ.supervision.v1.AgentRef parent = 2;
+   */
+  parent?: AgentRef | undefined;
+
+  /**
+   * Depth below the root.
+   *
+   * @generated from field: uint32 depth = 3;
+   */
+  depth: number;
+
+  /**
+   * RUNNING, SUSPENDED, WAITING_FOR_INPUT, PARKED or a terminal state, with the meaning that it has for a run.
+   *
+   * @generated from field: writ.run.v1.RunState state = 4;
+   */
+  state: RunState;
+
+  /**
+   * Current priority.
+   *
+   * @generated from field: writ.supervision.v1.Priority priority = 5;
+   */
+  priority: Priority;
+
+  /**
+   * State of its slot. Unset for an agent without one, and while spawn-budget does not respond.
+   *
+   * @generated from field: writ.spawn.v1.SlotState slot = 6;
+   */
+  slot: SlotState;
+
+  /**
+   * When it was paused for another agent; absent while it is not paused.
+   *
+   * @generated from field: google.protobuf.Timestamp pause_time = 7;
+   */
+  pauseTime?: Timestamp | undefined;
+
+  /**
+   * When it began to wait for a person, a signal, a timer, or another agent; absent while it does not wait.
+   *
+   * @generated from field: google.protobuf.Timestamp wait_time = 8;
+   */
+  waitTime?: Timestamp | undefined;
+
+  /**
+   * Signals that it waits for, such as `human_reply:<correlation_id>` or `reply:<agent instance>`.
+   *
+   * @generated from field: repeated string waiting_for = 9;
+   */
+  waitingFor: string[];
+
+  /**
+   * Number of its reviewed steps.
+   *
+   * @generated from field: uint32 steps = 10;
+   */
+  steps: number;
+
+  /**
+   * Time that counts for `max_active` of its budget.
+   *
+   * @generated from field: google.protobuf.Duration active_time = 11;
+   */
+  activeTime?: Duration | undefined;
+
+  /**
+   * Stop reason; empty before the end.
+   *
+   * @generated from field: string stop_reason = 12;
+   */
+  stopReason: string;
+
+  /**
+   * End time; absent before the end.
+   *
+   * @generated from field: google.protobuf.Timestamp end_time = 13;
+   */
+  endTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message writ.run.v1.AgentNode.
+ * Use `create(AgentNodeSchema)` to create a new message.
+ */
+export const AgentNodeSchema: GenMessage<AgentNode> = /*@__PURE__*/
+  messageDesc(file_writ_run_v1_run, 9);
 
 /**
  * RunState is the state of a run.

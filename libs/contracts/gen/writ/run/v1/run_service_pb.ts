@@ -5,17 +5,21 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
-import type { AgentInfo, LogEntry, Run, RunEvent, RunState } from "./run_pb.ts";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { AgentInfo, AgentNode, LogEntry, Run, RunEvent, RunState } from "./run_pb.ts";
 import { file_writ_run_v1_run } from "./run_pb.ts";
 import type { ExecutionBudget, HistoryRetention, Priority, SpawnBudget } from "../../supervision/v1/supervision_pb.ts";
 import { file_writ_supervision_v1_supervision } from "../../supervision/v1/supervision_pb.ts";
+import type { ToolDefinition } from "../../tool/v1/tool_pb.ts";
+import { file_writ_tool_v1_tool } from "../../tool/v1/tool_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file writ/run/v1/run_service.proto.
  */
 export const file_writ_run_v1_run_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch13cml0L3J1bi92MS9ydW5fc2VydmljZS5wcm90bxILd3JpdC5ydW4udjEizwYKD1N0YXJ0UnVuUmVxdWVzdBItCgpyZXF1ZXN0X2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEigKBWFnZW50GAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEhkKBGdvYWwYAyABKAlCC7pICHIGEAEogIAQEhwKCWRhdGFfanNvbhgEIAEoCUIJukgGcgQogIBAEjAKCnNlc3Npb25faWQYBSABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQSOAoKcnVuX2J1ZGdldBgGIAEoCzIkLndyaXQuc3VwZXJ2aXNpb24udjEuRXhlY3V0aW9uQnVkZ2V0EjYKDHNwYXduX2J1ZGdldBgHIAEoCzIgLndyaXQuc3VwZXJ2aXNpb24udjEuU3Bhd25CdWRnZXQSOQoIcHJpb3JpdHkYCCABKA4yHS53cml0LnN1cGVydmlzaW9uLnYxLlByaW9yaXR5Qgi6SAWCAQIQARJCCglyZXRlbnRpb24YCSABKA4yJS53cml0LnN1cGVydmlzaW9uLnYxLkhpc3RvcnlSZXRlbnRpb25CCLpIBYIBAhABEmMKBmxhYmVscxgKIAMoCzIoLndyaXQucnVuLnYxLlN0YXJ0UnVuUmVxdWVzdC5MYWJlbHNFbnRyeUIpukgmmgEjECAiGHIWMhReW2EtejAtOV8uLy1dezEsNjR9JCoFcgMYgAISFwoFbW9kZWwYCyABKAlCCLpIBXIDGIABEtkBCg5zZXNzaW9uX2J1ZGdldBgMIAEoCzIkLndyaXQuc3VwZXJ2aXNpb24udjEuRXhlY3V0aW9uQnVkZ2V0QpoBukiWAboBkgEKEmNhcHMubm9fdGltZV9saW1pdBJObXVzdCBoYXZlIG5vIGRlYWRsaW5lIGFuZCBubyBtYXhfYWN0aXZlOiBvbmx5IHJ1bnMgYW5kIGFnZW50cyBoYXZlIHRpbWUgbGltaXRzGiwhaGFzKHRoaXMuZGVhZGxpbmUpICYmICFoYXModGhpcy5tYXhfYWN0aXZlKRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjEKEFN0YXJ0UnVuUmVzcG9uc2USHQoDcnVuGAEgASgLMhAud3JpdC5ydW4udjEuUnVuIlgKD1J1bkFnZW50UmVxdWVzdBIzCgVzdGFydBgBIAEoCzIcLndyaXQucnVuLnYxLlN0YXJ0UnVuUmVxdWVzdEIGukgDyAEBEhAKCHByb2dyZXNzGAIgASgIIkgKEFJ1bkFnZW50UmVzcG9uc2USDgoGcnVuX2lkGAEgASgJEiQKBWV2ZW50GAIgASgLMhUud3JpdC5ydW4udjEuUnVuRXZlbnQiOgoNR2V0UnVuUmVxdWVzdBIpCgZydW5faWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQiLwoOR2V0UnVuUmVzcG9uc2USHQoDcnVuGAEgASgLMhAud3JpdC5ydW4udjEuUnVuIsICCg9MaXN0UnVuc1JlcXVlc3QSNgoGc3RhdGVzGAEgAygOMhUud3JpdC5ydW4udjEuUnVuU3RhdGVCD7pIDJIBCRAQIgWCAQIQARIWCgVhZ2VudBgCIAEoCUIHukgEcgIYQBIbCgpzZXNzaW9uX2lkGAMgASgJQge6SARyAhhAEkIKBmxhYmVscxgEIAMoCzIoLndyaXQucnVuLnYxLkxpc3RSdW5zUmVxdWVzdC5MYWJlbHNFbnRyeUIIukgFmgECECASFAoMb2xkZXN0X2ZpcnN0GAUgASgIEhsKCXBhZ2Vfc2l6ZRgGIAEoDUIIukgFKgMY9AMSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAQaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJLChBMaXN0UnVuc1Jlc3BvbnNlEh4KBHJ1bnMYASADKAsyEC53cml0LnJ1bi52MS5SdW4SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIm8KD1dhdGNoUnVuUmVxdWVzdBIpCgZydW5faWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSHwoOYWZ0ZXJfc2VxdWVuY2UYAiABKANCB7pIBCICKAASEAoIcHJvZ3Jlc3MYAyABKAgiOAoQV2F0Y2hSdW5SZXNwb25zZRIkCgVldmVudBgBIAEoCzIVLndyaXQucnVuLnYxLlJ1bkV2ZW50IoYBChBDYW5jZWxSdW5SZXF1ZXN0Ei0KCnJlcXVlc3RfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEhgKBnJlYXNvbhgDIAEoCUIIukgFcgMogCAiMgoRQ2FuY2VsUnVuUmVzcG9uc2USHQoDcnVuGAEgASgLMhAud3JpdC5ydW4udjEuUnVuIu4BChBTaWduYWxSdW5SZXF1ZXN0Ei0KCnJlcXVlc3RfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjQKDmFnZW50X2luc3RhbmNlGAMgASgJQhy6SBnYAQFyFDISXlthLXowLTlfLV17MSw2NH0kEikKBG5hbWUYBCABKAlCG7pIGHIWMhReW2EtejAtOV86LV17MSwxNjB9JBIfCgxwYXlsb2FkX2pzb24YBSABKAlCCbpIBnIEKICAQCIlChFTaWduYWxSdW5SZXNwb25zZRIQCghhY2NlcHRlZBgBIAEoCCJOChFMaXN0QWdlbnRzUmVxdWVzdBIbCglwYWdlX3NpemUYASABKA1CCLpIBSoDGPQDEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAEIlUKEkxpc3RBZ2VudHNSZXNwb25zZRImCgZhZ2VudHMYASADKAsyFi53cml0LnJ1bi52MS5BZ2VudEluZm8SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIrMBChVMaXN0TG9nRW50cmllc1JlcXVlc3QSKQoGcnVuX2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjQKDmFnZW50X2luc3RhbmNlGAIgASgJQhy6SBnYAQFyFDISXlthLXowLTlfLV17MSw2NH0kEhsKCXBhZ2Vfc2l6ZRgDIAEoDUIIukgFKgMY9AMSHAoKcGFnZV90b2tlbhgEIAEoCUIIukgFcgMYgAgiWQoWTGlzdExvZ0VudHJpZXNSZXNwb25zZRImCgdlbnRyaWVzGAEgAygLMhUud3JpdC5ydW4udjEuTG9nRW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJMrkFCgpSdW5TZXJ2aWNlEkcKCFN0YXJ0UnVuEhwud3JpdC5ydW4udjEuU3RhcnRSdW5SZXF1ZXN0Gh0ud3JpdC5ydW4udjEuU3RhcnRSdW5SZXNwb25zZRJJCghSdW5BZ2VudBIcLndyaXQucnVuLnYxLlJ1bkFnZW50UmVxdWVzdBodLndyaXQucnVuLnYxLlJ1bkFnZW50UmVzcG9uc2UwARJBCgZHZXRSdW4SGi53cml0LnJ1bi52MS5HZXRSdW5SZXF1ZXN0Ghsud3JpdC5ydW4udjEuR2V0UnVuUmVzcG9uc2USRwoITGlzdFJ1bnMSHC53cml0LnJ1bi52MS5MaXN0UnVuc1JlcXVlc3QaHS53cml0LnJ1bi52MS5MaXN0UnVuc1Jlc3BvbnNlEkkKCFdhdGNoUnVuEhwud3JpdC5ydW4udjEuV2F0Y2hSdW5SZXF1ZXN0Gh0ud3JpdC5ydW4udjEuV2F0Y2hSdW5SZXNwb25zZTABEkoKCUNhbmNlbFJ1bhIdLndyaXQucnVuLnYxLkNhbmNlbFJ1blJlcXVlc3QaHi53cml0LnJ1bi52MS5DYW5jZWxSdW5SZXNwb25zZRJKCglTaWduYWxSdW4SHS53cml0LnJ1bi52MS5TaWduYWxSdW5SZXF1ZXN0Gh4ud3JpdC5ydW4udjEuU2lnbmFsUnVuUmVzcG9uc2USWQoOTGlzdExvZ0VudHJpZXMSIi53cml0LnJ1bi52MS5MaXN0TG9nRW50cmllc1JlcXVlc3QaIy53cml0LnJ1bi52MS5MaXN0TG9nRW50cmllc1Jlc3BvbnNlEk0KCkxpc3RBZ2VudHMSHi53cml0LnJ1bi52MS5MaXN0QWdlbnRzUmVxdWVzdBofLndyaXQucnVuLnYxLkxpc3RBZ2VudHNSZXNwb25zZWIGcHJvdG8z", [file_buf_validate_validate, file_writ_run_v1_run, file_writ_supervision_v1_supervision]);
+  fileDesc("Ch13cml0L3J1bi92MS9ydW5fc2VydmljZS5wcm90bxILd3JpdC5ydW4udjEizwYKD1N0YXJ0UnVuUmVxdWVzdBItCgpyZXF1ZXN0X2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEigKBWFnZW50GAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEhkKBGdvYWwYAyABKAlCC7pICHIGEAEogIAQEhwKCWRhdGFfanNvbhgEIAEoCUIJukgGcgQogIBAEjAKCnNlc3Npb25faWQYBSABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQSOAoKcnVuX2J1ZGdldBgGIAEoCzIkLndyaXQuc3VwZXJ2aXNpb24udjEuRXhlY3V0aW9uQnVkZ2V0EjYKDHNwYXduX2J1ZGdldBgHIAEoCzIgLndyaXQuc3VwZXJ2aXNpb24udjEuU3Bhd25CdWRnZXQSOQoIcHJpb3JpdHkYCCABKA4yHS53cml0LnN1cGVydmlzaW9uLnYxLlByaW9yaXR5Qgi6SAWCAQIQARJCCglyZXRlbnRpb24YCSABKA4yJS53cml0LnN1cGVydmlzaW9uLnYxLkhpc3RvcnlSZXRlbnRpb25CCLpIBYIBAhABEmMKBmxhYmVscxgKIAMoCzIoLndyaXQucnVuLnYxLlN0YXJ0UnVuUmVxdWVzdC5MYWJlbHNFbnRyeUIpukgmmgEjECAiGHIWMhReW2EtejAtOV8uLy1dezEsNjR9JCoFcgMYgAISFwoFbW9kZWwYCyABKAlCCLpIBXIDGIABEtkBCg5zZXNzaW9uX2J1ZGdldBgMIAEoCzIkLndyaXQuc3VwZXJ2aXNpb24udjEuRXhlY3V0aW9uQnVkZ2V0QpoBukiWAboBkgEKEmNhcHMubm9fdGltZV9saW1pdBJObXVzdCBoYXZlIG5vIGRlYWRsaW5lIGFuZCBubyBtYXhfYWN0aXZlOiBvbmx5IHJ1bnMgYW5kIGFnZW50cyBoYXZlIHRpbWUgbGltaXRzGiwhaGFzKHRoaXMuZGVhZGxpbmUpICYmICFoYXModGhpcy5tYXhfYWN0aXZlKRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjEKEFN0YXJ0UnVuUmVzcG9uc2USHQoDcnVuGAEgASgLMhAud3JpdC5ydW4udjEuUnVuIlgKD1J1bkFnZW50UmVxdWVzdBIzCgVzdGFydBgBIAEoCzIcLndyaXQucnVuLnYxLlN0YXJ0UnVuUmVxdWVzdEIGukgDyAEBEhAKCHByb2dyZXNzGAIgASgIIkgKEFJ1bkFnZW50UmVzcG9uc2USDgoGcnVuX2lkGAEgASgJEiQKBWV2ZW50GAIgASgLMhUud3JpdC5ydW4udjEuUnVuRXZlbnQiOgoNR2V0UnVuUmVxdWVzdBIpCgZydW5faWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQiLwoOR2V0UnVuUmVzcG9uc2USHQoDcnVuGAEgASgLMhAud3JpdC5ydW4udjEuUnVuIqADCg9MaXN0UnVuc1JlcXVlc3QSNgoGc3RhdGVzGAEgAygOMhUud3JpdC5ydW4udjEuUnVuU3RhdGVCD7pIDJIBCRAQIgWCAQIQARIWCgVhZ2VudBgCIAEoCUIHukgEcgIYQBIbCgpzZXNzaW9uX2lkGAMgASgJQge6SARyAhhAEkIKBmxhYmVscxgEIAMoCzIoLndyaXQucnVuLnYxLkxpc3RSdW5zUmVxdWVzdC5MYWJlbHNFbnRyeUIIukgFmgECECASFAoMb2xkZXN0X2ZpcnN0GAUgASgIEhsKCXBhZ2Vfc2l6ZRgGIAEoDUIIukgFKgMY9AMSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAQSLgoKc3RhcnRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiSwoQTGlzdFJ1bnNSZXNwb25zZRIeCgRydW5zGAEgAygLMhAud3JpdC5ydW4udjEuUnVuEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJvCg9XYXRjaFJ1blJlcXVlc3QSKQoGcnVuX2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEh8KDmFmdGVyX3NlcXVlbmNlGAIgASgDQge6SAQiAigAEhAKCHByb2dyZXNzGAMgASgIIjgKEFdhdGNoUnVuUmVzcG9uc2USJAoFZXZlbnQYASABKAsyFS53cml0LnJ1bi52MS5SdW5FdmVudCKGAQoQQ2FuY2VsUnVuUmVxdWVzdBItCgpyZXF1ZXN0X2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnJ1bl9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIYCgZyZWFzb24YAyABKAlCCLpIBXIDKIAgIjIKEUNhbmNlbFJ1blJlc3BvbnNlEh0KA3J1bhgBIAEoCzIQLndyaXQucnVuLnYxLlJ1biLuAQoQU2lnbmFsUnVuUmVxdWVzdBItCgpyZXF1ZXN0X2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnJ1bl9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBI0Cg5hZ2VudF9pbnN0YW5jZRgDIAEoCUIcukgZ2AEBchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgRuYW1lGAQgASgJQhu6SBhyFjIUXlthLXowLTlfOi1dezEsMTYwfSQSHwoMcGF5bG9hZF9qc29uGAUgASgJQgm6SAZyBCiAgEAiJQoRU2lnbmFsUnVuUmVzcG9uc2USEAoIYWNjZXB0ZWQYASABKAgiTgoRTGlzdEFnZW50c1JlcXVlc3QSGwoJcGFnZV9zaXplGAEgASgNQgi6SAUqAxj0AxIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxiABCJVChJMaXN0QWdlbnRzUmVzcG9uc2USJgoGYWdlbnRzGAEgAygLMhYud3JpdC5ydW4udjEuQWdlbnRJbmZvEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKzAQoVTGlzdExvZ0VudHJpZXNSZXF1ZXN0EikKBnJ1bl9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBI0Cg5hZ2VudF9pbnN0YW5jZRgCIAEoCUIcukgZ2AEBchQyEl5bYS16MC05Xy1dezEsNjR9JBIbCglwYWdlX3NpemUYAyABKA1CCLpIBSoDGPQDEhwKCnBhZ2VfdG9rZW4YBCABKAlCCLpIBXIDGIAIIlkKFkxpc3RMb2dFbnRyaWVzUmVzcG9uc2USJgoHZW50cmllcxgBIAMoCzIVLndyaXQucnVuLnYxLkxvZ0VudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJ8ChRMaXN0UnVuQWdlbnRzUmVxdWVzdBIpCgZydW5faWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSGwoJcGFnZV9zaXplGAIgASgNQgi6SAUqAxj0AxIcCgpwYWdlX3Rva2VuGAMgASgJQgi6SAVyAxiABCJYChVMaXN0UnVuQWdlbnRzUmVzcG9uc2USJgoGYWdlbnRzGAEgAygLMhYud3JpdC5ydW4udjEuQWdlbnROb2RlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJNChBMaXN0VG9vbHNSZXF1ZXN0EhsKCXBhZ2Vfc2l6ZRgBIAEoDUIIukgFKgMY9AMSHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMYgAQicwoRTGlzdFRvb2xzUmVzcG9uc2USKwoFdG9vbHMYASADKAsyHC53cml0LnRvb2wudjEuVG9vbERlZmluaXRpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhgKEHJlZ2lzdHJ5X3ZlcnNpb24YAyABKAky3QYKClJ1blNlcnZpY2USRwoIU3RhcnRSdW4SHC53cml0LnJ1bi52MS5TdGFydFJ1blJlcXVlc3QaHS53cml0LnJ1bi52MS5TdGFydFJ1blJlc3BvbnNlEkkKCFJ1bkFnZW50Ehwud3JpdC5ydW4udjEuUnVuQWdlbnRSZXF1ZXN0Gh0ud3JpdC5ydW4udjEuUnVuQWdlbnRSZXNwb25zZTABEkEKBkdldFJ1bhIaLndyaXQucnVuLnYxLkdldFJ1blJlcXVlc3QaGy53cml0LnJ1bi52MS5HZXRSdW5SZXNwb25zZRJHCghMaXN0UnVucxIcLndyaXQucnVuLnYxLkxpc3RSdW5zUmVxdWVzdBodLndyaXQucnVuLnYxLkxpc3RSdW5zUmVzcG9uc2USSQoIV2F0Y2hSdW4SHC53cml0LnJ1bi52MS5XYXRjaFJ1blJlcXVlc3QaHS53cml0LnJ1bi52MS5XYXRjaFJ1blJlc3BvbnNlMAESSgoJQ2FuY2VsUnVuEh0ud3JpdC5ydW4udjEuQ2FuY2VsUnVuUmVxdWVzdBoeLndyaXQucnVuLnYxLkNhbmNlbFJ1blJlc3BvbnNlEkoKCVNpZ25hbFJ1bhIdLndyaXQucnVuLnYxLlNpZ25hbFJ1blJlcXVlc3QaHi53cml0LnJ1bi52MS5TaWduYWxSdW5SZXNwb25zZRJZCg5MaXN0TG9nRW50cmllcxIiLndyaXQucnVuLnYxLkxpc3RMb2dFbnRyaWVzUmVxdWVzdBojLndyaXQucnVuLnYxLkxpc3RMb2dFbnRyaWVzUmVzcG9uc2USTQoKTGlzdEFnZW50cxIeLndyaXQucnVuLnYxLkxpc3RBZ2VudHNSZXF1ZXN0Gh8ud3JpdC5ydW4udjEuTGlzdEFnZW50c1Jlc3BvbnNlElYKDUxpc3RSdW5BZ2VudHMSIS53cml0LnJ1bi52MS5MaXN0UnVuQWdlbnRzUmVxdWVzdBoiLndyaXQucnVuLnYxLkxpc3RSdW5BZ2VudHNSZXNwb25zZRJKCglMaXN0VG9vbHMSHS53cml0LnJ1bi52MS5MaXN0VG9vbHNSZXF1ZXN0Gh4ud3JpdC5ydW4udjEuTGlzdFRvb2xzUmVzcG9uc2ViBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_timestamp, file_writ_run_v1_run, file_writ_supervision_v1_supervision, file_writ_tool_v1_tool]);
 
 /**
  * StartRunRequest starts a run.
@@ -289,6 +293,20 @@ export type ListRunsRequest = Message<"writ.run.v1.ListRunsRequest"> & {
    * @generated from field: string page_token = 7;
    */
   pageToken: string;
+
+  /**
+   * Only runs created at or after this time.
+   *
+   * @generated from field: google.protobuf.Timestamp start_time = 8;
+   */
+  startTime?: Timestamp | undefined;
+
+  /**
+   * Only runs created before this time.
+   *
+   * @generated from field: google.protobuf.Timestamp end_time = 9;
+   */
+  endTime?: Timestamp | undefined;
 };
 
 /**
@@ -635,6 +653,132 @@ export const ListLogEntriesResponseSchema: GenMessage<ListLogEntriesResponse> = 
   messageDesc(file_writ_run_v1_run_service, 17);
 
 /**
+ * ListRunAgentsRequest names a run and pages through its agents.
+ *
+ * @generated from message writ.run.v1.ListRunAgentsRequest
+ */
+export type ListRunAgentsRequest = Message<"writ.run.v1.ListRunAgentsRequest"> & {
+  /**
+   * The run.
+   *
+   * @generated from field: string run_id = 1;
+   */
+  runId: string;
+
+  /**
+   * Page size. Default 100, at most 500.
+   *
+   * @generated from field: uint32 page_size = 2;
+   */
+  pageSize: number;
+
+  /**
+   * next_page_token of the previous page.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message writ.run.v1.ListRunAgentsRequest.
+ * Use `create(ListRunAgentsRequestSchema)` to create a new message.
+ */
+export const ListRunAgentsRequestSchema: GenMessage<ListRunAgentsRequest> = /*@__PURE__*/
+  messageDesc(file_writ_run_v1_run_service, 18);
+
+/**
+ * ListRunAgentsResponse is one page.
+ *
+ * @generated from message writ.run.v1.ListRunAgentsResponse
+ */
+export type ListRunAgentsResponse = Message<"writ.run.v1.ListRunAgentsResponse"> & {
+  /**
+   * The agents, parents before children.
+   *
+   * @generated from field: repeated writ.run.v1.AgentNode agents = 1;
+   */
+  agents: AgentNode[];
+
+  /**
+   * Token of the next page; empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message writ.run.v1.ListRunAgentsResponse.
+ * Use `create(ListRunAgentsResponseSchema)` to create a new message.
+ */
+export const ListRunAgentsResponseSchema: GenMessage<ListRunAgentsResponse> = /*@__PURE__*/
+  messageDesc(file_writ_run_v1_run_service, 19);
+
+/**
+ * ListToolsRequest pages through tools.
+ *
+ * @generated from message writ.run.v1.ListToolsRequest
+ */
+export type ListToolsRequest = Message<"writ.run.v1.ListToolsRequest"> & {
+  /**
+   * Page size. Default 50, at most 500.
+   *
+   * @generated from field: uint32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * next_page_token of the previous page.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message writ.run.v1.ListToolsRequest.
+ * Use `create(ListToolsRequestSchema)` to create a new message.
+ */
+export const ListToolsRequestSchema: GenMessage<ListToolsRequest> = /*@__PURE__*/
+  messageDesc(file_writ_run_v1_run_service, 20);
+
+/**
+ * ListToolsResponse is one page.
+ *
+ * @generated from message writ.run.v1.ListToolsResponse
+ */
+export type ListToolsResponse = Message<"writ.run.v1.ListToolsResponse"> & {
+  /**
+   * The tools, by name, without `allowed_tenants`. A page can have fewer than page_size.
+   *
+   * @generated from field: repeated writ.tool.v1.ToolDefinition tools = 1;
+   */
+  tools: ToolDefinition[];
+
+  /**
+   * Token of the next page; empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+
+  /**
+   * Content hash of the whole registry.
+   *
+   * @generated from field: string registry_version = 3;
+   */
+  registryVersion: string;
+};
+
+/**
+ * Describes the message writ.run.v1.ListToolsResponse.
+ * Use `create(ListToolsResponseSchema)` to create a new message.
+ */
+export const ListToolsResponseSchema: GenMessage<ListToolsResponse> = /*@__PURE__*/
+  messageDesc(file_writ_run_v1_run_service, 21);
+
+/**
  * RunService starts, watches and cancels runs. Public, for the roles caller and admin; an
  * auditor reads.
  *
@@ -737,6 +881,27 @@ export const RunService: GenService<{
     methodKind: "unary";
     input: typeof ListAgentsRequestSchema;
     output: typeof ListAgentsResponseSchema;
+  },
+  /**
+   * ListRunAgents lists the agents of a run with parent, state and slot, parents before children, also while it is
+   * running.
+   *
+   * @generated from rpc writ.run.v1.RunService.ListRunAgents
+   */
+  listRunAgents: {
+    methodKind: "unary";
+    input: typeof ListRunAgentsRequestSchema;
+    output: typeof ListRunAgentsResponseSchema;
+  },
+  /**
+   * ListTools lists the tools that the tool gateway registers for the tenant of the caller, by name.
+   *
+   * @generated from rpc writ.run.v1.RunService.ListTools
+   */
+  listTools: {
+    methodKind: "unary";
+    input: typeof ListToolsRequestSchema;
+    output: typeof ListToolsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_writ_run_v1_run_service, 0);

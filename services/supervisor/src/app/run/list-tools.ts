@@ -1,0 +1,30 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type {
+  ListToolsRequest,
+  ListToolsResponseSchema,
+} from '@writ/contracts/writ/run/v1/run_service_pb';
+import type { SupervisorContext } from '../../context.ts';
+import { gatewayAllows } from '../../domain/review/reviewed-tool.ts';
+
+const DEFAULT_PAGE = 50;
+
+/**
+ * Lists the tools of the gateway's registry that `tenant` may use, in its pages. The names of other tenants in an
+ * allowlist stay with the supervisor (SYS-6).
+ */
+export async function listTools(
+  { peers }: Pick<SupervisorContext, 'peers'>,
+  tenant: string,
+  { pageSize, pageToken }: Pick<ListToolsRequest, 'pageSize' | 'pageToken'>,
+): Promise<MessageInitShape<typeof ListToolsResponseSchema>> {
+  const page = { pageSize: pageSize || DEFAULT_PAGE, pageToken };
+  const { tools, nextPageToken, registryVersion } = await peers.toolGateway.listTools(page);
+  const usable = tools.filter(({ allowedTenants: tenants }) =>
+    gatewayAllows({ tenants }, { tenant, agentName: '' }),
+  );
+  return {
+    tools: usable.map(({ allowedTenants: _, ...tool }) => tool),
+    nextPageToken,
+    registryVersion,
+  };
+}
