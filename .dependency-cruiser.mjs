@@ -242,8 +242,15 @@ export default {
       comment:
         'Simulators and fakes are for tests, and for the embedded mode that platform/ composes.',
       severity: 'error',
-      from: { path: '^(services|libs)/', pathNot: [TEST, '^libs/testing/'] },
-      to: { path: '^libs/testing/' },
+      from: { path: '^(services|libs)/', pathNot: [TEST, '^libs/(testing|simulator)/'] },
+      to: { path: '^libs/(testing|simulator)/' },
+    },
+    {
+      name: 'sdk-is-thin',
+      comment: 'What modules of users import depends on the kernel only, never on a service.',
+      severity: 'error',
+      from: { path: '^libs/sdk/' },
+      to: { pathNot: '^libs/(sdk|kernel)/' },
     },
     {
       name: 'only-telemetry-sets-up-otel',

@@ -2,7 +2,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { loadYaml } from '@writ/config';
 import { type JsonObject, NotFoundError } from '@writ/kernel';
-import { loadScripts, type Script } from '@writ/testing/simulator';
+import { loadScripts, type Script } from '@writ/simulator';
 
 const EXAMPLES = resolve(import.meta.dirname, '../../examples');
 

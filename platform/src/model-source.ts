@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { createModelSimulator } from '@writ/testing/simulator';
+import { createModelSimulator } from '@writ/simulator';
 import type { Example } from './example.ts';
 
 /** The model endpoint: a provider named by the environment, or the local simulator. */

@@ -1,6 +1,6 @@
 /** The model simulator as a separate process, for platforms with a process per service. */
 import { once } from 'node:events';
-import { createModelSimulator } from '@writ/testing/simulator';
+import { createModelSimulator } from '@writ/simulator';
 import { readSimulatorConfig } from './config.ts';
 import { explain } from './console/explain.ts';
 import { loadExample } from './example.ts';

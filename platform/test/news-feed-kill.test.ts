@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { isDeepStrictEqual } from 'node:util';
 import { loadExample, openSession } from '@writ/platform';
 import { readHuman } from '@writ/platform/console';
-import { readRequestLog } from '@writ/testing/simulator';
+import { readRequestLog } from '@writ/simulator';
 import { expect, it } from 'vitest';
 import { run, spawnProgram, tempFolder } from './program.ts';
 

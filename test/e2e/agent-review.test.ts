@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { type HookEvent, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { type RunResult, RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { newId } from '@writ/kernel';
-import type { ChatRequest, Script } from '@writ/testing/simulator';
+import type { ChatRequest, Script } from '@writ/simulator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ScriptedPlatform, startScriptedPlatform } from './scripted/scripted-platform.ts';
 

@@ -1,6 +1,6 @@
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
-import type { ChatRequest } from '@writ/testing/simulator';
+import type { ChatRequest } from '@writ/simulator';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { startScriptedPlatform } from './scripted/scripted-platform.ts';
 

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { createAgent } from '@writ/platform';
+import { createModelSimulator } from '@writ/simulator';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
-import { createModelSimulator } from '@writ/testing/simulator';
 import { expect, it, onTestFinished } from 'vitest';
 
 const POLICY = `

@@ -24,11 +24,11 @@ import { newId, systemClock } from '@writ/kernel';
 import { loadExample, readPlatformConfig } from '@writ/platform';
 import { type CallOptions, createRpcClient, type Person, type RpcClient } from '@writ/rpc';
 import type { Service, ServiceParts } from '@writ/service';
+import { createModelSimulator, type ModelSimulator, type Script } from '@writ/simulator';
 import { createSpawnBudget, readSpawnBudgetConfig } from '@writ/spawn-budget';
 import { createSupervisor, readSupervisorConfig } from '@writ/supervisor';
 import { createTelemetry } from '@writ/telemetry';
 import { type FaultProxy, startFaultProxy } from '@writ/testing/faults';
-import { createModelSimulator, type ModelSimulator, type Script } from '@writ/testing/simulator';
 import { createToolGateway, readToolGatewayConfig } from '@writ/tool-gateway';
 
 /** Scripts whose first answer takes one minute; the second request is answered at once. */

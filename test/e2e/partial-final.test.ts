@@ -4,7 +4,7 @@ import {
   AgentState,
   AgentWorkerService,
 } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
-import type { ChatRequest } from '@writ/testing/simulator';
+import type { ChatRequest } from '@writ/simulator';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { type ScriptedPlatform, startScriptedPlatform } from './scripted/scripted-platform.ts';
 import { supervisorClient } from './scripted/worker-clients.ts';

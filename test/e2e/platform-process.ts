@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { derivedId } from '@writ/kernel';
-import { readRequestLog } from '@writ/testing/simulator';
+import { readRequestLog } from '@writ/simulator';
 
 const MAIN = resolve(import.meta.dirname, '../../platform/src/main.ts');
 const FREE_PORTS = Object.fromEntries(

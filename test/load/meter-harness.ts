@@ -9,8 +9,8 @@ import type { BudgetLevel, LevelBalance } from '@writ/contracts/writ/meter/v1/ta
 import { ModelService } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { derivedId, Priority } from '@writ/kernel';
 import type { ClosableRpcClient } from '@writ/rpc';
+import { createModelSimulator, type ModelSimulator, type Script } from '@writ/simulator';
 import { type KeyPeer, startKeyPeer } from '@writ/testing';
-import { createModelSimulator, type ModelSimulator, type Script } from '@writ/testing/simulator';
 import { type Program, SERVICE_MAINS, startProgram } from './program.ts';
 
 export const TENANT = 'acme';

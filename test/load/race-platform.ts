@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createWritClient, type WritClient } from '@writ/client';
 import { loadExample, openModelSource, readPlatformConfig, startPlatform } from '@writ/platform';
-import type { Script } from '@writ/testing/simulator';
+import type { Script } from '@writ/simulator';
 
 const AGENTS = `
 agents:

@@ -1,4 +1,4 @@
-import { createModelSimulator, type ModelSimulator, type Script } from '@writ/testing/simulator';
+import { createModelSimulator, type ModelSimulator, type Script } from '@writ/simulator';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 /** Runs the scripts against a plain model of the rules and limits, without services. */

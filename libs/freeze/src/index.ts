@@ -1,6 +1,7 @@
 export { createFreezeHandlers, type FreezeParts } from './handlers.ts';
 export {
   covers,
+  type FreezeCause,
   type FreezeOrder,
   type FreezeScope,
   type FreezeSubject,

@@ -1,5 +1,5 @@
 import type { JsonObject } from '@writ/kernel';
-import { createModelSimulator, type ModelSimulator } from '@writ/testing/simulator';
+import { createModelSimulator, type ModelSimulator } from '@writ/simulator';
 import type { FakeModel } from './fake-meter.ts';
 
 const SCRIPTS = new URL('../../../examples/refund-desk/scripts', import.meta.url).pathname;

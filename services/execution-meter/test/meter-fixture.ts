@@ -16,15 +16,15 @@ import {
 import { Priority as ContractPriority } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { type Clock, Priority, type WritError } from '@writ/kernel';
 import type { CallOptions, RpcClient } from '@writ/rpc';
-import { createTelemetry, InMemorySpans } from '@writ/telemetry';
-import { addressOf, type KeyPeer, startKeyPeer } from '@writ/testing';
-import { storeVariables, testStore } from '@writ/testing/postgres';
 import {
   createModelSimulator,
   type ModelSimulator,
   type Reply,
   type Script,
-} from '@writ/testing/simulator';
+} from '@writ/simulator';
+import { createTelemetry, InMemorySpans } from '@writ/telemetry';
+import { addressOf, type KeyPeer, startKeyPeer } from '@writ/testing';
+import { storeVariables, testStore } from '@writ/testing/postgres';
 import {
   createExecutionMeter,
   EXECUTION_METER_DEFAULTS,

@@ -1,11 +1,11 @@
 import type { AgentManifest } from '@writ/platform';
-import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import {
   type ChatRequest,
   createModelSimulator,
   type LoggedRequest,
   type Script,
-} from '@writ/testing/simulator';
+} from '@writ/simulator';
+import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 
 /** A platform whose agents, policy and model are those of a test; the tools are those of an example. */
 export interface ScriptedPlatform {

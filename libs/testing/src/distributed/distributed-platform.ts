@@ -5,6 +5,7 @@ import { OBSERVER_USER, SERVICE_USERS } from '@writ/bus';
 import { createWritClient, type WritClient } from '@writ/client';
 import { devApiKey, SERVICE_NAMES, type ServiceName } from '@writ/identity';
 import { type Example, loadExample, openModelSource, readPlatformConfig } from '@writ/platform';
+import { type RequestRecord, readRequestLog } from '@writ/simulator';
 import { traceparentOf } from '@writ/telemetry';
 import { generateTestCertificates, type TestCertificates } from '../certificates/index.ts';
 import type { ProxyFault } from '../faults/index.ts';
@@ -15,7 +16,6 @@ import {
   startDedicatedPostgres,
 } from '../postgres/index.ts';
 import { freePorts } from '../processes/free-ports.ts';
-import { type RequestRecord, readRequestLog } from '../simulator/index.ts';
 import { FaultProxies } from './fault-proxies.ts';
 import {
   type PartName,

@@ -14,8 +14,8 @@ import {
   readPlatformConfig,
   startPlatform,
 } from '@writ/platform';
+import { type RequestRecord, readRequestLog } from '@writ/simulator';
 import { InMemorySpans, traceparentOf } from '@writ/telemetry';
-import { type RequestRecord, readRequestLog } from '../simulator/index.ts';
 
 /** Settings that name a file, and the file's name in the data folder. */
 const FILES = {
