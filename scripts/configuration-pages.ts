@@ -1,8 +1,8 @@
 /**
  * Writes docs/reference/configuration-files.md, the JSON Schemas for editors in docs/reference/schemas, and the list of variables in
- * docs/reference/settings.md from the schemas and declarations in the code. `--check` only compares.
+ * docs/reference/settings.md from the schemas and declarations in the code; `npm run pages` runs it.
  */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { readAgentWorkerConfig } from '@writ/agent-worker';
 import { declaredVariables } from '@writ/config';
 import { CATALOG_SCHEMA, readExecutionMeterConfig } from '@writ/execution-meter';
@@ -157,7 +157,7 @@ export function editorSchema(name: string, schema: Schema): string {
   return `${JSON.stringify(document, undefined, 2)}\n`;
 }
 
-const BEGIN = '<!-- the list: node scripts/configuration-pages.ts -->';
+const BEGIN = '<!-- the list: npm run pages -->';
 const END = '<!-- end of the list -->';
 
 /** The settings page with the list of variables generated from their declarations. */
@@ -236,16 +236,4 @@ export function generatedFiles(): ReadonlyMap<string, string> {
   }
   const settings = 'docs/reference/settings.md';
   return files.set(settings, withVariables(readFileSync(settings, 'utf8')));
-}
-
-if (import.meta.main) {
-  const isCheck = process.argv.includes('--check');
-  mkdirSync('docs/reference/schemas', { recursive: true });
-  for (const [file, content] of generatedFiles()) {
-    if (!isCheck) writeFileSync(file, content);
-    else if (readFileSync(file, 'utf8') !== content) {
-      console.error(`${file} differs from the code; run node scripts/configuration-pages.ts.`);
-      process.exitCode = 1;
-    }
-  }
 }

@@ -1,9 +1,9 @@
 /** Writes the table of docs/reference/metrics.md from METRICS of libs/telemetry. */
-import { readFileSync, writeFileSync } from 'node:fs';
 import { METRICS, type MetricKey, prometheusName } from '@writ/telemetry';
 
-const PAGE = 'docs/reference/metrics.md';
-const BEGIN = '<!-- the table: node scripts/metrics-page.ts -->';
+/** The page whose table is generated. */
+export const PAGE = 'docs/reference/metrics.md';
+const BEGIN = '<!-- the table: npm run pages -->';
 const END = '<!-- end of the table -->';
 
 /** The page with its table generated from {@link METRICS}. */
@@ -33,5 +33,3 @@ function table(): string {
     ...rows,
   ].join('\n');
 }
-
-if (import.meta.main) writeFileSync(PAGE, withTable(readFileSync(PAGE, 'utf8')));

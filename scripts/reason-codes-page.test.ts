@@ -7,7 +7,7 @@ import { withTable } from './reason-codes-page.ts';
 describe('the reason codes', () => {
   it('are listed in docs/reference/reason-codes.md as the code declares them (SYS-3)', () => {
     const page = readFileSync('docs/reference/reason-codes.md', 'utf8');
-    expect(page, 'run node scripts/reason-codes-page.ts').toBe(withTable(page));
+    expect(page, 'run npm run pages').toBe(withTable(page));
   });
 
   it('have a meaning and an action of one sentence each (SYS-3)', () => {

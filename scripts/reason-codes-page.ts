@@ -1,9 +1,9 @@
 /** Writes the table of docs/reference/reason-codes.md from REASONS of libs/kernel. */
-import { readFileSync, writeFileSync } from 'node:fs';
 import { REASONS, type ReasonInfo } from '@writ/kernel';
 
-const PAGE = 'docs/reference/reason-codes.md';
-const BEGIN = '<!-- the table: node scripts/reason-codes-page.ts -->';
+/** The page whose table is generated. */
+export const PAGE = 'docs/reference/reason-codes.md';
+const BEGIN = '<!-- the table: npm run pages -->';
 const END = '<!-- end of the table -->';
 
 /** The page with its table generated from {@link REASONS}. */
@@ -26,5 +26,3 @@ function table(): string {
 function cell(text: string): string {
   return text.replace(/</g, '&lt;').replace(/__/g, '\\_\\_');
 }
-
-if (import.meta.main) writeFileSync(PAGE, withTable(readFileSync(PAGE, 'utf8')));

@@ -20,8 +20,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   ),
   'import rules': checkImportRules,
   'generated code is current': checkGeneratedCode,
-  'generated pages are current': () =>
-    runCommand('node', 'scripts/configuration-pages.ts', '--check'),
+  'generated pages are current': () => runCommand('node', 'scripts/pages.ts', '--check'),
   'documentation site': checkDocsSite,
   'requirement ids': () => runCommand('node', 'scripts/requirements.ts', '--check'),
   words: checkWords,

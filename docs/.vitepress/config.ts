@@ -8,7 +8,7 @@ type Markdown = Parameters<NonNullable<MarkdownOptions['config']>>[0];
 
 const DOCS = join(import.meta.dirname, '..');
 
-/** A page in a folder below docs/ leaves docs/ with two levels, and docs/README.md with one. */
+/** The start of a link out of docs/, from a page at any depth. */
 const OUTSIDE = /^(?:\.\.\/)*\.\.\/(?!(?:adr|explanation|how-to|operations|reference|tutorial)\/)/;
 
 export default defineConfig({
@@ -17,7 +17,11 @@ export default defineConfig({
   cleanUrls: false,
   outDir: join(DOCS, '../dist/docs'),
   cacheDir: join(DOCS, '../node_modules/.cache/vitepress'),
-  rewrites: { 'README.md': 'index.md', 'adr/README.md': 'adr/index.md' },
+  rewrites: {
+    'README.md': 'index.md',
+    'adr/README.md': 'adr/index.md',
+    'reference/api/README.md': 'reference/api/index.md',
+  },
   markdown: {
     // The anchors of headings are those of GitHub, so that a link works in both.
     anchor: { slugify: githubAnchor },

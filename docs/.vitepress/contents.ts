@@ -1,34 +1,46 @@
 /** The table of contents of the site, read from docs/README.md. */
 import { globSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+
+/** A page in the sidebar; one that lists the pages of its folder has them below it. */
+interface Entry {
+  readonly text: string;
+  readonly link: string;
+  readonly collapsed?: boolean;
+  readonly items?: Entry[];
+}
 
 /** One section of the table of contents, as VitePress shows it in the sidebar. */
 export interface Section {
   readonly text: string;
-  readonly items: { text: string; link: string }[];
+  readonly items: Entry[];
 }
 
-const ENTRY = /^- \[(.+?)\]\((.+?\.md)\)/gm;
+const ENTRY = /^(?:-|\d+\.) \[(.+?)\]\(((?!\.\.\/).+?\.md)\)/gm;
 
 /**
- * Returns the sections of docs/README.md with the pages that they list.
+ * Returns the sections of docs/README.md with the pages that they list. A README.md of a folder lists the other pages of it.
  *
  * @param folder the folder of the documentation
- * @throws Error that names the pages of the folder that README.md does not list; the decisions list theirs in adr/README.md
+ * @throws Error that names the pages that no list contains
  */
 export function contentsOf(folder: string): Section[] {
+  const listed = new Set(['README.md']);
+  const entriesOf = (text: string, below: string): Entry[] =>
+    [...text.matchAll(ENTRY)].map(([, text = '', path = '']) => {
+      const page = join(below, path);
+      listed.add(page);
+      const entry = { text, link: `/${page.replace(/README\.md$|\.md$/, '')}` };
+      if (!page.endsWith('README.md')) return entry;
+      const items = entriesOf(readFileSync(join(folder, page), 'utf8'), dirname(page));
+      return { ...entry, collapsed: true, items };
+    });
   const [, ...parts] = readFileSync(join(folder, 'README.md'), 'utf8').split(/^## /m);
   const sections = parts.map((part) => ({
     text: part.slice(0, part.indexOf('\n')),
-    items: [...part.matchAll(ENTRY)].map(([, text = '', page = '']) => ({
-      text,
-      link: `/${page.replace(/README\.md$|\.md$/, '')}`,
-    })),
+    items: entriesOf(part, ''),
   }));
-  const listed = new Set(sections.flatMap(({ items }) => items.map(({ link }) => link)));
-  const missing = globSync('*/**/*.md', { cwd: folder, exclude: ['adr/0*'] }).filter(
-    (page) => !listed.has(`/${page.replace(/README\.md$|\.md$/, '')}`),
-  );
+  const missing = globSync('**/*.md', { cwd: folder }).filter((page) => !listed.has(page));
   if (missing.length > 0) {
     throw new Error(`${join(folder, 'README.md')} does not list ${missing.sort().join(', ')}.`);
   }

@@ -7,6 +7,21 @@ import { type CliIo, EXIT, type Exit } from './io.ts';
 /** Runs one command line and returns the exit code; it prints through `io` and never throws. */
 export async function runCli(args: readonly string[], io: CliIo): Promise<Exit> {
   let exit: Exit = EXIT.success;
+  const program = createProgram(io, (code) => {
+    exit = code;
+  });
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return exit;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.success : EXIT.error;
+    io.warn(explain(error));
+    return EXIT.error;
+  }
+}
+
+/** Returns the program with every command; an action reports its exit code through `done`. */
+export function createProgram(io: CliIo, done: (exit: Exit) => void): Command {
   const program = new Command('writ')
     .description(
       'Runs, approvals, budgets, halts, audit, recovery, policy and keys of a Writ platform.',
@@ -19,16 +34,6 @@ export async function runCli(args: readonly string[], io: CliIo): Promise<Exit> 
       writeOut: (text) => io.print(text.trimEnd()),
       writeErr: (text) => io.warn(text.trimEnd()),
     });
-  const done = (code: Exit): void => {
-    exit = code;
-  };
   for (const command of COMMANDS) command(program, io, done);
-  try {
-    await program.parseAsync(args, { from: 'user' });
-    return exit;
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.success : EXIT.error;
-    io.warn(explain(error));
-    return EXIT.error;
-  }
+  return program;
 }

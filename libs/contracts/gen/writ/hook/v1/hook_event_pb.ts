@@ -395,14 +395,15 @@ export const HookEventType = {
   APPROVAL_DECIDED: 15,
 
   /**
-   * Supervisor: a halt is effective.
+   * Supervisor: a halt is effective. Once for each run, for its root or the halted agent, and once without a run for a
+   * halt of a tenant or of everything.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_HALTED = 16;
    */
   HALTED: 16,
 
   /**
-   * Spawn budget: an agent lost its slot to another agent, or its lease expired.
+   * Spawn budget: an agent lost its slot to another agent, or its lease expired; `status` says which.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_AGENT_PAUSED = 17;
    */
@@ -439,7 +440,7 @@ export const HookEventType = {
   LOG_ENTRY: 23,
 
   /**
-   * Supervisor: a halt was lifted.
+   * Supervisor: a halt was lifted; as often as HALTED.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_HALT_LIFTED = 24;
    */
