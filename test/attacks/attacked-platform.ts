@@ -85,7 +85,8 @@ export class AttackedPlatform {
   /** The attacker's key and a client with it. */
   get attacker(): { readonly key: string; readonly client: WritClient } {
     const key = this.#attackerKey;
-    return { key, client: createWritClient({ baseUrl: this.edgeUrl, apiKey: key }) };
+    const options = { baseUrl: this.edgeUrl, apiKey: key, retryStarts: false };
+    return { key, client: createWritClient(options) };
   }
 
   get edgeUrl(): string {

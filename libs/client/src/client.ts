@@ -7,6 +7,7 @@ import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { UsageService } from '@writ/contracts/writ/usage/v1/usage_service_pb';
 import { resumeApprovals } from './resume-approvals.ts';
 import { resumeWatches } from './resume-watches.ts';
+import { retryStarts } from './retry-starts.ts';
 import { translateErrors } from './translate-errors.ts';
 
 /** Options of {@link createWritClient}. */
@@ -27,6 +28,11 @@ export interface WritClientOptions {
    * sends a heartbeat after 5 s without an event. After four silent streams the watch fails with WATCH_SILENT.
    */
   readonly silenceMs?: number;
+  /**
+   * Whether startRun and runAgent repeat a start that the platform rejects with a delay (START_QUEUE_FULL,
+   * RATE_LIMITED), under the same `requestId` and within the timeout of the call (runAgent: `timeoutMs`). Default true.
+   */
+  readonly retryStarts?: boolean;
   /** Returns the W3C trace context of a call; called for every call. */
   readonly traceparent?: () => string | undefined;
 }
@@ -82,8 +88,12 @@ export function createWritClient(options: WritClientOptions): WritClient {
     ...(ca !== undefined && { nodeOptions: { ca } }),
   });
   const transport = translateErrors(withDefaultTimeout(connect, timeoutMs));
+  const runs = createClient(RunService, transport);
   return {
-    runs: resumeWatches(createClient(RunService, transport), options.silenceMs),
+    runs: resumeWatches(
+      options.retryStarts === false ? runs : retryStarts(runs, timeoutMs),
+      options.silenceMs,
+    ),
     approvals: resumeApprovals(createClient(ApprovalService, transport), options.silenceMs),
     audit: createClient(AuditService, transport),
     control: createClient(ControlService, transport),

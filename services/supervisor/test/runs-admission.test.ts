@@ -1,3 +1,4 @@
+import { createWritClient } from '@writ/client';
 import { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
@@ -69,6 +70,26 @@ describe('starts under overload', () => {
       await vi.waitFor(async () => expect(await stateOf(runId)).toBe(RunState.RUNNING), PATIENT);
     }
     await vi.waitFor(() => start('anna', 'w-3'), PATIENT);
+  });
+
+  it('are repeated by the client library until they are admitted (BD-5)', async () => {
+    for (let number = 0; number < 3; number += 1) await start('anna', `w-${number}`);
+    const options = {
+      baseUrl: `http://${supervisor.service.edgeAddress}`,
+      apiKey: supervisor.apiKey('anna'),
+    };
+    const client = createWritClient(options);
+    const impatient = createWritClient({ ...options, retryStarts: false });
+    const request = { requestId: 'c-0', agent: 'worker', goal: 'Go.' };
+    const full = { reason: 'START_QUEUE_FULL' };
+    await expect(impatient.runs.startRun(request)).rejects.toMatchObject(full);
+    const started = client.runs.startRun(request);
+    const watched = client.runs.runAgent({ start: { ...request, requestId: 'c-1' } });
+    const first = watched[Symbol.asyncIterator]().next();
+    await expect(impatient.runs.startRun(request)).rejects.toMatchObject(full);
+    open();
+    expect((await started).run?.runId).toBe(await start('anna', 'c-0'));
+    expect((await first).value?.runId).toBe(await start('anna', 'c-1'));
   });
 
   it('delay neither the end of a run, nor the cancellation of a waiting run, nor a halt (BD-5)', async () => {

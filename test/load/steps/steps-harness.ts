@@ -42,6 +42,8 @@ export interface HarnessOptions {
   readonly agents?: readonly object[];
   /** More settings of the platform. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Whether the client repeats rejected starts; default true. */
+  readonly retryStarts?: boolean;
   /** Flags of node. */
   readonly flags?: readonly string[];
   /** More entries of the other files. */
@@ -123,7 +125,9 @@ export class StepsHarness {
     this.#child = child;
     const [started] = (await once(child, 'message')) as [Started];
     this.#started = started;
-    this.#client = createWritClient({ baseUrl: started.edgeUrl, apiKey: started.apiKey });
+    const { retryStarts = true } = this.#options;
+    const { edgeUrl: baseUrl, apiKey } = started;
+    this.#client = createWritClient({ baseUrl, apiKey, retryStarts });
   }
 
   /** kill -9. */

@@ -43,7 +43,7 @@ export class StartAdmission {
 
   /** Accepts a start that this process has placed or read. */
   accept(order: OrderRow): void {
-    this.#context.starts.add(order, performance.now());
+    this.#context.starts.add(order);
     this.#admit();
   }
 
@@ -52,10 +52,9 @@ export class StartAdmission {
     const { store, starts } = this.#context;
     const due = await dueOrders(store.db, at, MAX_READ, ['start_run']);
     if (due.length > 0) starts.replaceActive(await activeRuns(store.db), performance.now());
-    const now = performance.now();
     // Another replica may have driven starts that this one has in memory.
-    if (store.replicas.shared) starts.replace(due, now);
-    else for (const order of due) starts.add(order, now);
+    if (store.replicas.shared) starts.replace(due);
+    else for (const order of due) starts.add(order);
     this.#admit();
     return due.length === MAX_READ;
   }

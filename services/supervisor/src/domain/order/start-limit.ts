@@ -1,24 +1,27 @@
 /** The limit before the first measurement. */
-const INITIAL_LIMIT = 64;
+const INITIAL_LIMIT = 16;
 /** The limit never falls below this number. */
 export const MIN_ACTIVE_RUNS = 4;
 /** The platform is overloaded when a start takes this many times as long as without load… */
-const SLOWDOWN = 2;
+const SLOWDOWN = 1.6;
 /** …and this much longer, ms: very short starts vary by a multiple without any load. */
 const SLACK_MS = 5;
 /** Up to this many times as long as without load, a start shows that the platform can do much more. */
-const EASE = 1.25;
-/** The share by which the limit grows then; otherwise it grows by one. */
+const EASE = 1.2;
+/** The share by which the limit grows then. */
 const INCREASE = 0.25;
-const DECREASE = 0.95;
+/** By how much it grows otherwise: little, since as many runs are active as the platform can serve. */
+const SMALL_INCREASE = 0.2;
+const DECREASE = 0.97;
 /** Weights of a new measurement in the averages. */
 const RECENT_WEIGHT = 0.2;
 const UNLOADED_WEIGHT = 0.05;
+const SLOWER_WEIGHT = 0.01;
 
 /**
  * How many runs may be active before further starts wait (BD-5). The duration of a start is work of the platform
  * alone, without model and tools: while it is about as short as without load, the limit grows with each start, however
- * long runs take, and quickly while starts are as short as ever; when it has doubled, the limit shrinks.
+ * long runs take, and quickly while starts are as short as ever; when it is over half as long again, the limit shrinks.
  */
 export class StartLimit {
   #limit = INITIAL_LIMIT;
@@ -38,16 +41,23 @@ export class StartLimit {
   observe(ms: number, active: number): void {
     const recent = average(this.#recentMs, ms, RECENT_WEIGHT);
     this.#recentMs = recent;
-    if (this.#unloadedMs === undefined || recent < this.#unloadedMs) this.#unloadedMs = recent;
-    // A store or a machine can become slower for good; then the slower starts are those without load.
-    else if (active <= MIN_ACTIVE_RUNS) {
-      this.#unloadedMs = average(this.#unloadedMs, ms, UNLOADED_WEIGHT);
-    }
-    if (recent > this.#unloadedMs * SLOWDOWN + SLACK_MS) {
+    const unloaded = this.#learnUnloaded(ms, recent, active);
+    if (recent > unloaded * SLOWDOWN + SLACK_MS) {
       this.#limit = Math.max(MIN_ACTIVE_RUNS, this.#limit * DECREASE);
     } else if (active >= this.current) {
-      this.#limit += recent <= this.#unloadedMs * EASE ? Math.ceil(this.#limit * INCREASE) : 1;
+      const isEasy = recent <= unloaded * EASE;
+      this.#limit += isEasy ? Math.ceil(this.#limit * INCREASE) : SMALL_INCREASE;
     }
+  }
+
+  /** A store or a machine can become slower for good; then the slower starts are those without load. */
+  #learnUnloaded(ms: number, recent: number, active: number): number {
+    let unloaded = this.#unloadedMs;
+    if (unloaded === undefined || recent < unloaded) unloaded = recent;
+    else if (active <= MIN_ACTIVE_RUNS) unloaded = average(unloaded, ms, UNLOADED_WEIGHT);
+    else if (this.#limit <= MIN_ACTIVE_RUNS) unloaded = average(unloaded, ms, SLOWER_WEIGHT);
+    this.#unloadedMs = unloaded;
+    return unloaded;
   }
 }
 

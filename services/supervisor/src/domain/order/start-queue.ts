@@ -1,5 +1,6 @@
 import { OverloadedError } from '@writ/kernel';
 import { average, StartLimit } from './start-limit.ts';
+import { TenantLoad } from './tenant-load.ts';
 
 /** Limits of the runs that wait for their start. */
 export interface QueueLimits {
@@ -18,8 +19,8 @@ export interface StartOrder {
 export const PROBE_MS = 250;
 /** Most starts in progress, so that orders that end runs always have capacity. */
 const MAX_STARTING = 16;
-/** A queue of this length per tenant is admitted under any load, so that callers with up to as many runs in flight never need to retry. */
-export const MIN_QUEUED_RUNS = 32;
+/** A tenant may have this many waiting starts under any load. */
+const MIN_QUEUED_RUNS = 2;
 /** The duration of runs before the first has ended, ms. */
 const INITIAL_RUN_MS = 1_000;
 const RUN_WEIGHT = 0.1;
@@ -37,9 +38,11 @@ interface Activity {
  * milliseconds of a monotonic clock.
  *
  * A start is admitted while fewer runs are active than the {@link StartLimit} permits. The next one is that of the
- * tenant with the fewest active runs. A burst may fill the queue up to the settings; a queue that has not been empty
- * for as long as a run takes holds half as many per tenant, at least {@link MIN_QUEUED_RUNS}, so that accepted runs wait
- * about as long as they take.
+ * tenant with the fewest active runs.
+ *
+ * Half as many starts may wait as runs may be active, so that accepted runs wait about half as long as they take. Beyond
+ * that, the {@link TenantLoad} of a tenant decides: a burst may fill the queue up to the settings, and a start that
+ * follows the end of a run is accepted, so that callers that keep a number of runs in flight need not retry.
  */
 export class StartQueue<Order extends StartOrder> {
   readonly #limits: QueueLimits;
@@ -52,7 +55,8 @@ export class StartQueue<Order extends StartOrder> {
   readonly #active = new Map<string, Activity>();
   /** Places of starts that are being recorded, by tenant. */
   readonly #reserved = new Map<string, number>();
-  #notEmptySince: number | undefined;
+  /** By tenant. */
+  readonly #loads = new Map<string, TenantLoad>();
   #lastStartAt = Number.NEGATIVE_INFINITY;
   #runMs: number | undefined;
 
@@ -83,7 +87,8 @@ export class StartQueue<Order extends StartOrder> {
    * @throws OverloadedError START_QUEUE_FULL with `retry_after_ms`, naming limit and setting
    */
   reserve(tenant: string, now: number): () => void {
-    this.#assertCapacity(tenant, now);
+    this.#assertCapacity(tenant);
+    this.#assertNotGrowing(tenant, now);
     this.#reserved.set(tenant, (this.#reserved.get(tenant) ?? 0) + 1);
     let isReleased = false;
     return () => {
@@ -96,18 +101,16 @@ export class StartQueue<Order extends StartOrder> {
   }
 
   /** Adds a start, unless it waits already or is in progress. */
-  add(order: Order, now: number): void {
+  add(order: Order): void {
     const { order_id: id } = order;
     if (this.#waiting.has(id) || this.#starting.has(id)) return;
     this.#waiting.set(id, order);
-    this.#notEmptySince ??= now;
   }
 
   /** Replaces the starts that wait by those of the store, where several replicas take from it. */
-  replace(orders: readonly Order[], now: number): void {
+  replace(orders: readonly Order[]): void {
     this.#waiting.clear();
-    for (const order of orders) this.add(order, now);
-    this.#noteEmpty();
+    for (const order of orders) this.add(order);
   }
 
   /** Takes the start that is next in line, if one may start now. */
@@ -118,7 +121,6 @@ export class StartQueue<Order extends StartOrder> {
     const order = this.#nextInLine();
     if (order === undefined) return undefined;
     this.#waiting.delete(order.order_id);
-    this.#noteEmpty();
     this.#starting.set(order.order_id, order);
     this.#lastStartAt = now;
     return order;
@@ -141,6 +143,7 @@ export class StartQueue<Order extends StartOrder> {
       if (before === undefined) this.#active.set(key, { tenant, since: now });
     } else if (before !== undefined) {
       this.#active.delete(key);
+      this.#loads.get(tenant)?.ended();
       this.#runMs = average(this.#runMs, now - before.since, RUN_WEIGHT);
     }
   }
@@ -155,26 +158,29 @@ export class StartQueue<Order extends StartOrder> {
     }
   }
 
-  #assertCapacity(tenant: string, now: number): void {
-    const isLasting =
-      this.#notEmptySince !== undefined &&
-      now - this.#notEmptySince > (this.#runMs ?? INITIAL_RUN_MS);
-    const most = isLasting
-      ? Math.max(MIN_QUEUED_RUNS, Math.floor(this.limit / 2))
-      : Number.POSITIVE_INFINITY;
-    const reserved = [...this.#reserved.values()].reduce((sum, count) => sum + count, 0);
+  #assertCapacity(tenant: string): void {
     const { maxQueuedRuns, maxQueuedRunsPerTenant } = this.#limits;
-    // Per tenant alone: the starts of one tenant must not keep out those of another.
-    const own = Math.min(maxQueuedRunsPerTenant, most);
-    const ofTenant = this.#waitingOf(tenant) + (this.#reserved.get(tenant) ?? 0);
-    if (ofTenant >= own) {
+    const own = this.#waitingOf(tenant);
+    if (own >= maxQueuedRunsPerTenant) {
       const setting = 'WRIT_TENANT_MAX_QUEUED_RUNS';
-      throw this.#full(`Tenant ${tenant} has`, setting, ofTenant, own);
+      throw this.#full(`Tenant ${tenant} has`, setting, own, maxQueuedRunsPerTenant);
     }
+    const reserved = [...this.#reserved.values()].reduce((sum, count) => sum + count, 0);
     const all = this.#waiting.size + reserved;
     if (all >= maxQueuedRuns) {
       throw this.#full('There are', 'WRIT_MAX_QUEUED_RUNS', all, maxQueuedRuns);
     }
+  }
+
+  /** Per tenant alone: the starts of one tenant must not keep out those of another. */
+  #assertNotGrowing(tenant: string, now: number): void {
+    const waiting = this.#waitingOf(tenant);
+    const inFlight = waiting + (this.#activeByTenant().get(tenant) ?? 0);
+    const load = this.#loads.get(tenant) ?? new TenantLoad();
+    this.#loads.set(tenant, load);
+    const most = Math.max(MIN_QUEUED_RUNS, Math.floor(this.limit / 4));
+    if (load.accepts({ waiting, inFlight, most }, now)) return;
+    throw this.#full(`Tenant ${tenant} has`, 'WRIT_TENANT_MAX_QUEUED_RUNS', waiting, most);
   }
 
   #full(whose: string, setting: string, used: number, limit: number): OverloadedError {
@@ -188,7 +194,7 @@ export class StartQueue<Order extends StartOrder> {
   }
 
   #waitingOf(tenant: string): number {
-    let count = 0;
+    let count = this.#reserved.get(tenant) ?? 0;
     for (const order of this.#waiting.values()) if (order.tenant === tenant) count += 1;
     return count;
   }
@@ -218,10 +224,6 @@ export class StartQueue<Order extends StartOrder> {
       if (!this.#active.has(keyOf(order))) add(order.tenant);
     }
     return counts;
-  }
-
-  #noteEmpty(): void {
-    if (this.#waiting.size === 0) this.#notEmptySince = undefined;
   }
 }
 
