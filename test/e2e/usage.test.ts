@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { createWritClient, type WritClient } from '@writ/client';
+import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { UsageGroup } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import { BudgetLevel, TabState } from '@writ/contracts/writ/meter/v1/tab_pb';
 import type { Run } from '@writ/contracts/writ/run/v1/run_pb';
@@ -178,6 +179,46 @@ describe('caps', () => {
     return (await test.client.runs.getRun({ runId: run.runId })).run;
   }
   const callsOf = async (run: Run) => (await total({ runId: run.runId }))?.turns ?? 0n;
+
+  it('of a running run are raised before they stop it, and it goes on (EM-3, PE-1)', async () => {
+    const { runs, approvals, audit } = test.client;
+    const capped = await start('escalate-1200', { runBudget: { maxTurns: 2n } });
+    const { runId } = capped;
+    const approval = await vi.waitFor(async () => {
+      const [pending] = (await approvals.listApprovals({ runId })).approvals;
+      if (pending === undefined) throw new Error('No approval is open.');
+      return pending;
+    }, PATIENT);
+    const change = { requestId: 'top-up', level: BudgetLevel.RUN, runId, caps: { maxTurns: 40n } };
+    const admin = await clientOf('default', ['admin']);
+    for (const client of [
+      await clientOf('rivals', ['admin']),
+      await clientOf('ops', ['operator']),
+    ]) {
+      await expect(client.usage.setCaps(change)).rejects.toMatchObject({ reason: 'RUN_NOT_FOUND' });
+    }
+    const caller = await clientOf('default', ['caller', 'approver', 'auditor']);
+    await expect(caller.usage.setCaps(change)).rejects.toMatchObject({ kind: 'permission_denied' });
+    const { balance } = await admin.usage.setCaps(change);
+    expect(balance).toMatchObject({ level: BudgetLevel.RUN, remainingTurns: 38n });
+    expect(await admin.usage.setCaps(change)).toMatchObject({ balance: { capsSetBy: 'reader' } });
+    const approve = { approvalId: approval.approvalId, requestId: 'yes-top-up' };
+    const value = { changesJson: '{"amount_usd": 800}' };
+    const answer = { case: 'approveWithEdits' as const, value };
+    await approvals.decideApproval({ ...approve, answer });
+    const over = await ended(capped);
+    expect(over).toMatchObject({ runBudget: { maxTurns: 40n }, result: { stopReason: 'success' } });
+    const types: (HookEventType | undefined)[] = [];
+    for await (const { event } of runs.watchRun({ runId }))
+      if (event?.entry.case === 'hook') types.push(event.entry.value.type);
+    expect(types.filter((type) => type === HookEventType.BUDGET_CHANGED)).toHaveLength(1);
+    const { records } = await audit.listAuditRecords({ runId, kind: 'set_caps' });
+    expect(records.map(({ canonicalJson }) => JSON.parse(canonicalJson))).toMatchObject([
+      { run_id: runId, level: 'run', ordered_by: 'reader', caps: '{"maxTurns":40}' },
+    ]);
+    const late = { ...change, requestId: 'too-late' };
+    await expect(admin.usage.setCaps(late)).rejects.toMatchObject({ reason: 'RUN_ENDED' });
+  });
 
   it('of a session that a run request sets stop all its runs (EM-3)', async () => {
     const sessionId = 'ses_capped';

@@ -14,6 +14,7 @@ export const HOOK_EMITTERS = {
     'HALTED',
     'HALT_LIFTED',
     'AUDIT_CHECKPOINT',
+    'BUDGET_CHANGED',
   ],
   'spawn-budget': ['AGENT_PAUSED', 'AGENT_RESUMED', 'AGENT_SUSPENDED', 'AGENT_WOKEN'],
   'execution-meter': ['LLM_START', 'LLM_END', 'BUDGET_EXHAUSTED'],

@@ -76,6 +76,55 @@ describe('caps of a session', () => {
   });
 });
 
+describe('caps of a run', () => {
+  const raise = (requestId: string, maxTurns: bigint, runId = 'run-1') =>
+    world.tab.setCaps({
+      requestId,
+      tenant: TENANT,
+      level: BudgetLevel.RUN,
+      runId,
+      caps: { maxTurns },
+      setBy: 'anna',
+    });
+
+  it('apply to the run, the root and every agent that inherited them; own caps stay (EM-1, EM-3)', async () => {
+    await start();
+    const own = { maxTurns: 1n, maxTokens: 7n };
+    const runBudget = { maxTurns: 2n };
+    await world.openTab({ budget: runBudget, runBudget });
+    await world.openTab({ agent: { name: 'child', instance: 'heir' }, budget: runBudget });
+    await world.openTab({ agent: { name: 'child', instance: 'frugal' }, budget: own });
+    await turn('run-1', 'op-1');
+    await turn('run-1', 'op-2');
+    await expect(turn('run-1', 'op-3')).rejects.toMatchObject(refusedBy('agent'));
+    expect((await raise('r-1', 3n)).balance).toMatchObject({
+      level: BudgetLevel.RUN,
+      limit: { maxTurns: 3n },
+      remainingTurns: 1n,
+      capsSetBy: 'anna',
+    });
+    const limits = async (agentInstance: string) => {
+      const { tab } = await world.tab.getTab({
+        tab: { tenant: TENANT, runId: 'run-1', agentInstance },
+      });
+      return tab?.levels[0]?.limit;
+    };
+    expect(await limits('heir')).toMatchObject({ maxTurns: 3n });
+    expect(await limits('frugal')).toMatchObject(own);
+    await turn('run-1', 'op-3');
+    await expect(turn('run-1', 'op-4')).rejects.toMatchObject(refusedBy('agent'));
+    // A repeat of an earlier request undoes nothing.
+    await raise('r-2', 4n);
+    await raise('r-1', 3n);
+    await turn('run-1', 'op-4');
+  });
+
+  it('require a run with a tab (EM-3)', async () => {
+    await start();
+    await expect(raise('r-1', 3n, 'run-9')).rejects.toMatchObject({ reason: 'TAB_NOT_FOUND' });
+  });
+});
+
 describe('caps of a tenant', () => {
   it('set at run time apply instead of those of the models file, also after a restart (EM-3)', async () => {
     await start({ file: true, tenants: 'tenants: { "*": { day: { max_turns: 1 } } }' });
@@ -110,9 +159,14 @@ describe('caps of a tenant', () => {
     await start();
     const request = { requestId: 'r', tenant: TENANT, setBy: 'anna', caps: { maxTurns: 1n } };
     const rejected = (field: string) => ({ reason: 'INVALID_FIELD', metadata: { field } });
-    await expect(world.tab.setCaps({ ...request, level: BudgetLevel.RUN })).rejects.toMatchObject(
+    await expect(world.tab.setCaps({ ...request, level: BudgetLevel.AGENT })).rejects.toMatchObject(
       rejected('level'),
     );
+    await expect(world.tab.setCaps({ ...request, level: BudgetLevel.RUN })).rejects.toThrow(
+      'run_id is required for the level RUN, and for no other',
+    );
+    const { caps: _, ...removal } = { ...request, level: BudgetLevel.RUN, runId: 'run-1' };
+    await expect(world.tab.setCaps(removal)).rejects.toThrow('caps is required for the level RUN');
     await expect(world.tab.setCaps({ ...request, level: DAY, sessionId: SESSION })).rejects.toThrow(
       'session_id is required for the level SESSION, and for no other',
     );

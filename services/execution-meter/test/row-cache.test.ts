@@ -90,7 +90,7 @@ async function take(
     const scope = hasCaps
       ? ({ level: 'tenant_day', sessionId: '' } as const)
       : ({ level: 'session', sessionId } as const);
-    await setLevelCaps(trx, { tenant, ...scope, caps, setBy: 'anna' });
+    await setLevelCaps(trx, { tenant, runId: '', ...scope, caps, setBy: 'anna' });
     return;
   }
   const tab = await findTab(trx, given);

@@ -38,6 +38,7 @@ type EventName =
   | 'APPROVAL_DECIDED'
   | 'HALTED'
   | 'HALT_LIFTED'
+  | 'BUDGET_CHANGED'
   | 'TOOL_START'
   | 'TOOL_END';
 
@@ -79,6 +80,8 @@ export interface SupervisorEvents {
   ): Promise<void>;
   /** A halt is enforced in a run. */
   halted(trx: SupervisorTransaction, scope: EventScope, haltId: string, at: Date): Promise<void>;
+  /** The caps of a run were set by the request `scope.callId`, and the meter enforces them. */
+  budgetChanged(trx: SupervisorTransaction, scope: EventScope, at: Date): Promise<void>;
   /** A halt is lifted in a run. */
   haltLifted(
     trx: SupervisorTransaction,
@@ -172,6 +175,7 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
     },
     haltLifted: (trx, scope, haltId, at) =>
       emit(trx, scope, 'HALT_LIFTED', haltFields('HALT_LIFTED', haltId), at),
+    budgetChanged: (trx, scope, at) => emit(trx, scope, 'BUDGET_CHANGED', { status: 'ok' }, at),
     decided: (trx, row, actionKind) => {
       markReview(telemetry, row, actionKind);
       count(trx, 'reviews', {

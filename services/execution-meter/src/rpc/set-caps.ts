@@ -9,7 +9,7 @@ import { requestDigest } from '../wire/request-digest.ts';
 import { levelMessage } from '../wire/tab.ts';
 import type { RpcContext } from './rpc-context.ts';
 
-/** Sets the caps of a session or a tenant at run time (EM-3). */
+/** Sets the caps of a run, a session or a tenant at run time (EM-3). */
 export function setCaps(context: RpcContext): Handlers<typeof ExecutionMeterService>['setCaps'] {
   return async (request) => {
     const { requestId } = request;

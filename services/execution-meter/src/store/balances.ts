@@ -127,18 +127,20 @@ function tenantCaps(
 /** The caps of one level that are set at run time. */
 export interface SetCaps {
   readonly tenant: string;
-  readonly level: 'session' | TenantLevel;
-  /** Empty for the levels of the tenant. */
+  readonly level: 'run' | 'session' | TenantLevel;
+  /** Empty for the other levels. */
   readonly sessionId: string;
+  /** Empty for the other levels. */
+  readonly runId: string;
   /** Undefined removes caps that were set. */
   readonly caps: Caps | undefined;
   readonly setBy: string;
 }
 
-/** Sets or removes the caps of a level at run time. */
+/** Sets or removes the caps of a session or a tenant at run time. */
 export async function setLevelCaps(
   trx: MeterTransaction,
-  { tenant, level, sessionId, caps, setBy }: SetCaps,
+  { tenant, level, sessionId, caps, setBy }: SetCaps & { readonly level: 'session' | TenantLevel },
 ): Promise<void> {
   const session = rowIds({ tenant, runId: '', agentInstance: '', sessionId, day: '' }).session;
   const id = level === 'session' ? session : capsIds(tenant)[level];
@@ -263,6 +265,11 @@ async function setCaps(
 
 function isSameCaps(a: Caps, b: Caps): boolean {
   return DIMENSIONS.every((name) => a[name] === b[name]);
+}
+
+/** Removes the account of a level from the cache. */
+export function forgetBalance(trx: MeterTransaction, id: string): void {
+  cache.delete(trx, id);
 }
 
 /** Removes the levels of a closed tab from the cache. */

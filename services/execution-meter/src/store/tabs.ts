@@ -62,6 +62,20 @@ const selectTab = prepareQuery((db: MeterReader, key: AgentKey) =>
     .where('agent_instance', '=', key.agentInstance),
 );
 
+/** Returns the agents of a run that have a tab. */
+export async function instancesOf(
+  db: MeterReader,
+  { tenant, runId }: Pick<AgentKey, 'tenant' | 'runId'>,
+): Promise<string[]> {
+  const rows = await db
+    .selectFrom('tabs')
+    .select('agent_instance')
+    .where('tenant', '=', tenant)
+    .where('run_id', '=', runId)
+    .execute();
+  return rows.map(({ agent_instance }) => agent_instance);
+}
+
 /** Adds a tab. */
 export async function insertTab(trx: MeterTransaction, tab: StoredTab): Promise<void> {
   await insertRow(trx, {

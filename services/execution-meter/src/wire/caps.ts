@@ -3,12 +3,14 @@ import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
 import type { SetCaps } from '../store/balances.ts';
 import { toCaps } from './tab.ts';
 
-/** Reads a SetCaps request; request validation admits no other levels, and a session only for its own. */
-export function readSetCaps({ tenant, level, sessionId, caps, setBy }: SetCapsRequest): SetCaps {
-  return { tenant, level: levelOf(level), sessionId, caps: caps && toCaps(caps), setBy };
+/** Reads a SetCaps request; request validation admits no other levels, and a run or session only for its own. */
+export function readSetCaps(request: SetCapsRequest): SetCaps {
+  const { tenant, level, sessionId, runId, caps, setBy } = request;
+  return { tenant, level: levelOf(level), sessionId, runId, caps: caps && toCaps(caps), setBy };
 }
 
 function levelOf(level: BudgetLevel): SetCaps['level'] {
+  if (level === BudgetLevel.RUN) return 'run';
   if (level === BudgetLevel.SESSION) return 'session';
   return level === BudgetLevel.TENANT_DAY ? 'tenant_day' : 'tenant_month';
 }

@@ -85,6 +85,7 @@ function milliseconds(duration: Duration | undefined, field: string): number | u
 }
 
 const LEVEL_NAMES: Readonly<Partial<Record<BudgetLevel, string>>> = {
+  [BudgetLevel.RUN]: 'run',
   [BudgetLevel.SESSION]: 'session',
   [BudgetLevel.TENANT_DAY]: 'tenant_day',
   [BudgetLevel.TENANT_MONTH]: 'tenant_month',

@@ -23,6 +23,7 @@ interface GetOptions extends ClientOptions, FormatOptions {
 }
 
 interface SetOptions extends ClientOptions, FormatOptions, BudgetOptions {
+  readonly run?: string;
   readonly session?: string;
   readonly tenant?: string;
   readonly day?: boolean;
@@ -80,7 +81,10 @@ export const budgetCommands: CommandGroup = (program, io, done) => {
     });
 
   withBudget(withFormat(withClientOptions(budgets.command('set'))))
-    .description('Set the caps of a session, or of the days or months of a tenant.')
+    .description(
+      'Set the caps of a running run, of a session, or of the days or months of a tenant.',
+    )
+    .option('--run <id>', 'the run, such as to raise its budget before it is exhausted')
     .option('--session <id>', 'the session')
     .option('--day', 'each UTC day of the tenant; needs the role operator')
     .option('--month', 'each UTC month of the tenant; needs the role operator')
@@ -122,19 +126,21 @@ function amounts(
  * @throws InvalidRequestError INVALID_OPTION for no or several levels, or for caps together with --remove
  */
 function capsRequest(options: SetOptions): MessageInitShape<typeof SetCapsRequestSchema> {
-  const { requestId = newId('req'), session = '', tenant = '', remove = false } = options;
+  const { run = '', session = '', tenant = '', remove = false } = options;
+  const { requestId = newId('req') } = options;
   const levels = [
+    ...(run === '' ? [] : [BudgetLevel.RUN]),
     ...(session === '' ? [] : [BudgetLevel.SESSION]),
     ...(options.day ? [BudgetLevel.TENANT_DAY] : []),
     ...(options.month ? [BudgetLevel.TENANT_MONTH] : []),
   ];
   const [level] = levels;
   if (level === undefined || levels.length > 1)
-    throw badOption('Exactly one of --session, --day and --month is required.', '--session');
+    throw badOption('Exactly one of --run, --session, --day and --month is required.', '--run');
   const caps = budgetOf(options);
   if ((caps === undefined) !== remove)
     throw badOption('Either caps, such as --max-cost-usd, or --remove is required.', '--remove');
-  return { requestId, tenant, level, sessionId: session, ...(caps && { caps }) };
+  return { requestId, tenant, level, runId: run, sessionId: session, ...(caps && { caps }) };
 }
 
 function badOption(sentence: string, field: string): InvalidRequestError {

@@ -1,56 +1,92 @@
 import type { LevelBalance } from '@writ/contracts/writ/meter/v1/tab_pb';
 import type { SetCapsRequest } from '@writ/contracts/writ/usage/v1/usage_service_pb';
-import { canonicalDigest, derivedId } from '@writ/kernel';
+import { canonicalDigest, derivedId, type ExecutionBudget } from '@writ/kernel';
 import type { Person } from '@writ/rpc';
-import { type SupervisorContext, transact } from '../../context.ts';
+import { type SupervisorContext, type Tx, transact } from '../../context.ts';
 import { budgetToJson } from '../../domain/manifest/manifest-json.ts';
 import { cappedTenant } from '../../domain/usage/usage-rights.ts';
-import { appendAudit } from '../../store/audit.ts';
-import { rememberRequest } from '../../store/requests.ts';
+import { type AuditEntry, appendAudit } from '../../store/audit.ts';
+import { type PersonalRequest, rememberRequest } from '../../store/requests.ts';
 import { budgetFrom, levelName } from '../../wire/budget.ts';
+import { assertBudgetChangeable, recordRunCaps } from './run-caps.ts';
 
 const METHOD = 'writ.usage.v1.UsageService/SetCaps';
 
 /**
- * Sets the caps of a session or tenant: records the order and who gave it in the audit record, then lets the meter
- * enforce it. When the meter does not answer, a repeat of the request completes it (EM-3, SV-8).
- * @throws PermissionDeniedError OPERATOR_REQUIRED; InvalidRequestError REQUEST_ID_REUSED; what the meter throws
+ * Sets the caps of a running run, a session or a tenant: records the order and who gave it in the audit record, then
+ * lets the meter enforce it. When the meter does not answer, a repeat of the request completes it (EM-3, SV-8).
+ * @throws PermissionDeniedError OPERATOR_REQUIRED; InvalidRequestError REQUEST_ID_REUSED; NotFoundError RUN_NOT_FOUND;
+ *   PreconditionError RUN_ENDED; UnavailableError AGENT_NOT_DELIVERED; what the meter throws
  */
 export async function setCaps(
   context: SupervisorContext,
   person: Person,
-  { requestId, tenant: named, level, sessionId, caps: given }: SetCapsRequest,
+  message: SetCapsRequest,
 ): Promise<LevelBalance | undefined> {
-  const tenant = cappedTenant(person, named, levelName(level) === 'session');
-  const caps = given && budgetToJson(budgetFrom(given, 'caps'));
+  const { requestId, level, sessionId, runId, caps: given } = message;
+  const name = levelName(level);
+  const isOfTenant = name === 'tenant_day' || name === 'tenant_month';
+  const tenant = cappedTenant(person, message.tenant, !isOfTenant);
+  const budget = given && budgetFrom(given, 'caps');
   const { subject } = person;
   const facts = {
     ordered_by: subject,
     ordered_for: person.tenant,
-    level: levelName(level),
+    level: name,
     session_id: sessionId,
-    caps: caps ?? 'removed',
+    caps: budget === undefined ? 'removed' : budgetToJson(budget),
   };
-  const digest = canonicalDigest({ tenant, ...facts });
-  await transact(context, async ({ trx, at }) => {
-    const request = { tenant: person.tenant, subject, method: METHOD, requestId, digest };
-    if (!(await rememberRequest(trx, request, at))) return;
-    // The tenant of the operator learns of it, too.
-    for (const chain of new Set([tenant, person.tenant])) {
-      await appendAudit(
-        trx,
-        { tenant: chain, kind: 'set_caps', facts: { ...facts, of: tenant } },
-        at,
-      );
-    }
-  });
+  const digest = canonicalDigest({ tenant, runId, ...facts });
+  const request = { tenant: person.tenant, subject, method: METHOD, requestId, digest };
+  const order = { tenant, runId, request, facts };
+  await transact(context, (tx) => recordOrder(tx, order));
+  const id = derivedId('req', person.tenant, subject, METHOD, requestId);
   const { balance } = await context.peers.executionMeter.setCaps({
-    requestId: derivedId('req', person.tenant, subject, METHOD, requestId),
+    requestId: id,
     tenant,
     level,
     sessionId,
+    runId,
     ...(given && { caps: given }),
     setBy: subject,
   });
+  if (runId !== '') await transact(context, (tx) => recordChange(tx, order, id, budget ?? {}));
   return balance;
+}
+
+interface CapOrder {
+  readonly tenant: string;
+  /** Empty for the other levels. */
+  readonly runId: string;
+  readonly request: PersonalRequest;
+  readonly facts: AuditEntry['facts'];
+}
+
+async function recordOrder({ trx, at }: Tx, order: CapOrder): Promise<void> {
+  const { tenant, runId, request, facts } = order;
+  if (!(await rememberRequest(trx, request, at))) return;
+  if (runId !== '') await assertBudgetChangeable(trx, { tenant, runId });
+  // The tenant of the operator learns of it, too.
+  for (const chain of new Set([tenant, request.tenant])) {
+    const entry = {
+      tenant: chain,
+      kind: 'set_caps',
+      runId,
+      facts: { ...facts, of: tenant },
+    } as const;
+    await appendAudit(trx, entry, at);
+  }
+}
+
+/** What the meter enforces is shown by the run and inherited by further children; once for each request. */
+async function recordChange(
+  { trx, at, context }: Tx,
+  { tenant, runId, request }: CapOrder,
+  callId: string,
+  caps: ExecutionBudget,
+): Promise<void> {
+  const enforced = { ...request, method: `${METHOD}/enforced` };
+  if (!(await rememberRequest(trx, enforced, at))) return;
+  const scope = await recordRunCaps(trx, { tenant, runId }, caps);
+  if (scope !== undefined) await context.events.budgetChanged(trx, { ...scope, callId }, at);
 }

@@ -123,7 +123,7 @@ export type LevelBalance = Message<"writ.meter.v1.LevelBalance"> & {
   remainingTurns?: bigint | undefined;
 
   /**
-   * Who set the caps of a session or tenant with SetCaps; empty when they come from a run or the models file.
+   * Who set the caps with SetCaps; empty when they come from StartRun, a manifest or the models file.
    *
    * @generated from field: string caps_set_by = 15;
    */

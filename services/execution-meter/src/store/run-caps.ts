@@ -1,0 +1,63 @@
+import { NotFoundError } from '@writ/kernel';
+import { type Caps, DIMENSIONS } from '../domain/ledger/amount.ts';
+import type { Balance } from '../domain/ledger/balance.ts';
+import { capColumns, levelCaps, rowIds, toBalance } from './balance-rows.ts';
+import { forgetBalance, type SetCaps } from './balances.ts';
+import type { MeterReader, MeterTransaction } from './meter-store.ts';
+import { instancesOf } from './tabs.ts';
+
+/**
+ * Sets the caps of a run at run time. An agent whose cap in a dimension is that of the run, such as the root and a child
+ * that inherited it, gets the new one; a cap of its own stays (EM-1, EM-3).
+ * @throws NotFoundError TAB_NOT_FOUND when the run has no tab
+ */
+export async function setRunCaps(trx: MeterTransaction, change: SetCaps): Promise<void> {
+  const { tenant, runId, caps = {}, setBy } = change;
+  const before = await readRun(trx, { tenant, runId });
+  const agents = (await instancesOf(trx, { tenant, runId })).map(
+    (agentInstance) => rowIds({ tenant, runId, agentInstance, sessionId: '', day: '' }).agent,
+  );
+  const rows = await trx.selectFrom('balances').selectAll().where('id', 'in', agents).execute();
+  await setCaps(trx, runRowId({ tenant, runId }), caps, setBy);
+  for (const row of rows) {
+    const own = levelCaps(row).caps;
+    const inherited = DIMENSIONS.filter((name) => own[name] === before.caps[name]);
+    if (inherited.length === 0) continue;
+    const changed = Object.fromEntries(inherited.map((name) => [name, caps[name]]));
+    await setCaps(trx, row.id, { ...own, ...changed }, setBy);
+  }
+}
+
+/**
+ * Returns the account of a run.
+ * @throws NotFoundError TAB_NOT_FOUND
+ */
+export async function readRun(db: MeterReader, run: RunId): Promise<Balance> {
+  const row = await db
+    .selectFrom('balances')
+    .selectAll()
+    .where('id', '=', runRowId(run))
+    .executeTakeFirst();
+  if (row !== undefined) return toBalance('run', row);
+  throw new NotFoundError('TAB_NOT_FOUND', `Run ${run.runId} has no tab.`, { run_id: run.runId });
+}
+
+type RunId = Pick<SetCaps, 'tenant' | 'runId'>;
+
+function runRowId(run: RunId): string {
+  return rowIds({ ...run, agentInstance: '', sessionId: '', day: '' }).run;
+}
+
+async function setCaps(
+  trx: MeterTransaction,
+  id: string,
+  caps: Caps,
+  setBy: string,
+): Promise<void> {
+  await trx
+    .updateTable('balances')
+    .set({ ...capColumns(caps), caps_set_by: setBy })
+    .where('id', '=', id)
+    .execute();
+  forgetBalance(trx, id);
+}
