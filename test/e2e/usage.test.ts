@@ -180,7 +180,7 @@ describe('caps', () => {
   }
   const callsOf = async (run: Run) => (await total({ runId: run.runId }))?.turns ?? 0n;
 
-  it('of a running run are raised before they stop it, and it goes on (EM-3, PE-1)', async () => {
+  it('of a running run are raised before they stop it, and it continues (EM-3, PE-1)', async () => {
     const { runs, approvals, audit } = test.client;
     const capped = await start('escalate-1200', { runBudget: { maxTurns: 2n } });
     const { runId } = capped;

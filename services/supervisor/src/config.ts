@@ -61,6 +61,8 @@ export interface SupervisorConfig {
   readonly tenantRate: TenantRate;
   /** The OIDC issuer whose tokens are accepted besides API keys; undefined = only API keys. */
   readonly oidc: OidcSettings | undefined;
+  /** Origins of web pages that may call the public listener. */
+  readonly allowedOrigins: readonly string[];
   /** The TLS files of the public listener; undefined = cleartext. */
   readonly edgeTls: TlsFileNames | undefined;
   /** How long a shutdown waits for calls and steps in flight. */

@@ -27,6 +27,7 @@ describe('edge config', () => {
       maxRunsPerTenant: 0,
       maxQueuedRuns: 30,
       maxQueuedRunsPerTenant: 3,
+      allowedOrigins: [],
       tenantRate: { perSecond: 5, burst: 7 },
       oidc: {
         issuer: 'https://issuer.example',

@@ -15,6 +15,8 @@ export interface EdgeConfig {
   readonly maxQueuedRunsPerTenant: number;
   readonly tenantRate: TenantRate;
   readonly oidc: OidcSettings | undefined;
+  /** Origins of web pages that may call it (CORS). */
+  readonly allowedOrigins: readonly string[];
   /** The TLS files of the listener; undefined = cleartext. */
   readonly edgeTls: TlsFileNames | undefined;
 }
@@ -25,6 +27,7 @@ export const EDGE_DEFAULTS = {
   maxQueuedRuns: 2_048,
   maxQueuedRunsPerTenant: 512,
   tenantRate: { perSecond: 500, burst: 1_000 },
+  allowedOrigins: [],
 } as const;
 
 /**
@@ -66,6 +69,12 @@ export function readEdgeConfig(env: Environment): EdgeConfig {
       min: 1,
       about: 'limit of public calls of one tenant in a burst',
     }),
+    allowedOrigins: variable.list('WRIT_EDGE_ALLOWED_ORIGINS', {
+      default: [...EDGE_DEFAULTS.allowedOrigins],
+      item: /^https?:\/\/[^\s/,]+$/,
+      example: 'https://console.example.com',
+      about: 'the origins of web pages on other hosts that may call the public listener (CORS)',
+    }),
     issuer: variable.url('WRIT_OIDC_ISSUER', {
       optional: true,
       about: 'the OIDC issuer whose tokens are accepted besides API keys',
@@ -91,12 +100,14 @@ export function readEdgeConfig(env: Environment): EdgeConfig {
     tenantClaim: claimVariable('WRIT_OIDC_TENANT_CLAIM', OIDC_DEFAULTS.tenantClaim),
     rolesClaim: claimVariable('WRIT_OIDC_ROLES_CLAIM', OIDC_DEFAULTS.rolesClaim),
   });
-  const { maxRunsPerTenant, maxQueuedRuns, maxQueuedRunsPerTenant, ...oidc } = values;
+  const { maxRunsPerTenant, maxQueuedRuns, maxQueuedRunsPerTenant, allowedOrigins, ...oidc } =
+    values;
   return {
     maxRunsPerTenant,
     maxQueuedRuns,
     maxQueuedRunsPerTenant,
     tenantRate: { perSecond, burst },
+    allowedOrigins,
     oidc: oidcFrom(oidc),
     edgeTls: edgeTlsFrom(certFile, keyFile),
   };

@@ -22,6 +22,7 @@ import type { SupervisorContext } from './context.ts';
 import { StartQueue } from './domain/order/start-queue.ts';
 import { createSupervisorEvents } from './events.ts';
 import { createPeers } from './peers/peers.ts';
+import { EVENT_STREAMS } from './rpc/event-streams.ts';
 import { internalRoutes, publicRoutes } from './rpc/index.ts';
 import { observeApprovals } from './store/approval/approvals.ts';
 import { openSupervisorStore, type SupervisorStore } from './store/supervisor-store.ts';
@@ -177,6 +178,8 @@ async function openEdge(
     portSetting: 'WRIT_EDGE_PORT',
     tls: files && { files, clientCertificates: 'none' },
     routes,
+    eventStreams: EVENT_STREAMS,
+    allowedOrigins: config.allowedOrigins,
     gate: publicGate({
       apiKeys,
       oidc: config.oidc && createOidc(config.oidc, clock),

@@ -6,6 +6,7 @@ const ALLOWED_HEADERS = [
   ...connectCors.allowedHeaders,
   METADATA.authorization,
   METADATA.traceparent,
+  'last-event-id',
 ].join(', ');
 const PREFLIGHT_MAX_AGE_S = 7200;
 

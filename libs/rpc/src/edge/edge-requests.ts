@@ -17,13 +17,14 @@ interface Parts {
   /** Time limit for receiving any other request, ms. */
   readonly requestMs: number;
   readonly allowedOrigins: readonly string[];
+  readonly events: WebHook;
   readonly web: WebHook | undefined;
   readonly log: Logger;
 }
 
-/** Returns the HTTP request handler of the edge: CORS preflights, RPCs, then the web hook. */
+/** Returns the HTTP request handler of the edge: CORS preflights, RPCs, event streams, then the web hook. */
 export function edgeRequests(parts: Parts): (request: WebRequest, response: WebResponse) => void {
-  const { handlers, web, log, endless, requestMs } = parts;
+  const { handlers, events, web, log, endless, requestMs } = parts;
   const cors = new Cors(parts.allowedOrigins);
   return (request, response) => {
     if (cors.handle(request, response)) return;
@@ -33,6 +34,7 @@ export function edgeRequests(parts: Parts): (request: WebRequest, response: WebR
       if (!endless.has(path)) limitRequest(request, response, requestMs);
       void handleRpc(handler, request, response, log);
     } else if (isGrpc(request)) sendUnimplemented(path, response);
+    else if (events(request, response)) limitRequest(request, response, requestMs);
     else if (web?.(request, response) !== true) sendNotFound(path, response);
   };
 }

@@ -14,6 +14,7 @@ import { createTlsAcceptor } from '../tls/tls-acceptor.ts';
 import { connectHandlers } from './connect-methods.ts';
 import { edgeRequests } from './edge-requests.ts';
 import { EdgeSessions } from './edge-sessions.ts';
+import { type EventStream, eventStreams } from './event-streams.ts';
 import { sniff } from './sniff.ts';
 import type { WebHook, WebRequest, WebResponse } from './web.ts';
 
@@ -21,6 +22,8 @@ import type { WebHook, WebRequest, WebResponse } from './web.ts';
 export interface EdgeOptions extends RpcServerOptions {
   /** Handles requests that are not RPCs, such as a console's files; returns false when it has no response. */
   readonly web?: WebHook;
+  /** Streams that are also served as GET over plain HTTP. */
+  readonly eventStreams?: readonly EventStream[];
   /** Origins allowed by CORS, such as `https://console.example`. Default none. */
   readonly allowedOrigins?: readonly string[];
 }
@@ -34,7 +37,7 @@ export interface EdgeOptions extends RpcServerOptions {
  */
 export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
   const { host, port, portSetting, routes, gate, telemetry, tls } = options;
-  const { web, allowedOrigins = [] } = options;
+  const { web, allowedOrigins = [], eventStreams: streams = [] } = options;
   const limits = withDefaults(options.limits);
   const calls = new Calls({ gate, telemetry, limits });
   const health = new Health(routes.map(({ service }) => service.typeName));
@@ -46,6 +49,7 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
     endless: bidiPaths(services),
     requestMs: limits.maxUnaryMs,
     allowedOrigins,
+    events: eventStreams({ streams, services, calls, limits }),
     web,
     log: telemetry.log,
   });

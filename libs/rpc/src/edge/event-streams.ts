@@ -1,0 +1,231 @@
+import {
+  type DescMethodServerStreaming,
+  fromJson,
+  type JsonObject,
+  type Message,
+  ScalarType,
+  toJson,
+} from '@bufbuild/protobuf';
+import { codeToHttpStatus, errorToJson } from '@connectrpc/connect/protocol-connect';
+import { InternalError, InvalidRequestError, NotImplementedError } from '@writ/kernel';
+import type { Calls } from '../calls/calls.ts';
+import { encodeResponse } from '../calls/encode-response.ts';
+import type { ServedMethod, ServedService } from '../calls/served-service.ts';
+import type { ServerCall } from '../calls/server-call.ts';
+import { toConnectError } from '../errors/errors.ts';
+import type { RpcLimits } from '../limits.ts';
+import type { WebHook, WebRequest, WebResponse } from './web.ts';
+
+/** A server-streaming RPC that is also served as `GET`, for curl and for scripts in a browser. */
+export interface EventStream {
+  readonly method: DescMethodServerStreaming;
+  /** The path, with fields of the request in braces, such as `/v1/runs/{run_id}/events`. */
+  readonly path: string;
+  /** The field of the request that continues after the id of an event; undefined when events have no ids. */
+  readonly resumeField?: string;
+  /** Whether a response is a heartbeat, which server-sent events carry as a comment. */
+  isHeartbeat(response: Message): boolean;
+  /** The id of a response from which the stream can be continued; undefined for none. */
+  idOf(response: Message): string | undefined;
+}
+
+/** What {@link eventStreams} serves, and how. */
+export interface EventStreamOptions {
+  readonly streams: readonly EventStream[];
+  readonly services: readonly ServedService[];
+  readonly calls: Calls;
+  readonly limits: Required<RpcLimits>;
+}
+
+const SSE = 'text/event-stream';
+const NDJSON = 'application/x-ndjson';
+
+/** Time without a first response after which the headers are sent, ms: a client sees that it is connected. */
+const HEADERS_MS = 500;
+
+/**
+ * Serves streams over plain HTTP, as server-sent events or as JSON lines (SYS-2). A stream is a call of its RPC: the
+ * same gate, validation, limits and handler.
+ */
+export function eventStreams({ streams, services, calls, limits }: EventStreamOptions): WebHook {
+  const methods = services.flatMap((service) => service.methods);
+  const served = streams.map((stream) => {
+    const found = methods.find(({ implementation }) => implementation.method === stream.method);
+    if (found === undefined) throw new InternalError('INTERNAL', `${stream.path} has no handler.`);
+    return { stream, served: found, pattern: patternOf(stream.path) };
+  });
+  return (request, response) => {
+    const [path = '', query = ''] = (request.url ?? '').split('?', 2);
+    for (const { stream, served: method, pattern } of served) {
+      const match = pattern.exec(path);
+      if (match === null) continue;
+      // It has no content; what is sent nevertheless is discarded.
+      request.resume();
+      const call = calls.open(method, incomingCall(request));
+      const target = { stream, served: method, call, limits };
+      void new StreamResponse(target, request, response).run({ ...match.groups }, query);
+      return true;
+    }
+    return false;
+  };
+}
+
+function patternOf(path: string): RegExp {
+  return new RegExp(`^${path.replaceAll(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`);
+}
+
+function incomingCall({ headers }: WebRequest) {
+  return {
+    rpcSystem: 'http',
+    timeoutMs: undefined,
+    header: (name: string): string | undefined => {
+      const value = headers[name.toLowerCase()];
+      return Array.isArray(value) ? value.join(', ') : value;
+    },
+  };
+}
+
+interface Target {
+  readonly stream: EventStream;
+  readonly served: ServedMethod;
+  readonly call: ServerCall;
+  readonly limits: Required<RpcLimits>;
+}
+
+/** One response with a stream of events. */
+class StreamResponse {
+  readonly #target: Target;
+  readonly #request: WebRequest;
+  readonly #response: WebResponse;
+  readonly #type: typeof SSE | typeof NDJSON;
+
+  constructor(target: Target, request: WebRequest, response: WebResponse) {
+    this.#target = target;
+    this.#request = request;
+    this.#response = response;
+    this.#type = accepts(request, SSE) ? SSE : NDJSON;
+  }
+
+  /** Admits the call, then writes what its handler returns. Never rejects. */
+  async run(fields: Record<string, string>, query: string): Promise<void> {
+    const { call } = this.#target;
+    const onClose = (): void => call.cancel();
+    this.#response.once('close', onClose).on('error', onClose);
+    try {
+      await call.admit();
+      await this.#write(call.handleStream(this.#message(fields, query)));
+      call.end();
+    } catch (error) {
+      this.#fail(call.end(error));
+    }
+    this.#response.off('close', onClose);
+    this.#response.end();
+  }
+
+  /** The request message: fields of the path, of the query, and the id of the last received event. */
+  #message(fields: Record<string, string>, query: string): Message {
+    const { method, headers } = this.#request;
+    if (method !== 'GET') {
+      throw new NotImplementedError('UNKNOWN_METHOD', 'This path is served as GET only.');
+    }
+    const { stream } = this.#target;
+    const lastId = headers['last-event-id'];
+    const values = { ...Object.fromEntries(new URLSearchParams(query)), ...fields };
+    if (stream.resumeField !== undefined && typeof lastId === 'string' && lastId !== '') {
+      values[stream.resumeField] = lastId;
+    }
+    try {
+      return fromJson(stream.method.input, toFields(stream.method, values));
+    } catch (cause) {
+      const message = cause instanceof Error ? cause.message : String(cause);
+      const type = { message_type: stream.method.input.typeName };
+      throw new InvalidRequestError('MALFORMED_MESSAGE', message, type, { cause });
+    }
+  }
+
+  async #write(messages: AsyncIterable<Message>): Promise<void> {
+    let isFirst = true;
+    const timer = setTimeout(() => this.#open(), HEADERS_MS);
+    try {
+      for await (const message of messages) {
+        if (isFirst) this.#open();
+        isFirst = false;
+        await this.#send(this.#encode(message));
+      }
+    } finally {
+      clearTimeout(timer);
+    }
+    // Nothing is left after the last event of a client that reconnects: 204 ends the retries of an EventSource.
+    if (isFirst && !this.#response.headersSent) this.#response.writeHead(204);
+  }
+
+  #open(): void {
+    if (this.#response.headersSent) return;
+    this.#response.writeHead(200, {
+      'content-type': this.#type === SSE ? `${SSE}; charset=utf-8` : NDJSON,
+      'cache-control': 'no-store',
+      // Proxies such as nginx would otherwise hold events back.
+      'x-accel-buffering': 'no',
+    });
+    this.#response.flushHeaders();
+  }
+
+  #encode(message: Message): string {
+    const { stream, served, limits } = this.#target;
+    encodeResponse(served, message, limits.maxMessageBytes);
+    const json = JSON.stringify(toJson(stream.method.output, message));
+    if (this.#type === NDJSON) return `${json}\n`;
+    if (stream.isHeartbeat(message)) return ': heartbeat\n\n';
+    const id = stream.idOf(message);
+    return `${id === undefined ? '' : `id: ${id}\n`}data: ${json}\n\n`;
+  }
+
+  /** Resolves when the client can take more, so that a slow reader holds one message and no further one. */
+  async #send(text: string): Promise<void> {
+    const response = this.#response;
+    if (response.write(text)) return;
+    const { maxUnaryMs } = this.#target.limits;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(() => response.destroy(), maxUnaryMs);
+      const done = (): void => {
+        clearTimeout(timer);
+        response.off('drain', done).off('close', done);
+        resolve();
+      };
+      response.once('drain', done).once('close', done);
+    });
+  }
+
+  /** Before the first event, the error of the RPC as JSON with its HTTP status; later, the last event. */
+  #fail(error: unknown): void {
+    if (this.#response.destroyed) return;
+    const thrown = toConnectError(error);
+    const json = JSON.stringify(errorToJson(thrown, undefined));
+    if (!this.#response.headersSent) {
+      const headers = { 'content-type': 'application/json' };
+      this.#response.writeHead(codeToHttpStatus(thrown.code), headers);
+      this.#response.write(json);
+    } else if (this.#type === SSE) this.#response.write(`event: failure\ndata: ${json}\n\n`);
+    else this.#response.write(`{"error":${json}}\n`);
+  }
+}
+
+/** Text of a URL as JSON of the fields that it names. */
+function toFields(
+  { input }: DescMethodServerStreaming,
+  values: Readonly<Record<string, string>>,
+): JsonObject {
+  const isBoolean = (name: string): boolean =>
+    input.fields.some(
+      (field) => [field.name, field.jsonName].includes(name) && field.scalar === ScalarType.BOOL,
+    );
+  const entries = Object.entries(values).map(([name, text]) => [
+    name,
+    isBoolean(name) && /^(true|false)$/.test(text) ? text === 'true' : text,
+  ]);
+  return Object.fromEntries(entries) as JsonObject;
+}
+
+function accepts({ headers }: WebRequest, type: string): boolean {
+  return (headers.accept ?? '').split(',').some((each) => each.split(';')[0]?.trim() === type);
+}

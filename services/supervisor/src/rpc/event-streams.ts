@@ -1,0 +1,34 @@
+import type { Message } from '@bufbuild/protobuf';
+import {
+  ApprovalService,
+  type WatchApprovalsResponse,
+} from '@writ/contracts/writ/approval/v1/approval_service_pb';
+import { RunService, type WatchRunResponse } from '@writ/contracts/writ/run/v1/run_service_pb';
+import type { EventStream } from '@writ/rpc';
+
+/** The watches that the public listener also serves as server-sent events and JSON lines (SYS-2). */
+export const EVENT_STREAMS: readonly EventStream[] = [
+  {
+    method: RunService.method.watchRun,
+    path: '/v1/runs/{run_id}/events',
+    resumeField: 'after_sequence',
+    isHeartbeat: (response) => entryOf(response)?.case === 'heartbeat',
+    idOf(response) {
+      const { event } = response as WatchRunResponse;
+      // Live progress and heartbeats are no part of the timeline.
+      const isStored = !['progress', 'heartbeat'].includes(event?.entry.case ?? 'progress');
+      return isStored ? String(event?.sequence) : undefined;
+    },
+  },
+  {
+    method: ApprovalService.method.watchApprovals,
+    path: '/v1/approvals/events',
+    isHeartbeat: (response) => (response as WatchApprovalsResponse).heartbeat,
+    // A watch begins with all pending approvals, so it needs no place to continue from.
+    idOf: () => undefined,
+  },
+];
+
+function entryOf(response: Message) {
+  return (response as WatchRunResponse).event?.entry;
+}
