@@ -38,6 +38,13 @@ export type {
   ToolAnswer,
 } from './agents/agent-function.ts';
 export { defineAgent } from './agents/agent-function.ts';
+export type {
+  AgentKind,
+  ManifestNames,
+  PreemptionHandling,
+  RefusalHandling,
+} from './agents/agent-manifest.ts';
+export { AGENT_KINDS } from './agents/agent-manifest.ts';
 export type { ModelAnswered, ModelCall, ModelReply } from './agents/agent-model.ts';
 export type { MiddlewareLevel, OptionsSchema } from './agents/agent-options.ts';
 export {
@@ -118,6 +125,7 @@ export type { JsonLimits } from './json/json.ts';
 export { parseJsonStrict } from './json/json.ts';
 export type { JsonArray, JsonObject, JsonValue } from './json/json-value.ts';
 export { isJsonObject } from './json/json-value.ts';
+export type { PlainMessage } from './json/plain-message.ts';
 export { assertId, derivedId, ID_PATTERN, isId, newId, TOOL_NAME_PATTERN } from './names/ids.ts';
 export { shownName } from './names/shown-name.ts';
 export { foldWhiteSpace, trimWhiteSpace } from './names/white-space.ts';

@@ -34,6 +34,7 @@ export type { FieldViolation } from './errors/invalid-fields-error.ts';
 export { InvalidFieldsError } from './errors/invalid-fields-error.ts';
 export type { RpcLimits } from './limits.ts';
 export { Loopback } from './loopback/loopback.ts';
+export { type MessageErrors, messageOf, plainOf } from './messages/plain-message.ts';
 export type { RpcServer, RpcServerOptions } from './server/rpc-server.ts';
 export { createRpcServer } from './server/server.ts';
 export type { ChannelTls, ExpectedPeer } from './tls/channel-tls.ts';

@@ -1,5 +1,5 @@
 import { keyRoute } from '@writ/identity';
-import { InternalError } from '@writ/kernel';
+import { type AgentKind, InternalError } from '@writ/kernel';
 import { defineService, type ServiceHost, type ServiceParts } from '@writ/service';
 import { createView } from './agents/chat/view.ts';
 import { historyFinder } from './agents/history-provider.ts';
@@ -8,7 +8,7 @@ import { loadAgentModules } from './agents/load-modules.ts';
 import { middlewareRegistry, withMiddleware } from './agents/middleware/index.ts';
 import { withGuardrails } from './agents/with-guardrails.ts';
 import type { AgentWorkerConfig } from './config.ts';
-import type { AgentKind, AgentManifest } from './domain/agent/manifest.ts';
+import type { AgentManifest } from './domain/agent/manifest.ts';
 import { createWorkerEvents, observeAgents } from './events.ts';
 import { createPeers } from './peers/peers.ts';
 import { createProgressPublisher } from './peers/progress-publisher.ts';

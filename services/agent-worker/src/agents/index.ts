@@ -1,4 +1,5 @@
-import type { AgentKind, AgentManifest } from '../domain/agent/manifest.ts';
+import type { AgentKind } from '@writ/kernel';
+import type { AgentManifest } from '../domain/agent/manifest.ts';
 import type { Agent, AgentFactory } from '../runtime/agent.ts';
 import { createCustomAgent } from './custom/custom-agent.ts';
 import { createInformationAgent } from './feed/information-agent.ts';

@@ -1,4 +1,5 @@
 import {
+  type AgentKind,
   type CodeWait,
   codeWaitSentence,
   type HistoryProvider,
@@ -29,7 +30,7 @@ import {
 } from '@writ/telemetry';
 import { readEvents } from '../domain/agent/carried-event.ts';
 import type { AgentCredentials } from '../domain/agent/credentials.ts';
-import type { AgentKind, AgentManifest } from '../domain/agent/manifest.ts';
+import type { AgentManifest } from '../domain/agent/manifest.ts';
 import type { WorkerEvents } from '../events.ts';
 import type { WorkerPeers } from '../peers/peers.ts';
 import type { ProgressPublisher } from '../peers/progress-publisher.ts';

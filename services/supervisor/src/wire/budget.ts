@@ -1,11 +1,11 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { type Duration, durationFromMs, durationMs } from '@bufbuild/protobuf/wkt';
+import { type Duration, durationMs } from '@bufbuild/protobuf/wkt';
 import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
-import type {
-  ExecutionBudget as BudgetMessage,
+import {
+  type ExecutionBudget as BudgetMessage,
   ExecutionBudgetSchema,
-  SpawnBudget as SpawnBudgetMessage,
-  SpawnBudgetSchema,
+  type SpawnBudget as SpawnBudgetMessage,
+  type SpawnBudgetSchema,
 } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import {
   createExecutionBudget,
@@ -14,19 +14,13 @@ import {
   InvalidRequestError,
   type SpawnBudget,
 } from '@writ/kernel';
+import { messageOf } from '@writ/rpc';
 
 /** Converts an execution budget. */
 export function budgetMessage(
   budget: ExecutionBudget,
 ): MessageInitShape<typeof ExecutionBudgetSchema> {
-  const { maxTokens, maxCostNanoUsd, maxTurns, deadlineMs, maxActiveMs } = budget;
-  return {
-    ...(maxTokens !== undefined && { maxTokens: BigInt(maxTokens) }),
-    ...(maxCostNanoUsd !== undefined && { maxCostNanoUsd }),
-    ...(maxTurns !== undefined && { maxTurns: BigInt(maxTurns) }),
-    ...(deadlineMs !== undefined && { deadline: durationFromMs(deadlineMs) }),
-    ...(maxActiveMs !== undefined && { maxActive: durationFromMs(maxActiveMs) }),
-  };
+  return messageOf(ExecutionBudgetSchema, budget);
 }
 
 /**

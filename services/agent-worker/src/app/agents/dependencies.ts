@@ -1,5 +1,5 @@
-import type { AgentKey, Clock } from '@writ/kernel';
-import type { AgentKind, AgentManifest } from '../../domain/agent/manifest.ts';
+import type { AgentKey, AgentKind, Clock } from '@writ/kernel';
+import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import type { OwnTime } from '../../domain/agent/own-time.ts';
 import type { SlotGrant } from '../../domain/agent/slot.ts';
 import type { AgentStatus } from '../../domain/agent/state.ts';

@@ -8,13 +8,13 @@ import {
 } from '@writ/config';
 import { isWritError } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
+import type { AgentSettings } from '../../domain/manifest/agent-definition.ts';
 import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import type { Extensions } from '../../domain/manifest/applicable-settings.ts';
 import { withChildDescriptions } from '../../domain/manifest/child-descriptions.ts';
-import { manifestOf } from '../../domain/manifest/manifest-of.ts';
-import { type AgentSettings, definitionOf } from './agent-settings.ts';
 import { assertSubAgents, byName } from './agents-in-code.ts';
 import { AGENTS_SCHEMA } from './agents-schema.ts';
+import { manifestOf } from './manifest-of.ts';
 
 /** The agents of a file, and those beside it, with warnings for its author. */
 export interface LoadedAgents {
@@ -59,7 +59,7 @@ export function loadAgents(
       );
     }
     try {
-      agents.set(yaml.name, manifestOf(definitionOf(yaml), value.extensions));
+      agents.set(yaml.name, manifestOf(yaml, value.extensions));
     } catch (error) {
       if (!isWritError(error)) throw error;
       const path = (error.metadata.field ?? '').split('.');

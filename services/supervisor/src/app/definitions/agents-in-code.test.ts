@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTelemetry } from '@writ/telemetry';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { AgentSettings } from './agent-settings.ts';
+import type { AgentSettings } from '../../domain/manifest/agent-definition.ts';
 import { AgentsFile, loadAgents } from './agents-file.ts';
 import { createAgent, functionsOf } from './agents-in-code.ts';
 

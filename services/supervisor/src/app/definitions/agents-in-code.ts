@@ -1,10 +1,10 @@
 import { ConfigError, schemaProblems } from '@writ/config';
 import { type AgentDefinition, isId, isWritError } from '@writ/kernel';
+import type { AgentSettings } from '../../domain/manifest/agent-definition.ts';
 import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import type { Extensions } from '../../domain/manifest/applicable-settings.ts';
-import { manifestOf } from '../../domain/manifest/manifest-of.ts';
-import { type AgentSettings, definitionOf } from './agent-settings.ts';
 import { AGENT_SCHEMA } from './agents-schema.ts';
+import { manifestOf } from './manifest-of.ts';
 
 /** The results of {@link createAgent}: a changed copy has settings that were not checked, and the hash of others. */
 const created = new WeakSet<AgentManifest>();
@@ -13,7 +13,7 @@ const created = new WeakSet<AgentManifest>();
 const functions = new WeakMap<AgentManifest, AgentDefinition>();
 
 /** The settings of an agent in code; a `custom` agent may bring its function. */
-export interface AgentInCode extends AgentSettings {
+export type AgentInCode = AgentSettings & {
   /**
    * The function of a `custom` agent, as for defineAgent; the embedded worker runs it. Omitted: a module of
    * WRIT_AGENT_MODULES has it (RT-1).
@@ -21,7 +21,7 @@ export interface AgentInCode extends AgentSettings {
   readonly run?: AgentDefinition['run'];
   /** Version of `run`, of a-z, 0-9, _ and -; see AgentDefinition. Default: the empty version. */
   readonly version?: string;
-}
+};
 
 /**
  * Creates an agent of any kind from settings in code, with the checks and the defaults of agents.yaml (AG-1).
@@ -64,7 +64,7 @@ export function createAgent(settings: AgentInCode, extensions: Extensions = {}):
   const problems = [...schemaProblems(copy, AGENT_SCHEMA, 'the agent'), ...codeProblems(settings)];
   if (problems.length > 0) throw invalid(agent, problems);
   try {
-    const manifest = frozen(manifestOf(definitionOf(copy), extensions));
+    const manifest = frozen(manifestOf(copy, extensions));
     created.add(manifest);
     if (run !== undefined) {
       functions.set(manifest, { name, run, ...(version !== undefined && { version }) });

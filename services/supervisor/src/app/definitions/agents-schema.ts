@@ -1,5 +1,4 @@
-import { about } from '@writ/kernel';
-import { AGENT_KINDS } from '../../domain/manifest/agent-manifest.ts';
+import { AGENT_KINDS, about } from '@writ/kernel';
 import { LOOP } from './loop-schema.ts';
 import {
   ALIAS,
@@ -27,13 +26,13 @@ export const AGENT_SCHEMA = object(
     kind: about('The loop that runs the agent.', { enum: AGENT_KINDS }),
     description: about(
       'What the agent is for; shown by ListAgents, and to the model of an orchestrator.',
-      { type: 'string', maxLength: 4096 },
+      { type: 'string', maxLength: 4096, default: '' },
       { default: 'empty' },
     ),
-    instructions: about('System prompt.', { type: 'string' }, { default: 'empty' }),
+    instructions: about('System prompt.', { type: 'string', default: '' }, { default: 'empty' }),
     final_instructions: about(
       'System prompt of the call that composes the answer of a json-action agent when its steps are used up.',
-      { type: 'string' },
+      { type: 'string', default: '' },
       { default: 'empty' },
     ),
     model: about(
@@ -43,14 +42,15 @@ export const AGENT_SCHEMA = object(
           model: about('Alias of the model catalog.', ALIAS),
           also_allowed: about(
             'Further aliases that a run may select.',
-            { type: 'array', maxItems: 64, items: ALIAS_PATTERN },
+            { type: 'array', maxItems: 64, items: ALIAS_PATTERN, default: [] },
             { default: 'none' },
           ),
-          temperature: about(
-            'Sampling temperature.',
-            { type: 'number', minimum: 0, maximum: 2 },
-            { default: '0' },
-          ),
+          temperature: about('Sampling temperature.', {
+            type: 'number',
+            minimum: 0,
+            maximum: 2,
+            default: 0,
+          }),
           max_output_tokens: about('Maximum output of one model call.', count(1), {
             default: 'that of the catalog',
             unit: 'tokens',
@@ -69,7 +69,7 @@ export const AGENT_SCHEMA = object(
     ),
     tools: about(
       'Tools that the agent may propose; no others are offered to its model.',
-      { type: 'array', maxItems: 1024, uniqueItems: true, items: TOOL },
+      { type: 'array', maxItems: 1024, uniqueItems: true, items: TOOL, default: [] },
       { default: 'none' },
     ),
     ...SPENDING,
@@ -97,6 +97,7 @@ export const AGENT_SCHEMA = object(
     sub_agents: about('Agents that it may delegate to.', {
       type: 'array',
       maxItems: 256,
+      default: [],
       items: object(
         {
           name: about('Name of an agent of this file.', ID),
@@ -118,24 +119,25 @@ export const AGENT_SCHEMA = object(
       ),
     }),
     ...LOOP,
-    initial_tool_choice: about('Tool that the first model call must use.', TOOL, {
-      default: 'the model chooses',
-    }),
+    initial_tool_choice: about(
+      'Tool that the first model call must use.',
+      { ...TOOL, default: '' },
+      { default: 'the model chooses' },
+    ),
     output_topic: about(
       'Topic of the approved answer when no agent waits for a reply, and of the items of feeds and custom agents.',
-      { type: 'string', maxLength: 256 },
+      { type: 'string', maxLength: 256, default: '' },
       { default: 'none' },
     ),
     follow_topics: about(
       'Topics whose items the agent receives.',
-      { type: 'array', maxItems: 256, items: { type: 'string', maxLength: 256 } },
+      { type: 'array', maxItems: 256, items: { type: 'string', maxLength: 256 }, default: [] },
       { default: 'none' },
     ),
-    unreviewed_deltas: about(
-      'Whether WatchRun may show text of the model before it is reviewed.',
-      { type: 'boolean' },
-      { default: 'false' },
-    ),
+    unreviewed_deltas: about('Whether WatchRun may show text of the model before it is reviewed.', {
+      type: 'boolean',
+      default: false,
+    }),
     options: about('Options of the kind.', OPTIONS, { default: 'none' }),
   },
   ['name', 'kind'],

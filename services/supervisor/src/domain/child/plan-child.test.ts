@@ -7,8 +7,8 @@ import {
 } from '@writ/kernel';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { manifestOf } from '../../app/definitions/manifest-of.ts';
 import type { AgentManifest } from '../manifest/agent-manifest.ts';
-import { manifestOf } from '../manifest/manifest-of.ts';
 import { type ChildTerms, type Parent, planChild } from './plan-child.ts';
 
 const NO_TERMS: ChildTerms = {

@@ -1,87 +1,92 @@
-import type { HistoryRetention, JsonObject, PriorityName } from '@writ/kernel';
-import type {
-  AgentKind,
-  HistorySettings,
-  MiddlewareSetting,
-  PreemptionHandling,
-  RefusalHandling,
-  StrategySetting,
-} from './agent-manifest.ts';
+import type { PriorityName, SpawnBudget } from '@writ/kernel';
+import type { AgentLimits, AgentManifest, ModelSettings } from './agent-manifest.ts';
 
-/** The definition of an agent; durations are milliseconds. */
-export interface AgentDefinition {
-  readonly name: string;
-  readonly kind: AgentKind;
-  readonly description?: string;
-  readonly instructions?: string;
-  readonly final_instructions?: string;
+/** Settings whose default depends on others, or that are spelled in another way. */
+type Differing =
+  | 'definitionHash'
+  | 'model'
+  | 'limits'
+  | 'executionBudget'
+  | 'sessionBudget'
+  | 'spawnBudget'
+  | 'priority'
+  | 'retention'
+  | 'onRefusal'
+  | 'onPreempt'
+  | 'subAgents'
+  | 'guardrails'
+  | 'context'
+  | 'agentMiddleware'
+  | 'chatMiddleware'
+  | 'functionMiddleware';
+
+type Child = AgentManifest['subAgents'][number];
+
+/** The settings of an agent as they were read, with the defaults that depend on no other setting. */
+export interface AgentDefinition
+  extends Omit<AgentManifest, Differing>,
+    Partial<Pick<AgentManifest, 'retention' | 'onRefusal' | 'onPreempt' | 'guardrails'>> {
   /** Omitted by kinds that call no model. */
-  readonly model?: {
-    readonly model: string;
-    readonly also_allowed?: readonly string[];
-    readonly temperature?: number;
-    readonly max_output_tokens?: number;
-    readonly json_mode?: boolean;
-    readonly timeout?: number;
-  };
-  readonly tools?: readonly string[];
-  readonly limits?: {
-    readonly max_steps?: number;
-    readonly max_tool_calls?: number;
-    readonly max_iterations?: number;
-    readonly max_refusals?: number;
-    readonly max_retries?: number;
-  };
-  readonly budget?: {
-    readonly max_seconds?: number;
-    readonly max_tokens?: number;
-    readonly max_cost_usd?: string | number;
-    readonly max_turns?: number;
-    readonly deadline?: number;
-  };
-  readonly session_budget?: {
-    readonly max_tokens?: number;
-    readonly max_cost_usd?: string | number;
-    readonly max_turns?: number;
-  };
-  readonly spawn?: {
-    readonly max_agents?: number;
-    readonly allow_preempt?: boolean;
-    readonly max_total_spawns?: number;
-    readonly max_depth?: number;
-  };
+  readonly model?: Omit<ModelSettings, 'jsonMode'> & Partial<Pick<ModelSettings, 'jsonMode'>>;
+  readonly limits?: Partial<AgentLimits>;
+  readonly budget?: BudgetDefinition;
+  readonly sessionBudget?: Omit<BudgetDefinition, 'maxSeconds' | 'deadlineMs'>;
+  readonly spawn?: Partial<SpawnBudget>;
   readonly priority?: Lowercase<PriorityName>;
-  readonly retention?: HistoryRetention;
-  readonly on_refusal?: RefusalHandling;
-  readonly on_preempt?: PreemptionHandling;
-  readonly approval_required_risk?: number;
-  readonly sub_agents?: readonly {
-    readonly name: string;
-    readonly description?: string;
-    readonly ask_timeout?: number;
-    readonly priority?: Lowercase<PriorityName>;
-  }[];
-  readonly guardrails?: {
-    readonly max_tokens_recoveries?: number;
-    readonly max_repeated_tool_steps?: number;
-    readonly reserve_tokens?: number;
-    readonly reserve_cost_fraction?: number;
-  };
-  readonly context?: {
-    readonly context_window?: number;
-    readonly strategy?: string;
-    readonly options?: JsonObject;
-    readonly strategies?: readonly StrategySetting[];
-  };
-  readonly history?: HistorySettings;
+  readonly subAgents: readonly (Pick<Child, 'name'> &
+    Partial<Omit<Child, 'priority'>> & { readonly priority?: Lowercase<PriorityName> })[];
+  readonly context?: Partial<AgentManifest['context']>;
   readonly middleware?: {
-    readonly agent?: readonly MiddlewareSetting[];
-    readonly chat?: readonly MiddlewareSetting[];
-    readonly function?: readonly MiddlewareSetting[];
+    readonly agent?: AgentManifest['agentMiddleware'];
+    readonly chat?: AgentManifest['chatMiddleware'];
+    readonly function?: AgentManifest['functionMiddleware'];
   };
-  readonly initial_tool_choice?: string;
-  readonly output_topic?: string;
-  readonly follow_topics?: readonly string[];
-  readonly unreviewed_deltas?: boolean;
-  readonly options?: JsonObject;
 }
+
+interface BudgetDefinition {
+  readonly maxSeconds?: number;
+  readonly maxTokens?: number;
+  /** Decimal USD. */
+  readonly maxCostUsd?: string | number;
+  readonly maxTurns?: number;
+  readonly deadlineMs?: number;
+}
+
+/**
+ * The settings of one agent, in agents.yaml and for createAgent. Every key has the meaning and the default that
+ * docs/reference/configuration-files.md states for it; durations are text such as `30s` or `1m30s`, money is decimal USD.
+ * A limit that is omitted is unlimited, unless it has a default; 0 means none at all.
+ */
+export type AgentSettings = Settings<AgentDefinition>;
+
+/** Texts without which an agent, model, middleware or provider is not identified. */
+type Identity = 'name' | 'kind' | 'model' | 'provider';
+
+/** `T` with keys in snake_case, of which only the identity is required, and with durations as text. */
+type Settings<T> = string extends keyof T
+  ? T
+  : T extends readonly (infer E)[]
+    ? readonly Settings<E>[]
+    : T extends object
+      ? { readonly [K in Field<T> as IsIdentity<T, K> extends true ? K : never]: T[K] } & {
+          readonly [K in Field<T> as IsIdentity<T, K> extends true
+            ? never
+            : SettingName<K>]?: K extends `${string}Ms`
+            ? string
+            : Settings<Exclude<T[K], undefined>>;
+        }
+      : T;
+
+type Field<T> = keyof T & string;
+
+type IsIdentity<T, K extends keyof T> = K extends Identity
+  ? T[K] extends string
+    ? true
+    : false
+  : false;
+
+type SettingName<K extends string> = SnakeCase<K extends `${infer Name}Ms` ? Name : K>;
+
+type SnakeCase<S extends string> = S extends `${infer Head}${infer Tail}`
+  ? `${Head extends Lowercase<Head> ? Head : `_${Lowercase<Head>}`}${SnakeCase<Tail>}`
+  : S;

@@ -1,133 +1,84 @@
+import type { AgentManifest as ManifestMessage } from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import type {
   ExecutionBudget,
-  HistoryRetention,
   JsonObject,
-  PriorityName,
+  ManifestNames,
+  PlainMessage,
   SpawnBudget,
 } from '@writ/kernel';
 
-/** The loops that can run an agent (AG-1). */
-export const AGENT_KINDS = [
-  'react',
-  'json-action',
-  'orchestrator',
-  'user-proxy',
-  'information',
-  'personal-feed',
-  'flow',
-  'custom',
-] as const;
+type Contract = PlainMessage<ManifestMessage, ManifestNames>;
 
-/** One of {@link AGENT_KINDS}. */
-export type AgentKind = (typeof AGENT_KINDS)[number];
+/** Settings that every stored manifest has. */
+type Complete =
+  | 'kind'
+  | 'executionBudget'
+  | 'priority'
+  | 'retention'
+  | 'onRefusal'
+  | 'onPreempt'
+  | 'guardrails';
 
-/** The effect of a blocked, refused or looping action on the agent (AG-10). */
-export type RefusalHandling = 'stop' | 'tell_model';
+/** Settings with fields that a manifest completes or leaves out. */
+type Changed =
+  | 'spawnBudget'
+  | 'model'
+  | 'limits'
+  | 'subAgents'
+  | 'context'
+  | 'history'
+  | 'agentMiddleware'
+  | 'chatMiddleware'
+  | 'functionMiddleware'
+  | 'options';
 
-/** What an agent does that lost its slot: wait for one, or end with a partial result (SB-4). */
-export type PreemptionHandling = 'park' | 'partial';
-
-/** The model of an agent and its settings. */
-export interface ModelSettings {
-  /** Catalog alias; empty when the agent calls no model. */
-  readonly model: string;
-  /** Further aliases that it may be started with; `*` matches any characters. */
-  readonly alsoAllowed: readonly string[];
-  readonly temperature: number;
-  readonly maxOutputTokens?: number;
-  readonly jsonMode: boolean;
-  /** Timeout of one model call. */
-  readonly timeoutMs?: number;
-}
+/** The model of an agent and its settings. The catalog alias is empty when the agent calls no model. */
+export type ModelSettings = Required<Pick<ContractModel, 'temperature'>> & ContractModel;
+type ContractModel = NonNullable<Contract['model']>;
 
 /** Limits of an agent's loop; unset = unlimited, zero = zero. */
-export interface AgentLimits {
-  readonly maxSteps?: number;
-  readonly maxToolCalls?: number;
-  readonly maxIterations?: number;
-  readonly maxRefusals: number;
-  readonly maxRetries: number;
-}
+export type AgentLimits = Required<Pick<ContractLimits, 'maxRefusals' | 'maxRetries'>> &
+  ContractLimits;
+type ContractLimits = NonNullable<Contract['limits']>;
 
-/** An agent that another may delegate to (AG-3). */
-export interface SubAgent {
-  readonly name: string;
-  readonly description: string;
-  readonly askTimeoutMs: number;
-  /** Highest priority in this place; unset = that of its own manifest. */
-  readonly priority?: PriorityName;
-}
-
-/** When a loop counts as failed (AG-6); unset = the worker's default. */
-export interface GuardrailSettings {
-  readonly maxTokensRecoveries?: number;
-  readonly maxRepeatedToolSteps?: number;
-  readonly reserveTokens?: number;
-  readonly reserveCostFraction?: number;
-}
+type ContractChild = Contract['subAgents'][number];
 
 /** How the context of the model is kept small (AG-8). */
-export interface ContextSettings {
-  readonly contextWindow?: number;
-  readonly strategy: string;
+type ContextSettings = Omit<ContractContext, 'options' | 'strategies'> & {
   readonly options?: JsonObject;
   /** A pipeline, instead of `strategy` and `options`. */
-  readonly strategies?: readonly StrategySetting[];
-}
+  readonly strategies?: readonly NamedSetting[];
+};
+type ContractContext = NonNullable<Contract['context']>;
 
-/** One strategy of a pipeline (AG-8). */
-export interface StrategySetting {
+/** A middleware or strategy by name (AG-8, AG-9). */
+interface NamedSetting {
   readonly name: string;
   readonly options?: JsonObject;
 }
 
-/** A history provider of a module of the workers (AG-8). */
-export interface HistorySettings {
-  readonly provider: string;
-  readonly options?: JsonObject;
-}
-
-/** One enabled middleware (AG-9). */
-export interface MiddlewareSetting {
-  readonly name: string;
-  readonly options?: JsonObject;
-}
-
-/** The definition of an agent as the supervisor stores it: workers read it and cannot change it (AG-1, SUP-9). */
-export interface AgentManifest {
-  readonly name: string;
+/**
+ * The definition of an agent as the supervisor stores it: workers read it and cannot change it (AG-1, SUP-9). The
+ * fields are those of writ.supervision.v1.AgentManifest.
+ */
+export interface AgentManifest
+  extends Omit<Contract, Complete | Changed>,
+    Required<Pick<Contract, Complete>> {
   /** SHA-256 over all other fields, in hex: a run keeps the definition that it started with. */
   readonly definitionHash: string;
-  readonly kind: AgentKind;
-  readonly description: string;
-  readonly instructions: string;
-  readonly finalInstructions: string;
   readonly model: ModelSettings;
-  readonly tools: readonly string[];
   readonly limits: AgentLimits;
-  readonly executionBudget: ExecutionBudget;
   /** Caps of the session of a run that this agent is the root of; unset = none (EM-3). */
   readonly sessionBudget?: ExecutionBudget;
   readonly spawnBudget: SpawnBudget;
-  readonly priority: PriorityName;
-  readonly retention: HistoryRetention;
-  readonly onRefusal: RefusalHandling;
-  readonly onPreempt: PreemptionHandling;
-  /** Tools at or above this risk need an approval even if no rule requires one. */
-  readonly approvalRequiredRisk?: number;
-  readonly subAgents: readonly SubAgent[];
-  readonly guardrails: GuardrailSettings;
+  /** The priority of a sub-agent is the highest in this place; unset = that of its own manifest. */
+  readonly subAgents: readonly (Required<Pick<ContractChild, 'askTimeoutMs'>> & ContractChild)[];
   readonly context: ContextSettings;
   /** Unset: the store of the worker. */
-  readonly history?: HistorySettings;
-  readonly agentMiddleware: readonly MiddlewareSetting[];
-  readonly chatMiddleware: readonly MiddlewareSetting[];
-  readonly functionMiddleware: readonly MiddlewareSetting[];
-  /** Empty when the model may choose. */
-  readonly initialToolChoice: string;
-  readonly outputTopic: string;
-  readonly followTopics: readonly string[];
-  readonly unreviewedDeltas: boolean;
+  readonly history?: { readonly provider: string; readonly options?: JsonObject };
+  readonly agentMiddleware: readonly NamedSetting[];
+  readonly chatMiddleware: readonly NamedSetting[];
+  readonly functionMiddleware: readonly NamedSetting[];
   /** Options of the agent kind. */
   readonly options?: JsonObject;
 }

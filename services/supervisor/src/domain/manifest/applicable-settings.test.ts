@@ -1,7 +1,7 @@
+import { AGENT_KINDS, type AgentKind } from '@writ/kernel';
 import { describe, expect, it } from 'vitest';
 import { loadAgents } from '../../app/definitions/agents-file.ts';
 import { AGENTS_SCHEMA } from '../../app/definitions/agents-schema.ts';
-import { AGENT_KINDS, type AgentKind } from './agent-manifest.ts';
 
 type Data = Readonly<Record<string, unknown>>;
 

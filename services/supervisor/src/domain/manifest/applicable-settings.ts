@@ -1,12 +1,13 @@
 import {
+  AGENT_KINDS,
+  type AgentKind,
   InvalidRequestError,
   MIDDLEWARE_OPTIONS,
   type MiddlewareLevel,
   STRATEGY_OPTIONS,
   strategyBeforeSummary,
 } from '@writ/kernel';
-import type { AgentDefinition } from './agent-definition.ts';
-import { AGENT_KINDS, type AgentKind } from './agent-manifest.ts';
+import type { AgentSettings } from './agent-definition.ts';
 
 /** Names that modules of the workers define, in addition to the built-in ones (AG-8, AG-9). */
 export interface Extensions {
@@ -64,15 +65,15 @@ export const APPLICABLE_KINDS: Readonly<Record<string, readonly AgentKind[]>> = 
  * Rejects settings without an effect on the kind of the agent, and names that do not exist.
  * @throws InvalidRequestError SETTING_NOT_APPLICABLE, UNKNOWN_MIDDLEWARE, INVALID_MANIFEST naming the field
  */
-export function assertApplicable(definition: AgentDefinition, extensions: Extensions): void {
+export function assertApplicable(settings: AgentSettings, extensions: Extensions): void {
   for (const [setting, kinds] of Object.entries(APPLICABLE_KINDS)) {
-    if (kinds.includes(definition.kind)) continue;
-    const [field] = fieldsAt(definition, setting.split('.'));
-    if (field !== undefined) throw notApplicable(field, definition.kind, kinds);
+    if (kinds.includes(settings.kind)) continue;
+    const [field] = fieldsAt(settings, setting.split('.'));
+    if (field !== undefined) throw notApplicable(field, settings.kind, kinds);
   }
-  assertNames(definition, extensions);
-  assertToolChoice(definition);
-  assertKindOptions(definition);
+  assertNames(settings, extensions);
+  assertToolChoice(settings);
+  assertKindOptions(settings);
 }
 
 /** The paths of the values at a setting. */
@@ -105,7 +106,7 @@ function notApplicable(field: string, kind: AgentKind, kinds: readonly AgentKind
 }
 
 function assertNames(
-  { middleware, context, history }: AgentDefinition,
+  { middleware, context, history }: AgentSettings,
   extensions: Extensions,
 ): void {
   for (const level of Object.keys(MIDDLEWARE_OPTIONS) as MiddlewareLevel[]) {
@@ -131,7 +132,7 @@ function assertNames(
 }
 
 function assertStrategies(
-  { strategy, options, strategies }: AgentDefinition['context'] = {},
+  { strategy, options, strategies }: AgentSettings['context'] = {},
   ofModules: readonly string[] = [],
 ): void {
   const known = [...Object.keys(STRATEGY_OPTIONS), ...ofModules];
@@ -156,8 +157,8 @@ function assertStrategies(
 }
 
 /** The first call can only be bound to a tool that the model is offered (AG-2). */
-function assertToolChoice(definition: AgentDefinition): void {
-  const { initial_tool_choice: choice, tools = [], sub_agents: children = [] } = definition;
+function assertToolChoice(settings: AgentSettings): void {
+  const { initial_tool_choice: choice, tools = [], sub_agents: children = [] } = settings;
   const offered = [...tools, ...children.map(({ name }) => `handoff_${name}`)];
   if (choice === undefined || offered.includes(choice)) return;
   throw invalid(
@@ -173,7 +174,7 @@ const KIND_OPTIONS = {
   'personal-feed': ['max_items', 'durable_follows'],
 };
 
-function assertKindOptions({ kind, options = {}, sub_agents: children = [] }: AgentDefinition) {
+function assertKindOptions({ kind, options = {}, sub_agents: children = [] }: AgentSettings) {
   if (kind !== 'flow' && kind !== 'information' && kind !== 'personal-feed') return;
   const known = KIND_OPTIONS[kind];
   const other = Object.keys(options).find((name) => !known.includes(name));

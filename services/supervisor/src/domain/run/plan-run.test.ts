@@ -1,6 +1,6 @@
 import { HistoryRetention } from '@writ/kernel';
 import { describe, expect, it } from 'vitest';
-import { manifestOf } from '../manifest/manifest-of.ts';
+import { manifestOf } from '../../app/definitions/manifest-of.ts';
 import { childInstanceOf, instanceOf } from '../manifest/narrow.ts';
 import { planRun, type RunRequest } from './plan-run.ts';
 
@@ -9,7 +9,7 @@ const MANIFEST = manifestOf({
   name: 'worker',
   kind: 'json-action',
   model: { model: 'small', also_allowed: ['sim-*', 'a.b*'] },
-  budget: { max_seconds: 30, max_tokens: 1000, deadline: 60_000 },
+  budget: { max_seconds: 30, max_tokens: 1000, deadline: '60s' },
   priority: 'high',
   retention: 'run',
 });

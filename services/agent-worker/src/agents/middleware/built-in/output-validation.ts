@@ -1,4 +1,5 @@
 import {
+  type AgentKind,
   InvalidRequestError,
   isJsonObject,
   type JsonObject,
@@ -6,7 +7,6 @@ import {
   MIDDLEWARE_OPTIONS,
 } from '@writ/kernel';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
-import type { AgentKind } from '../../../domain/agent/manifest.ts';
 import type { LlmRequest } from '../../../domain/calls/model-call.ts';
 import type { ModelAnswer } from '../../../runtime/agent.ts';
 import { optionsReader } from '../../options.ts';

@@ -1,0 +1,32 @@
+import type { PriorityName } from '../runs/priority.ts';
+import type { HistoryRetention } from '../runs/retention.ts';
+
+/** The loops that can run an agent (AG-1). */
+export const AGENT_KINDS = [
+  'react',
+  'json-action',
+  'orchestrator',
+  'user-proxy',
+  'information',
+  'personal-feed',
+  'flow',
+  'custom',
+] as const;
+
+/** One of {@link AGENT_KINDS}. */
+export type AgentKind = (typeof AGENT_KINDS)[number];
+
+/** The effect of a blocked, refused or looping action on the agent (AG-10). */
+export type RefusalHandling = 'stop' | 'tell_model';
+
+/** What an agent does that lost its slot: wait for one, or end with a partial result (SB-4). */
+export type PreemptionHandling = 'park' | 'partial';
+
+/** The names of the enum values in a manifest, by field. */
+export interface ManifestNames {
+  readonly kind: AgentKind;
+  readonly priority: PriorityName;
+  readonly retention: HistoryRetention;
+  readonly onRefusal: RefusalHandling;
+  readonly onPreempt: PreemptionHandling;
+}
