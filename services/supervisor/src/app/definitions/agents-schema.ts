@@ -29,6 +29,11 @@ export const AGENT_SCHEMA = object(
       { type: 'string', maxLength: 4096, default: '' },
       { default: 'empty' },
     ),
+    delegate_only: about(
+      'Whether only other agents can start it: ListAgents omits it, and StartRun rejects it.',
+      { type: 'boolean' },
+      { default: 'false' },
+    ),
     instructions: about('System prompt.', { type: 'string', default: '' }, { default: 'empty' }),
     final_instructions: about(
       'System prompt of the call that composes the answer of a json-action agent when its steps are used up.',

@@ -94,15 +94,24 @@ async function findRepeated(
 
 function manifestFor(agents: SupervisorContext['agents'], name: string): AgentManifest {
   const manifest = agents.get(name);
-  if (manifest !== undefined) return manifest;
-  const names = [...agents.keys()].sort().join(', ');
+  if (manifest !== undefined && !manifest.delegateOnly) return manifest;
+  const problem =
+    manifest === undefined
+      ? 'does not exist'
+      : 'can only be started by other agents (delegate_only)';
+  const names = startableAgents(agents).map((agent) => agent.name);
   throw new NotFoundError(
     'AGENT_NOT_FOUND',
-    `Agent "${name}" does not exist. Available agents: ${names}.`,
-    {
-      field: 'agent',
-    },
+    `Agent "${name}" ${problem}. Available agents: ${names.join(', ')}.`,
+    { field: 'agent' },
   );
+}
+
+/** The agents that clients can start, by name. */
+export function startableAgents(agents: SupervisorContext['agents']): readonly AgentManifest[] {
+  return [...agents.values()]
+    .filter(({ delegateOnly }) => !delegateOnly)
+    .sort((left, right) => (left.name < right.name ? -1 : 1));
 }
 
 /** The fields of a run besides its plan. */

@@ -29,6 +29,7 @@ const PARENTS = 'react orchestrator flow custom';
  */
 const SETTINGS: readonly (readonly [path: string, value: unknown, kinds: string])[] = [
   ['description', 'Works.', ALL],
+  ['delegate_only', true, ALL],
   ['instructions', 'Work.', MODEL],
   ['final_instructions', 'Answer.', 'json-action'],
   ['model.model', 'm', MODEL],

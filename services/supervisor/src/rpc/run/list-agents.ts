@@ -1,5 +1,6 @@
 import type { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import type { Handler } from '@writ/rpc';
+import { startableAgents } from '../../app/run/start-run.ts';
 import type { SupervisorContext } from '../../context.ts';
 import { readPage } from '../../wire/page-token.ts';
 
@@ -12,9 +13,8 @@ export function listAgents({
       filters: {},
       parts: 1,
       read: async ([after = ''] = [], limit) =>
-        [...agents.values()]
+        startableAgents(agents)
           .filter(({ name }) => name > after)
-          .sort((left, right) => (left.name < right.name ? -1 : 1))
           .slice(0, limit),
       positionOf: ({ name }) => [name],
     });
