@@ -1,11 +1,11 @@
-import { canonicalJson, UnauthenticatedError } from '@writ/kernel';
-import { CHAIN_START, linkHash } from './chain.ts';
+import { canonicalJson, UnauthenticatedError } from '@writ/kernel/portable';
+import { CHAIN_START, linkText } from './chain-link.ts';
 import { parseLine, type RecordLine, type SignedLine } from './export-line.ts';
-import type { Expected, ReadHead, SignedHead, SoundExport } from './verdict.ts';
+import type { Expected, ExportProofs, SignedHead, SoundExport } from './verdict.ts';
 
 /** Verifies the lines of an export one by one (SV-8). */
 export class ChainWalk {
-  readonly #readHead: ReadHead;
+  readonly #proofs: ExportProofs;
   readonly #after: number;
   readonly #earlier: SignedHead | undefined;
   readonly #published: ReadonlyMap<string, SignedHead>;
@@ -21,9 +21,11 @@ export class ChainWalk {
   #checkpointNumber: number | undefined;
   #head: SignedHead | undefined;
 
-  /** @param readHead verifies the signatures of checkpoints and head */
-  constructor(readHead: ReadHead, { tenant, after = 0, earlier, published = new Map() }: Expected) {
-    this.#readHead = readHead;
+  constructor(
+    proofs: ExportProofs,
+    { tenant, after = 0, earlier, published = new Map() }: Expected,
+  ) {
+    this.#proofs = proofs;
     this.#earlier = earlier;
     this.#published = published;
     this.#tenant = tenant ?? earlier?.tenant;
@@ -39,7 +41,7 @@ export class ChainWalk {
     if (this.#head !== undefined) return 'a line follows the head that ends the export.';
     const line = parseLine(text);
     if (typeof line === 'string') return `the line ${line}.`;
-    if (line.type === 'record') return this.#nextRecord(line);
+    if (line.type === 'record') return await this.#nextRecord(line);
     return await this.#nextSigned(line);
   }
 
@@ -75,7 +77,8 @@ export class ChainWalk {
     return `The export ends after record ${this.#sequence} without a signed head: it is truncated.`;
   }
 
-  #nextRecord({ sequence, previousHash, hash, record }: RecordLine): string | undefined {
+  async #nextRecord(line: RecordLine): Promise<string | undefined> {
+    const { sequence, previousHash, hash, record } = line;
     const { tenant } = record;
     if (sequence !== this.#sequence + 1) return this.#outOfOrder(sequence);
     if (typeof tenant !== 'string') return `record ${sequence} has no tenant.`;
@@ -84,7 +87,7 @@ export class ChainWalk {
     if (previousHash !== (this.#hash ?? previousHash)) {
       return `record ${sequence} does not follow the previous record: its previous_hash differs.`;
     }
-    if (linkHash(previousHash, canonicalJson(record)) !== hash) {
+    if ((await this.#proofs.sha256(linkText(previousHash, canonicalJson(record)))) !== hash) {
       return `record ${sequence} was changed: its hash does not match its content.`;
     }
     const rewritten =
@@ -120,7 +123,7 @@ export class ChainWalk {
   async #nextSigned({ type, signed }: SignedLine): Promise<string | undefined> {
     let head: SignedHead;
     try {
-      head = await this.#readHead(signed);
+      head = await this.#proofs.readHead(signed);
     } catch (error) {
       if (!(error instanceof UnauthenticatedError)) throw error;
       return `the ${type} after record ${this.#sequence} is invalid: ${error.message}`;

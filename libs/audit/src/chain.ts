@@ -1,12 +1,10 @@
 import { sha256Hex } from '@writ/kernel';
-
-/** The previous hash of the first record. */
-export const CHAIN_START = '0'.repeat(64);
+import { linkText } from './chain-link.ts';
 
 /**
  * Returns the hash of a record in its chain: SHA-256 over the 64 hex digits of the previous hash and the UTF-8
  * of the record's canonical JSON, as 64 hex digits. It covers all previous records (SV-8).
  */
 export function linkHash(previousHash: string, canonicalJson: string): string {
-  return sha256Hex(previousHash + canonicalJson);
+  return sha256Hex(linkText(previousHash, canonicalJson));
 }

@@ -1,4 +1,9 @@
-import { canonicalJson, isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
+import {
+  canonicalJson,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+} from '@writ/kernel/portable';
 
 /** A record with its position in the chain. */
 export interface RecordLine {

@@ -1,4 +1,5 @@
-export { CHAIN_START, linkHash } from './chain.ts';
+export { linkHash } from './chain.ts';
+export { CHAIN_START } from './chain-link.ts';
 export type { ExportLine, RecordLine, SignedLine } from './export-line.ts';
 export { formatLine, parseLine } from './export-line.ts';
 export type { BrokenExport, Expected, ReadHead, SignedHead, SoundExport } from './verdict.ts';

@@ -20,6 +20,14 @@ export interface SignedHead {
  */
 export type ReadHead = (signed: string) => Promise<SignedHead>;
 
+/** What a verification computes with: Node and browsers have different implementations. */
+export interface ExportProofs {
+  /** Verifies the signatures of checkpoints and head. */
+  readonly readHead: ReadHead;
+  /** Returns the SHA-256 of the UTF-8 of a text, as 64 lower-case hex digits. */
+  readonly sha256: (text: string) => string | Promise<string>;
+}
+
 /** The expected content of an export. */
 export interface Expected {
   /** The tenant of the chain. Default: that of the export. */

@@ -1,7 +1,8 @@
 import { canonicalJson, type JsonObject, UnauthenticatedError } from '@writ/kernel';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { CHAIN_START, linkHash } from './chain.ts';
+import { linkHash } from './chain.ts';
+import { CHAIN_START } from './chain-link.ts';
 import { formatLine, parseLine, type RecordLine } from './export-line.ts';
 import type { SignedHead } from './verdict.ts';
 import { verifyExport } from './verify-export.ts';

@@ -1,34 +1,12 @@
-import { InvalidRequestError } from '@writ/kernel';
-import { ChainWalk } from './chain-walk.ts';
+import { sha256Hex } from '@writ/kernel';
 import type { BrokenExport, Expected, ReadHead, SoundExport } from './verdict.ts';
+import { verifyLines } from './verify-lines.ts';
 
-/**
- * Verifies an export line by line, up to the first problem (SV-8): every record follows the previous one and
- * has the hash of its content, every checkpoint is signed and names the previous checkpoint and the hash of the
- * chain, and a signed head ends the export. With the head of an earlier export, this one must continue it.
- * @throws InvalidRequestError EXPORTS_NOT_COMPARABLE when this one starts after the end of the earlier one
- * @throws the errors of `lines` and `readHead`, except for invalid signatures
- */
+/** {@link verifyLines} with the hashes of Node (SV-8). */
 export async function verifyExport(
   lines: AsyncIterable<string> | Iterable<string>,
   readHead: ReadHead,
   expected: Expected = {},
 ): Promise<SoundExport | BrokenExport> {
-  const { after = 0, earlier } = expected;
-  if (earlier !== undefined && after > earlier.count) {
-    throw new InvalidRequestError(
-      'EXPORTS_NOT_COMPARABLE',
-      `The earlier export ends with record ${earlier.count}; it does not overlap an export from record ${after + 1}.`,
-    );
-  }
-  const walk = new ChainWalk(readHead, expected);
-  let line = 0;
-  for await (const text of lines) {
-    line += 1;
-    const problem = await walk.next(text);
-    if (problem !== undefined) return { holds: false, line, sentence: `Line ${line}: ${problem}` };
-  }
-  const problem = walk.problemAtEnd();
-  if (problem !== undefined) return { holds: false, line: line + 1, sentence: problem };
-  return walk.end() ?? { holds: false, line: line + 1, sentence: walk.missingHead() };
+  return await verifyLines(lines, { readHead, sha256: sha256Hex }, expected);
 }

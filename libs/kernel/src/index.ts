@@ -115,18 +115,15 @@ export {
 export type { ErrorKind, Reason, ReasonInfo, ReasonOf } from './errors/reasons.ts';
 export { ERROR_KINDS, REASONS } from './errors/reasons.ts';
 export { argsHash, argsHashText } from './json/args-hash.ts';
-export {
-  canonicalDigest,
-  canonicalJson,
-  definitionDigest,
-  sha256Hex,
-} from './json/canonical-json.ts';
+export { canonicalJson } from './json/canonical-json.ts';
+export { canonicalDigest, definitionDigest, sha256Hex } from './json/digests.ts';
 export type { JsonLimits } from './json/json.ts';
 export { parseJsonStrict } from './json/json.ts';
 export type { JsonArray, JsonObject, JsonValue } from './json/json-value.ts';
 export { isJsonObject } from './json/json-value.ts';
 export type { PlainMessage } from './json/plain-message.ts';
-export { assertId, derivedId, ID_PATTERN, isId, newId, TOOL_NAME_PATTERN } from './names/ids.ts';
+export { assertId, ID_PATTERN, isId, TOOL_NAME_PATTERN } from './names/id-pattern.ts';
+export { derivedId, newId } from './names/ids.ts';
 export { shownName } from './names/shown-name.ts';
 export { foldWhiteSpace, trimWhiteSpace } from './names/white-space.ts';
 export type { Defined } from './omit-undefined.ts';

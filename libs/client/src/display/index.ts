@@ -1,5 +1,7 @@
 /** Runs, actions and approvals as text, in the same words on every screen (PE-2). */
+export { costOf, eventLines, type ShownLine, shortAction } from './event-lines.ts';
 export { printable } from './printable.ts';
 export { actionJson, resultJson } from './result-json.ts';
-export { createRunShow, shortAction, type Voice } from './run-lines.ts';
+export { createRunShow, type Voice } from './run-lines.ts';
 export { wordOf } from './word-of.ts';
+export { haltStateText, scopeText, timeText, usdText, wordsOf } from './words.ts';

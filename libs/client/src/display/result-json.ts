@@ -3,7 +3,7 @@ import { ExecutedFrom } from '@writ/contracts/writ/review/v1/action_pb';
 import { Verdict } from '@writ/contracts/writ/review/v1/decision_pb';
 import type { HistoryEntry, Run, RunResult, TraceRow } from '@writ/contracts/writ/run/v1/run_pb';
 import { RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
-import { formatUsd, type JsonObject, type JsonValue } from '@writ/kernel';
+import { formatUsd, type JsonObject, type JsonValue } from '@writ/kernel/portable';
 import { wordOf } from './word-of.ts';
 
 /**

@@ -1,13 +1,9 @@
 import type { Approval } from '@writ/contracts/writ/approval/v1/approval_pb';
-import { type HookEvent, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
-import { type Action, ExecutedFrom } from '@writ/contracts/writ/review/v1/action_pb';
-import { type Decision, Verdict } from '@writ/contracts/writ/review/v1/decision_pb';
 import type { Run, RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
 import type { AgentRef } from '@writ/contracts/writ/supervision/v1/supervision_pb';
-import { codeWaitFrom, codeWaitSentence, formatUsd } from '@writ/kernel';
+import { formatUsd } from '@writ/kernel/portable';
+import { costOf, eventLines } from './event-lines.ts';
 import { printable } from './printable.ts';
-import { actionJson } from './result-json.ts';
-import { wordOf } from './word-of.ts';
 
 const LABEL_WIDTH = 10;
 
@@ -30,8 +26,12 @@ export function createRunShow(output: (line: string) => void, voice: Voice = { s
     },
 
     event(event: RunEvent): void {
-      if (event.entry.case === 'decision') say(event.agent, decisionLines(event.entry.value));
-      if (event.entry.case === 'hook') say(event.agent, hookLines(event.entry.value));
+      costNanoUsd += costOf(event);
+      const lines = eventLines(event, costNanoUsd);
+      say(
+        event.agent,
+        lines.map(({ label, text, step }) => labelled(label, text, step)),
+      );
     },
 
     /** Another run of the example, which began before. */
@@ -91,65 +91,6 @@ export function createRunShow(output: (line: string) => void, voice: Voice = { s
     }
     for (const line of lines) print(line);
   }
-
-  function hookLines(event: HookEvent): string[] {
-    switch (event.type) {
-      case HookEventType.LLM_END:
-        costNanoUsd += event.costNanoUsd;
-        return [
-          labelled(
-            'model',
-            `${took(event)}, ${formatUsd(costNanoUsd)} USD so far${problemOf(event)}`,
-            event.step,
-          ),
-        ];
-      case HookEventType.TOOL_END:
-        return [labelled('executed', `by ${event.emitter}, ${took(event)}: ${event.status}`)];
-      case HookEventType.APPROVAL_REQUESTED:
-        return [labelled('waits', `for a person: approval ${event.approvalId}`)];
-      case HookEventType.AGENT_SUSPENDED:
-        return codeWaitLines(event);
-      default:
-        return [];
-    }
-  }
-}
-
-function codeWaitLines({ agent, waitingFor }: HookEvent): string[] {
-  const wait = codeWaitFrom(waitingFor);
-  return wait === undefined
-    ? []
-    : [labelled('waits', codeWaitSentence(agent?.instance ?? '', wait))];
-}
-
-function decisionLines(decision: Decision): string[] {
-  if (decision.humanApproval !== undefined) return humanLines(decision);
-  const proposed = decision.action === undefined ? 'no valid action' : shortAction(decision.action);
-  const lines = [
-    labelled('proposes', proposed),
-    labelled(wordOf(Verdict, decision.verdict), decision.reason || decision.stopReason),
-  ];
-  if (decision.revisedAction !== undefined) {
-    lines.push(labelled('revised', `to ${shortAction(decision.revisedAction)}`));
-  }
-  return lines;
-}
-
-function humanLines(decision: Decision): string[] {
-  const human = decision.humanApproval;
-  const lines = [
-    labelled(
-      human?.approved ? 'approved' : 'rejected',
-      `${human?.basis || decision.stopReason || human?.comment} by ${human?.decidedBy || 'no approver'}`,
-    ),
-  ];
-  if (
-    decision.executedFrom === ExecutedFrom.HUMAN_REVISED &&
-    decision.executedAction !== undefined
-  ) {
-    lines.push(labelled('edited', `to ${shortAction(decision.executedAction)}`));
-  }
-  return lines;
 }
 
 /** One line of a step; the first line has the number of the step. */
@@ -157,23 +98,6 @@ function labelled(label: string, text: string, step = 0): string {
   const first = `${(step === 0 ? '' : String(step)).padStart(2)}  ${label.padEnd(LABEL_WIDTH)}`;
   // The following lines of a text are indented as its first one.
   return first + text.replaceAll(/\s*\n\s*/g, `\n${' '.repeat(first.length)}`);
-}
-
-/** An action as one readable line. */
-export function shortAction(action: Action): string {
-  const { kind, name, args, answer, agent, task } = actionJson(action);
-  if (kind === 'tool') return `${name} ${JSON.stringify(args)}`;
-  return kind === 'delegation' ? `handoff to ${agent}: ${task}` : `final: ${answer}`;
-}
-
-/** Why the model gave no answer, if so. */
-function problemOf({ status }: HookEvent): string {
-  return status === 'ok' || status === '' ? '' : `: ${status}`;
-}
-
-function took(event: HookEvent): string {
-  const { seconds = 0n, nanos = 0 } = event.duration ?? {};
-  return `${Math.round(Number(seconds) * 1000 + nanos / 1e6)} ms`;
 }
 
 function counted(count: number, noun: string): string {

@@ -1,13 +1,7 @@
 import { createPrivateKey, createPublicKey, hash, type KeyObject, sign, verify } from 'node:crypto';
-import { calculateJwkThumbprint } from 'jose';
 
 /** A public key for signature verification. */
 export type Key = KeyObject;
-
-/** Returns the id of a public key, its RFC 7638 thumbprint. */
-export function keyIdOf(x: string): Promise<string> {
-  return calculateJwkThumbprint({ kty: 'OKP', crv: 'Ed25519', x });
-}
 
 /**
  * Creates the public key with coordinate `x`. Curve and type are fixed, so that no other algorithm is

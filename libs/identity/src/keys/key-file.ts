@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
 import { exportJWK, generateKeyPair } from 'jose';
-import { keyIdOf } from './ed25519.ts';
+import { keyIdOf } from './key-id.ts';
 import { badFile, createPrivate, readPrivate, replacePrivate } from './private-file.ts';
 
 /** One key of a key file. The first one signs; the others are retired. */

@@ -14,8 +14,9 @@ import { type ClosableRpcClient, createRpcClient, type Loopback } from '@writ/rp
 import type { Telemetry } from '@writ/telemetry';
 import { SERVICE_NAMES, type ServiceName } from '../services/names.ts';
 import type { ServiceTls } from '../services/service-tls.ts';
-import { keyIdOf, publicKey } from './ed25519.ts';
+import { publicKey } from './ed25519.ts';
 import { IssuerKeys } from './issuer-keys.ts';
+import { keyIdOf } from './key-id.ts';
 import type { Signer } from './signer.ts';
 import { keysUnavailable, signerKeys, type Trust, type TrustedKey } from './trust.ts';
 

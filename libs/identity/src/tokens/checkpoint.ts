@@ -1,5 +1,6 @@
 import type { SignedToken, Signer } from '../keys/signer.ts';
 import { AUDIT } from '../services/names.ts';
+import { CHECKPOINT_READER } from './read-signed-head.ts';
 import type { ClaimsInit } from './token-kinds.ts';
 import type { VerifiedToken, Verifier } from './verifier.ts';
 
@@ -22,9 +23,5 @@ export function readCheckpoint(
   verifier: Verifier,
   token: string,
 ): Promise<VerifiedToken<'checkpoint'>> {
-  return verifier.verify('checkpoint', token, {
-    issuer: 'supervisor',
-    audience: AUDIT,
-    allowExpired: true,
-  });
+  return verifier.verify('checkpoint', token, CHECKPOINT_READER);
 }

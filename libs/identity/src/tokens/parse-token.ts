@@ -1,4 +1,5 @@
 import { fromJson, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
+import { base64url } from 'jose';
 import { isServiceName, type ServiceName } from '../services/names.ts';
 import { tokenInvalid } from './token-error.ts';
 import { CLAIM_SCHEMAS, type Claims, KIND_RULES, type TokenKind } from './token-kinds.ts';
@@ -93,12 +94,17 @@ function fromClaim<K extends TokenKind>(kind: K, claim: JsonValue | undefined): 
 }
 
 /** Returns undefined unless `part` is canonical base64url, so that every token has a single encoding. */
-function decodePart(part: string): Buffer | undefined {
-  const bytes = Buffer.from(part, 'base64url');
-  return bytes.toString('base64url') === part ? bytes : undefined;
+function decodePart(part: string): Uint8Array | undefined {
+  if (!/^[A-Za-z0-9_-]*$/.test(part)) return undefined;
+  try {
+    const bytes = base64url.decode(part);
+    return base64url.encode(bytes) === part ? bytes : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
-function parseObject(kind: TokenKind, part: 'header' | 'payload', bytes: Buffer): JsonObject {
+function parseObject(kind: TokenKind, part: 'header' | 'payload', bytes: Uint8Array): JsonObject {
   try {
     const value: JsonValue = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
     if (isObject(value)) return value;

@@ -1,5 +1,5 @@
 import { Priority as ContractPriority } from '@writ/contracts/writ/supervision/v1/supervision_pb';
-import { Priority } from '@writ/kernel';
+import { Priority } from '@writ/kernel/portable';
 
 const WEIGHTS: ReadonlyMap<number, Priority> = new Map([
   [ContractPriority.BACKGROUND, Priority.BACKGROUND],

@@ -1,4 +1,4 @@
-import { UnauthenticatedError } from '@writ/kernel';
+import { UnauthenticatedError } from '@writ/kernel/portable';
 import type { TokenKind } from './token-kinds.ts';
 
 /** The error for an invalid token; `check` names the failed check, such as `aud` or `signature`. */

@@ -9,7 +9,7 @@ import {
   WritClaimsSchema,
 } from '@writ/contracts/writ/identity/v1/claims_pb';
 import type { AgentRef } from '@writ/contracts/writ/supervision/v1/supervision_pb';
-import { EXECUTED_FROM, isId, TOOL_NAME_PATTERN } from '@writ/kernel';
+import { EXECUTED_FROM, isId, TOOL_NAME_PATTERN } from '@writ/kernel/portable';
 import { isServiceName, SERVICE_NAMES, type ServiceName } from '../services/names.ts';
 import { weightOf } from './priority-weight.ts';
 

@@ -1,5 +1,5 @@
 import { foldWhiteSpace } from '../names/white-space.ts';
-import { sha256Hex } from './canonical-json.ts';
+import { sha256Hex } from './digests.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from './json-value.ts';
 
 /**

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { canonicalDigest, canonicalJson, definitionDigest, sha256Hex } from './canonical-json.ts';
+import { canonicalJson } from './canonical-json.ts';
+import { canonicalDigest, definitionDigest, sha256Hex } from './digests.ts';
 import { parseJsonStrict } from './json.ts';
 
 describe('canonicalJson', () => {

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { assertId, derivedId, ID_PATTERN, isId, newId } from './ids.ts';
+import { assertId, ID_PATTERN, isId } from './id-pattern.ts';
+import { derivedId, newId } from './ids.ts';
 
 describe('ids', () => {
   it('are a-z, 0-9, underscore and hyphen, at most 64 (SYS-6)', () => {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { DeadlineError, InvalidRequestError } from '../errors/errors.ts';
-import { assertId, newId } from '../names/ids.ts';
+import { assertId } from '../names/id-pattern.ts';
+import { newId } from '../names/ids.ts';
 import { CancellationToken } from '../time/cancellation.ts';
 import { type Clock, systemClock } from '../time/clock.ts';
 import type { AgentRef, Supervision } from './supervision.ts';

@@ -5,7 +5,8 @@ import {
   narrowExecutionBudget,
   type SpawnBudget,
 } from '../budgets/budgets.ts';
-import { assertId, newId } from '../names/ids.ts';
+import { assertId } from '../names/id-pattern.ts';
+import { newId } from '../names/ids.ts';
 import { Priority } from './priority.ts';
 import { HistoryRetention } from './retention.ts';
 

@@ -2,7 +2,8 @@ import type { ValidateFunction } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { fitsDecimals, MAX_DECIMALS } from '../budgets/decimals.ts';
 import { InvalidRequestError } from '../errors/errors.ts';
-import { canonicalDigest, canonicalJson } from '../json/canonical-json.ts';
+import { canonicalJson } from '../json/canonical-json.ts';
+import { canonicalDigest } from '../json/digests.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
 import {
   assertSchemaSize,

@@ -1,9 +1,8 @@
 import { createWriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
-import { formatLine } from '@writ/audit';
+import { exportedLine } from '@writ/audit/portable';
 import type { ExportAuditResponse } from '@writ/contracts/writ/audit/v1/audit_service_pb';
-import { DataLossError, isJsonObject, type JsonValue } from '@writ/kernel';
 import { type ClientOptions, openClient } from '../../client.ts';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
 import { recordNumber } from './record-number.ts';
@@ -26,7 +25,7 @@ export async function exportChain(
   const afterSequence = BigInt(recordNumber(options.after, '--after'));
   const entries = openClient(options, io).audit.exportAudit({ afterSequence });
   if (file === undefined) {
-    for await (const entry of entries) io.print(lineOf(entry));
+    for await (const entry of entries) io.print(exportedLine(entry));
     return EXIT.success;
   }
   const draft = `${file}.part`;
@@ -50,31 +49,9 @@ async function writeLines(
   async function* texts(): AsyncIterable<string> {
     for await (const entry of entries) {
       lines += 1;
-      yield `${lineOf(entry)}\n`;
+      yield `${exportedLine(entry)}\n`;
     }
   }
   await pipeline(texts, createWriteStream(file));
   return lines;
-}
-
-function lineOf({ entry }: ExportAuditResponse): string {
-  if (entry.case === undefined) throw unreadable('An entry of the export is empty.');
-  if (entry.case !== 'record') return formatLine({ type: entry.case, signed: entry.value.signed });
-  const { sequence, previousHash, hash, canonicalJson } = entry.value;
-  const record = parse(canonicalJson);
-  if (!isJsonObject(record)) throw unreadable(`Record ${sequence} is not a JSON object.`);
-  return formatLine({ type: 'record', sequence: Number(sequence), previousHash, hash, record });
-}
-
-function parse(json: string): JsonValue | undefined {
-  try {
-    return JSON.parse(json) as JsonValue;
-  } catch {
-    // The caller reports the position.
-    return undefined;
-  }
-}
-
-function unreadable(sentence: string): DataLossError {
-  return new DataLossError('RECORD_UNREADABLE', sentence);
 }

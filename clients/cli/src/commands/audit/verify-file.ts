@@ -6,7 +6,9 @@ import {
   type SoundExport,
   verifyExport,
 } from '@writ/audit';
+import { summaryOf } from '@writ/audit/portable';
 import { createVerifier, readCheckpoint, trustPublicKeys } from '@writ/identity';
+import { signedHeadOf } from '@writ/identity/portable';
 import { InvalidRequestError, systemClock } from '@writ/kernel';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
 import { readLines } from './read-lines.ts';
@@ -120,11 +122,8 @@ async function headReader(jwks: string): Promise<ReadHead> {
   const trust = await trustPublicKeys('supervisor', jwks);
   const verifier = createVerifier({ trust, clock: systemClock });
   return async (signed) => {
-    const { claims, issueTime: signedAt } = await readCheckpoint(verifier, signed);
-    const { tenant, headHash, closesExport } = claims;
-    const [count, previousCount] = [Number(claims.count), Number(claims.previousCount)];
-    const checkpointNumber = Number(claims.checkpointNumber);
-    return { tenant, count, headHash, previousCount, checkpointNumber, closesExport, signedAt };
+    const { claims, issueTime } = await readCheckpoint(verifier, signed);
+    return signedHeadOf(claims, issueTime);
   };
 }
 
@@ -138,10 +137,4 @@ async function headOf(file: string, readHead: ReadHead): Promise<SignedHead> {
     'EXPORT_HEAD_MISSING',
     `${file} does not end with the head of an export.`,
   );
-}
-
-function summaryOf({ tenant, records, checkpoints, head }: SoundExport, after: number): string {
-  const which = records === 0 ? 'no records' : `${records} records, ${after + 1} to ${head.count}`;
-  const when = head.signedAt.toISOString();
-  return `The chain of tenant ${tenant} holds: ${which}, ${checkpoints} checkpoints, head signed at ${when}.`;
 }

@@ -1,4 +1,4 @@
-import { wordOf } from '@writ/client/display';
+import { wordOf, wordsOf } from '@writ/client/display';
 import { type Run, RunState, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
 import { type Column, fields } from '../../output/table.ts';
 import { timeText, usdText } from '../../output/text.ts';
@@ -7,7 +7,7 @@ import { timeText, usdText } from '../../output/text.ts';
 export const RUN_COLUMNS: readonly Column<Run>[] = [
   { heading: 'RUN', text: ({ runId }) => runId },
   { heading: 'AGENT', text: ({ agent }) => agent?.name ?? '' },
-  { heading: 'STATE', text: ({ state }) => stateText(state) },
+  { heading: 'STATE', text: ({ state }) => wordsOf(RunState, state) },
   { heading: 'STARTED', text: ({ createTime }) => timeText(createTime) },
   {
     heading: 'COST',
@@ -23,7 +23,7 @@ export function runFields(run: Run): string[] {
   return fields({
     run: run.runId,
     agent: `${run.agent?.name ?? ''} (${run.agent?.instance ?? ''})`,
-    state: stateText(run.state),
+    state: wordsOf(RunState, run.state),
     goal: run.goal,
     'started by': `${run.createdBy} in tenant ${run.tenant}`,
     session: run.sessionId,
@@ -42,9 +42,4 @@ export function runFields(run: Run): string[] {
       answer: result.answer,
     }),
   });
-}
-
-/** A state in words: `waiting for input`. */
-function stateText(state: RunState): string {
-  return wordOf(RunState, state).replaceAll('_', ' ');
 }

@@ -1,0 +1,7 @@
+/** The verification of audit exports without modules of Node: the same code in `writ audit verify` and the console (SV-8). */
+export { CHAIN_START } from './chain-link.ts';
+export { formatLine, parseLine } from './export-line.ts';
+export { exportedLine } from './exported-line.ts';
+export { summaryOf } from './summary.ts';
+export type { BrokenExport, ExportProofs, ReadHead, SignedHead, SoundExport } from './verdict.ts';
+export { verifyLines } from './verify-lines.ts';

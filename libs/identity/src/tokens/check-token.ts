@@ -1,0 +1,133 @@
+import type { ServiceName } from '../services/names.ts';
+import { freezeDeep } from './freeze-deep.ts';
+import { parseToken, type Registered, readClaims, readRegistered } from './parse-token.ts';
+import { tokenExpired, tokenInvalid } from './token-error.ts';
+import { type Claims, KIND_RULES, type TokenKind } from './token-kinds.ts';
+
+/** Maximum time for which cached tokens of a revoked key are accepted, ms. */
+const CACHE_MS = 5 * 60 * 1000;
+
+/** Expectations of a reader. */
+export interface VerifyOptions {
+  /** Accepted issuers, among those that may issue the kind. */
+  readonly issuer: ServiceName | readonly ServiceName[];
+  /** The required audience. */
+  readonly audience: string;
+  /** Accepts an expired token, but not after `not_after` of its key. */
+  readonly allowExpired?: boolean;
+}
+
+/** A verified token. */
+export interface VerifiedToken<K extends TokenKind> {
+  /** The private claim, frozen. */
+  readonly claims: Claims<K>;
+  /** Its `jti`. */
+  readonly id: string;
+  readonly issuer: ServiceName;
+  /** Time of the signature. */
+  readonly issueTime: Date;
+  readonly expireTime: Date;
+  /** True only with `allowExpired`. */
+  readonly expired: boolean;
+}
+
+/** What the times of tokens are judged by, ms. */
+export interface Times {
+  readonly now: number;
+  readonly leewayMs: number;
+  /** What expiry is judged by. */
+  readonly expiryNow: number;
+}
+
+/** The part of the verification that is independent of reader and time. */
+export interface CheckedToken<K extends TokenKind> extends Registered {
+  readonly claims: Claims<K>;
+  readonly issuer: ServiceName;
+  readonly cacheUntil: number;
+}
+
+/** The accepted issuers that may issue the kind; only their keys are fetched. */
+export function issuersOf(kind: TokenKind, { issuer }: VerifyOptions): readonly ServiceName[] {
+  const wanted: readonly ServiceName[] = typeof issuer === 'string' ? [issuer] : issuer;
+  return wanted.filter((name) => KIND_RULES[kind].issuers.includes(name));
+}
+
+/** A key of an issuer, which has verified one token. */
+export interface SigningKey {
+  /** End of the validity of its signatures. */
+  readonly notAfter: Date | undefined;
+  /** Whether it has signed the token. */
+  readonly isSigned: () => boolean | Promise<boolean>;
+}
+
+/** What {@link checkToken} is checked against. */
+export interface TokenCheck {
+  readonly issuers: readonly ServiceName[];
+  /** The time of the reader, ms. */
+  readonly now: number;
+  /** Returns a key of an issuer; undefined when the issuer does not have it. */
+  readonly keyOf: (issuer: ServiceName, keyId: string) => Promise<SigningKey | undefined>;
+}
+
+/**
+ * Checks signature and form of a token, without the checks that depend on its reader (TG-1).
+ * @throws UnauthenticatedError TOKEN_INVALID naming the check
+ */
+export async function checkToken<K extends TokenKind>(
+  kind: K,
+  token: string,
+  { issuers, now, keyOf }: TokenCheck,
+): Promise<CheckedToken<K>> {
+  const { keyId, issuer, payload } = parseToken(kind, token);
+  if (!issuers.includes(issuer)) throw wrongIssuer(kind, issuer);
+  const key = await keyOf(issuer, keyId);
+  if (key === undefined) throw tokenInvalid(kind, 'kid', `${issuer} does not have its key`);
+  if (!(await key.isSigned())) {
+    throw tokenInvalid(kind, 'signature', 'its signature does not match');
+  }
+  const registered = readRegistered(kind, payload);
+  // A checkpoint outlives the keys: its key must have been valid at the time of signing (SV-8).
+  const signedAt = kind === 'checkpoint' ? registered.issuedAt.getTime() : now;
+  if (key.notAfter !== undefined && signedAt >= key.notAfter.getTime())
+    throw tokenInvalid(kind, 'kid', `${issuer} has retired its key`);
+  const claims = freezeDeep(readClaims(kind, payload));
+  const cacheUntil = Math.min(
+    registered.expireTime.getTime(),
+    key.notAfter?.getTime() ?? Number.POSITIVE_INFINITY,
+    now + CACHE_MS,
+  );
+  return { ...registered, claims, issuer, cacheUntil };
+}
+
+/** Checks what depends on the reader of a token and on the time. */
+export function judgeToken<K extends TokenKind>(
+  kind: K,
+  known: CheckedToken<K>,
+  options: VerifyOptions,
+  times: Times,
+): VerifiedToken<K> {
+  const { claims, id, issuer, issuedAt: issueTime, expireTime } = known;
+  const latest = times.now + times.leewayMs;
+  if (!issuersOf(kind, options).includes(issuer)) throw wrongIssuer(kind, issuer);
+  if (known.audience !== options.audience)
+    throw tokenInvalid(kind, 'aud', `its audience is not ${options.audience}`);
+  if (known.issuedAt.getTime() > latest)
+    throw tokenInvalid(kind, 'iat', 'it was issued in the future; compare the clocks');
+  if (known.notBefore !== undefined && known.notBefore.getTime() > latest)
+    throw tokenInvalid(kind, 'nbf', 'it is not valid yet; compare the clocks');
+  const expired = isExpired(kind, known, times);
+  if (expired && options.allowExpired !== true) throw tokenExpired(kind, expireTime);
+  return { claims, id, issuer, issueTime, expireTime, expired };
+}
+
+function isExpired(
+  kind: TokenKind,
+  { expireTime }: Registered,
+  { expiryNow, leewayMs }: Times,
+): boolean {
+  return expiryNow >= expireTime.getTime() + (KIND_RULES[kind].isStrict ? 0 : leewayMs);
+}
+
+function wrongIssuer(kind: TokenKind, issuer: ServiceName): Error {
+  return tokenInvalid(kind, 'iss', `${issuer} may not issue it`);
+}
