@@ -13,7 +13,10 @@ const CHECKS: Readonly<Record<string, Check>> = {
     () => runCommand('buf', 'format', '--diff', '--exit-code', 'proto'),
   ),
   lint: () => runCommand('biome', 'lint', '--error-on-warnings', '.'),
-  types: () => runCommand('tsc', '--noEmit'),
+  types: inTurn(
+    () => runCommand('tsc', '--noEmit'),
+    () => runCommand('tsc', '--noEmit', '-p', 'clients/console'),
+  ),
   contracts: inTurn(
     () => runCommand('buf', 'lint'),
     () => runCommand('buf', 'breaking', 'proto', '--against', BASELINE),

@@ -6,6 +6,7 @@ import { status } from '@grpc/grpc-js';
 import { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
 import { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
+import { CallerService } from '@writ/contracts/writ/identity/v1/caller_service_pb';
 import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { UsageService } from '@writ/contracts/writ/usage/v1/usage_service_pb';
 import {
@@ -32,6 +33,7 @@ const PUBLIC: readonly DescService[] = [
   AuditService,
   ControlService,
   UsageService,
+  CallerService,
 ];
 /** Served by tool providers, and the public keys. */
 const NOT_TESTED = /^writ\.(tool\.v1\.ToolProviderService|identity\.v1\.KeyService)\//;
@@ -39,7 +41,7 @@ const NOT_TESTED = /^writ\.(tool\.v1\.ToolProviderService|identity\.v1\.KeyServi
 const PUBLIC_RPCS = PUBLIC.flatMap(methodsOf);
 
 /** RPCs that identify one resource, which does not exist for other tenants. */
-const NAMES_A_RESOURCE = /\/(Get(?!Balances)|Cancel|Signal|Decide|Resume|Halt$|WatchRun$)/;
+const NAMES_A_RESOURCE = /\/(Get(?!Balances|Caller)|Cancel|Signal|Decide|Resume|Halt$|WatchRun$)/;
 /** How long to read from a stream that may be endless. */
 const READ_MS = 250;
 

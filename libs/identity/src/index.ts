@@ -32,6 +32,7 @@ export {
   callerRow,
   callerTable,
   permitsRoles,
+  permittedRpcs,
   rpcKey,
 } from './services/caller-table.ts';
 export type { InternalGateOptions } from './services/internal-gate.ts';

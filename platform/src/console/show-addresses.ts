@@ -4,6 +4,7 @@ type Print = (line: string) => void;
 
 /** Prints the addresses of all services. */
 export function showAddresses({ edgeUrl, addresses }: Platform, print: Print): void {
+  print(`console   ${edgeUrl}/   in a browser; sign in with the API key`);
   print(`public    ${edgeUrl}   gRPC, gRPC-Web and JSON`);
   for (const [service, address] of Object.entries(addresses)) {
     print(`internal  ${address}   ${service}`);

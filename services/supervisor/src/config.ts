@@ -4,6 +4,7 @@ import type { OidcSettings, TenantRate } from '@writ/identity';
 import type { Person, TlsFileNames } from '@writ/rpc';
 import { listenerVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
+import type { ConsoleSettings } from './console.ts';
 import type { AgentManifest } from './domain/manifest/agent-manifest.ts';
 import { EDGE_DEFAULTS, readEdgeConfig } from './edge-config.ts';
 
@@ -63,6 +64,8 @@ export interface SupervisorConfig {
   readonly oidc: OidcSettings | undefined;
   /** Origins of web pages that may call the public listener. */
   readonly allowedOrigins: readonly string[];
+  /** The console at the public listener. */
+  readonly console: ConsoleSettings;
   /** The TLS files of the public listener; undefined = cleartext. */
   readonly edgeTls: TlsFileNames | undefined;
   /** How long a shutdown waits for calls and steps in flight. */

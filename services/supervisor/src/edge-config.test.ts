@@ -29,6 +29,7 @@ describe('edge config', () => {
       maxQueuedRunsPerTenant: 3,
       allowedOrigins: [],
       tenantRate: { perSecond: 5, burst: 7 },
+      console: EDGE_DEFAULTS.console,
       oidc: {
         issuer: 'https://issuer.example',
         audience: 'writ',

@@ -7,6 +7,7 @@ import {
   type TenantRate,
 } from '@writ/identity';
 import type { TlsFileNames } from '@writ/rpc';
+import type { ConsoleSettings } from './console.ts';
 
 /** The configuration of the public listener. */
 export interface EdgeConfig {
@@ -19,6 +20,7 @@ export interface EdgeConfig {
   readonly allowedOrigins: readonly string[];
   /** The TLS files of the listener; undefined = cleartext. */
   readonly edgeTls: TlsFileNames | undefined;
+  readonly console: ConsoleSettings;
 }
 
 /** The default limits of a tenant. */
@@ -28,6 +30,12 @@ export const EDGE_DEFAULTS = {
   maxQueuedRunsPerTenant: 512,
   tenantRate: { perSecond: 500, burst: 1_000 },
   allowedOrigins: [],
+  console: {
+    folder: undefined,
+    traceUrl: undefined,
+    oidcClientId: undefined,
+    oidcScope: 'openid profile',
+  },
 } as const;
 
 /**
@@ -43,6 +51,24 @@ export function readEdgeConfig(env: Environment): EdgeConfig {
     keyFile: variable.string('WRIT_EDGE_TLS_KEY_FILE', {
       optional: true,
       about: 'PEM file with the key of that certificate',
+    }),
+    consoleFolder: variable.string('WRIT_CONSOLE_DIR', {
+      optional: true,
+      about: 'the folder with the built files of the console; default: those of @writ/console',
+    }),
+    traceUrl: variable.string('WRIT_CONSOLE_TRACE_URL', {
+      optional: true,
+      pattern: /^https?:\/\/\S+\{trace_id\}\S*$/,
+      about:
+        'the URL of a trace to which the console links, such as http://127.0.0.1:16686/trace/{trace_id}',
+    }),
+    oidcClientId: variable.string('WRIT_CONSOLE_OIDC_CLIENT_ID', {
+      optional: true,
+      about: 'the client of the OIDC issuer with which people sign in to the console',
+    }),
+    oidcScope: variable.string('WRIT_CONSOLE_OIDC_SCOPE', {
+      default: EDGE_DEFAULTS.console.oidcScope,
+      about: 'the scope that the console requests',
     }),
     maxRunsPerTenant: variable.integer('WRIT_TENANT_MAX_RUNS', {
       default: EDGE_DEFAULTS.maxRunsPerTenant,
@@ -100,8 +126,9 @@ export function readEdgeConfig(env: Environment): EdgeConfig {
     tenantClaim: claimVariable('WRIT_OIDC_TENANT_CLAIM', OIDC_DEFAULTS.tenantClaim),
     rolesClaim: claimVariable('WRIT_OIDC_ROLES_CLAIM', OIDC_DEFAULTS.rolesClaim),
   });
+  const { consoleFolder, traceUrl, oidcClientId, oidcScope, ...limits } = values;
   const { maxRunsPerTenant, maxQueuedRuns, maxQueuedRunsPerTenant, allowedOrigins, ...oidc } =
-    values;
+    limits;
   return {
     maxRunsPerTenant,
     maxQueuedRuns,
@@ -110,6 +137,7 @@ export function readEdgeConfig(env: Environment): EdgeConfig {
     allowedOrigins,
     oidc: oidcFrom(oidc),
     edgeTls: edgeTlsFrom(certFile, keyFile),
+    console: { folder: consoleFolder, traceUrl, oidcClientId, oidcScope },
   };
 }
 

@@ -18,6 +18,7 @@ import { Reconciler } from './app/run/reconcile.ts';
 import { recordHooks } from './app/run/record-hooks.ts';
 import { HeldEvents } from './app/timeline/held-events.ts';
 import type { SupervisorConfig } from './config.ts';
+import { consoleFiles } from './console.ts';
 import type { SupervisorContext } from './context.ts';
 import { StartQueue } from './domain/order/start-queue.ts';
 import { createSupervisorEvents } from './events.ts';
@@ -185,6 +186,7 @@ async function openEdge(
       oidc: config.oidc && createOidc(config.oidc, clock),
       rateLimit: createTenantRate(store, config.tenantRate, clock),
     }),
+    web: consoleFiles(config.console, config.oidc),
     telemetry,
   });
   host.defer(() => edge.close(0));

@@ -39,7 +39,7 @@ const GATEWAY_MAY =
   /^writ\.(supervision\.v1\.SupervisionService\/ReportReceipts$|tool\.v1\.ToolProviderService\/)/;
 const SUPERVISOR_MAY = /^writ\.(spawn|meter|model|tool|worker)\.v1\./;
 const SUPERVISOR_MAY_NOT = /\/(Generate|CallTool)$|ToolProviderService/;
-const PUBLIC = /^writ\.(run|approval|audit|control|usage)\.v1\./;
+const PUBLIC = /^writ\.((run|approval|audit|control|usage)\.v1\.|identity\.v1\.CallerService)/;
 const OPEN = 'writ.identity.v1.KeyService/GetKeys';
 
 const SERVER_OF: Readonly<Record<string, ServerName>> = {
@@ -208,11 +208,11 @@ describe('caller table', () => {
   it('requires the role of each public service; auditors read everything and change nothing (SYS-6, PE-1)', async () => {
     const reads = /^(Get|List|Query|Watch|Export)/;
     const allowed: Readonly<Record<Role, (service: string, rpc: string) => boolean>> = {
-      caller: (service, rpc) => /^(Run|Usage)Service$/.test(service) && rpc !== 'SetCaps',
-      approver: (service) => service === 'ApprovalService',
+      caller: (service, rpc) => /^(Run|Usage|Caller)Service$/.test(service) && rpc !== 'SetCaps',
+      approver: (service) => /^(Approval|Caller)Service$/.test(service),
       auditor: (_, rpc) => reads.test(rpc),
       admin: () => true,
-      operator: (service) => /^(Control|Usage)Service$/.test(service),
+      operator: (service) => /^(Control|Usage|Caller)Service$/.test(service),
     };
     for (const role of ROLES) {
       const gate = publicGate({

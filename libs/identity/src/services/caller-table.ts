@@ -32,6 +32,9 @@ export interface ServicesRow {
 }
 
 const OPEN: OpenRow = { open: true };
+const EVERY_ROLE: PeopleRow = {
+  people: ['caller', 'approver', 'auditor', 'operator', 'admin'],
+};
 const CALLERS: PeopleRow = { people: ['caller', 'admin'] };
 const RUN_READERS: PeopleRow = { people: ['caller', 'auditor', 'admin'] };
 const APPROVERS: PeopleRow = { people: ['approver', 'admin'] };
@@ -160,6 +163,9 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
   'writ.identity.v1.KeyService': {
     GetKeys: OPEN,
   },
+  'writ.identity.v1.CallerService': {
+    GetCaller: EVERY_ROLE,
+  },
 };
 
 /**
@@ -199,6 +205,11 @@ export function callerRow(method: RpcName): CallerRow | undefined {
 export function permitsRoles(rpc: string, roles: readonly Role[]): boolean {
   const row = callerTable.get(rpc);
   return row !== undefined && 'people' in row && row.people.some((role) => roles.includes(role));
+}
+
+/** The RPCs of the public port that people with these roles may call, by key, sorted. */
+export function permittedRpcs(roles: readonly Role[]): string[] {
+  return [...callerTable.keys()].filter((rpc) => permitsRoles(rpc, roles)).sort();
 }
 
 /**

@@ -1,6 +1,7 @@
 import { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
 import { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
+import { CallerService } from '@writ/contracts/writ/identity/v1/caller_service_pb';
 import { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb';
 import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
@@ -18,6 +19,7 @@ import { halt } from './control/halt.ts';
 import { listHalts } from './control/list-halts.ts';
 import { reprioritize } from './control/reprioritize.ts';
 import { resume } from './control/resume.ts';
+import { getCaller } from './identity/get-caller.ts';
 import { getDecision } from './review/get-decision.ts';
 import { reviewAction } from './review/review-action.ts';
 import { cancelRun } from './run/cancel-run.ts';
@@ -84,6 +86,9 @@ export function publicRoutes(context: SupervisorContext): Route[] {
       listModels: listModels(context),
       setCaps: setCaps(context),
     }),
+    route(CallerService, { getCaller: getCaller() }),
+    // Auditors verify exports with them, in the console too.
+    keyRoute(context.signer),
   ];
 }
 

@@ -1,0 +1,111 @@
+import { isTransient, isUnauthenticated } from './errors.ts';
+
+/** What {@link follow} calls. */
+export interface Follower<M> {
+  /** Opens the stream; each attempt continues after what was received. */
+  readonly open: (signal: AbortSignal) => AsyncIterable<M>;
+  readonly onMessage: (message: M) => void;
+  /** Whether messages arrive. */
+  readonly onConnected: (isConnected: boolean) => void;
+  /** An error that a retry does not change. */
+  readonly onFailed: (error: unknown) => void;
+  /** Whether the stream has ended for good. */
+  readonly isDone?: () => boolean;
+}
+
+const FIRST_PAUSE_MS = 500;
+const MAX_PAUSE_MS = 15_000;
+/** Streams send a heartbeat at least every five seconds; silence means a lost connection. */
+const SILENCE_MS = 15_000;
+
+/**
+ * Follows a stream until the returned function is called: reconnects with back-off, and disconnects while the tab is hidden,
+ * since a browser has six connections for all tabs of an origin over HTTP/1.1.
+ */
+export function follow<M>(follower: Follower<M>): () => void {
+  const stopped = new AbortController();
+  void run(follower, stopped.signal);
+  return () => stopped.abort();
+}
+
+async function run<M>(follower: Follower<M>, stopped: AbortSignal): Promise<void> {
+  let pauseMs = FIRST_PAUSE_MS;
+  while (!stopped.aborted && follower.isDone?.() !== true) {
+    await visible(stopped);
+    if (stopped.aborted) return;
+    try {
+      await readOnce(follower, stopped, () => {
+        pauseMs = FIRST_PAUSE_MS;
+      });
+      if (follower.isDone?.() === true) return;
+    } catch (error) {
+      if (stopped.aborted) return;
+      if (isUnauthenticated(error) || !(isTransient(error) || isAbort(error))) {
+        follower.onFailed(error);
+        return;
+      }
+    }
+    follower.onConnected(false);
+    if (document.hidden) continue;
+    await pause(pauseMs, stopped);
+    pauseMs = Math.min(MAX_PAUSE_MS, pauseMs * 2);
+  }
+}
+
+/** Reads one stream until it ends, is silent, or the tab is hidden. */
+async function readOnce<M>(
+  { open, onMessage, onConnected }: Follower<M>,
+  stopped: AbortSignal,
+  onReceived: () => void,
+): Promise<void> {
+  const attempt = new AbortController();
+  const abort = (): void => attempt.abort();
+  const onHidden = (): void => {
+    if (document.hidden) abort();
+  };
+  stopped.addEventListener('abort', abort);
+  document.addEventListener('visibilitychange', onHidden);
+  let silence = setTimeout(abort, SILENCE_MS);
+  try {
+    for await (const message of open(attempt.signal)) {
+      clearTimeout(silence);
+      silence = setTimeout(abort, SILENCE_MS);
+      onReceived();
+      onConnected(true);
+      onMessage(message);
+    }
+  } finally {
+    clearTimeout(silence);
+    stopped.removeEventListener('abort', abort);
+    document.removeEventListener('visibilitychange', onHidden);
+  }
+}
+
+/** The signal of an attempt ends a stream with CANCELED. */
+function isAbort(error: unknown): boolean {
+  return error instanceof Error && /cancel|abort/i.test(error.message);
+}
+
+function visible(stopped: AbortSignal): Promise<void> {
+  if (!document.hidden) return Promise.resolve();
+  return new Promise((resolve) => {
+    const check = (): void => {
+      if (document.hidden && !stopped.aborted) return;
+      document.removeEventListener('visibilitychange', check);
+      stopped.removeEventListener('abort', check);
+      resolve();
+    };
+    document.addEventListener('visibilitychange', check);
+    stopped.addEventListener('abort', check);
+  });
+}
+
+function pause(ms: number, stopped: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    stopped.addEventListener('abort', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
+}

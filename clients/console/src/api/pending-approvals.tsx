@@ -1,0 +1,68 @@
+import { useQueryClient } from '@tanstack/react-query';
+import { type Approval, ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
+import { createContext, type ReactNode, useContext, useEffect, useMemo, useState } from 'react';
+import { useSession } from '../session/session-provider.tsx';
+import { follow } from './follow.ts';
+
+/** The approvals that wait for a person, live. */
+export interface Pending {
+  /** Oldest first. */
+  readonly approvals: readonly Approval[];
+  /** Whether the stream of approvals is connected. */
+  readonly isLive: boolean;
+  readonly error: unknown;
+}
+
+const NONE: Pending = { approvals: [], isLive: false, error: undefined };
+const PendingContext = createContext<Pending>(NONE);
+
+/** The approvals that wait for a person. */
+export function usePendingApprovals(): Pending {
+  return useContext(PendingContext);
+}
+
+/** Follows WatchApprovals for all pages. */
+export function PendingApprovals({ children }: { readonly children: ReactNode }) {
+  const { api, can } = useSession();
+  const queries = useQueryClient();
+  const mayWatch = can('writ.approval.v1.ApprovalService/WatchApprovals');
+  const [byId, setById] = useState<ReadonlyMap<string, Approval>>(new Map());
+  const [isLive, setLive] = useState(false);
+  const [error, setError] = useState<unknown>();
+  useEffect(() => {
+    if (!mayWatch) return;
+    return follow({
+      open: (signal) => {
+        // A stream begins with all pending approvals.
+        setById(new Map());
+        return api.approvals.watchApprovals({}, { signal });
+      },
+      onMessage: ({ approval }) => {
+        if (approval === undefined) return;
+        setById((known) => changed(known, approval));
+        void queries.invalidateQueries({ queryKey: ['approvals'] });
+        void queries.invalidateQueries({ queryKey: ['approval', approval.approvalId] });
+        void queries.invalidateQueries({ queryKey: ['runs'] });
+      },
+      onConnected: setLive,
+      onFailed: setError,
+    });
+  }, [api, mayWatch, queries]);
+  const pending = useMemo(() => {
+    const approvals = [...byId.values()].sort((left, right) =>
+      Number((left.createTime?.seconds ?? 0n) - (right.createTime?.seconds ?? 0n)),
+    );
+    return { approvals, isLive, error };
+  }, [byId, isLive, error]);
+  return <PendingContext value={pending}>{children}</PendingContext>;
+}
+
+function changed(
+  known: ReadonlyMap<string, Approval>,
+  approval: Approval,
+): ReadonlyMap<string, Approval> {
+  const next = new Map(known);
+  if (approval.state === ApprovalState.PENDING) next.set(approval.approvalId, approval);
+  else next.delete(approval.approvalId);
+  return next;
+}

@@ -1,0 +1,189 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import {
+  Alert,
+  Button,
+  Checkbox,
+  Group,
+  Modal,
+  Select,
+  Stack,
+  Textarea,
+  TextInput,
+} from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { haltStateText } from '@writ/client/display';
+import type { ScopeSchema } from '@writ/contracts/writ/control/v1/freeze_pb';
+import { TriangleAlert } from 'lucide-react';
+import { useEffect, useState } from 'react';
+import { newRequestId } from '../../api/ids.ts';
+import { ErrorNotice } from '../../parts/notices.tsx';
+import { useSession } from '../../session/session-provider.tsx';
+
+/** What a halt covers, as entered. */
+export interface HaltScope {
+  readonly kind: 'tenant' | 'run' | 'agent' | 'everything';
+  readonly tenant: string;
+  readonly runId: string;
+  readonly instance: string;
+}
+
+interface Props {
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+  readonly start: HaltScope;
+}
+
+/** Orders a halt after a second confirmation: the name of the scope has to be typed. */
+export function HaltDialog({ isOpen, onClose, start }: Props) {
+  return (
+    <Modal
+      opened={isOpen}
+      onClose={onClose}
+      title="Halt"
+      size="lg"
+      closeButtonProps={{ 'aria-label': 'Close' }}
+    >
+      {isOpen && <HaltForm onClose={onClose} start={start} />}
+    </Modal>
+  );
+}
+
+function HaltForm({ onClose, start }: Omit<Props, 'isOpen'>) {
+  const { api, caller } = useSession();
+  const queries = useQueryClient();
+  const [scope, setScope] = useState(start);
+  const [reason, setReason] = useState('');
+  const [endRuns, setEndRuns] = useState(false);
+  const [typed, setTyped] = useState('');
+  const [requestId, setRequestId] = useState(newRequestId);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another order is another request.
+  useEffect(() => setRequestId(newRequestId()), [scope, reason, endRuns]);
+  const word = confirmationOf(scope);
+  const halt = useMutation({
+    mutationFn: () => api.control.halt({ requestId, scope: scopeMessage(scope), reason, endRuns }),
+    onSuccess: async ({ halt: ordered }) => {
+      if (ordered !== undefined) {
+        notifications.show({ message: `Halt ${ordered.haltId}: ${haltStateText(ordered.state)}.` });
+      }
+      onClose();
+      await queries.invalidateQueries();
+    },
+  });
+  const kinds = [
+    { value: 'run', label: 'one run' },
+    { value: 'agent', label: 'one agent of a run' },
+    { value: 'tenant', label: 'a tenant' },
+    ...(caller?.roles.includes('operator') ? [{ value: 'everything', label: 'everything' }] : []),
+  ];
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        halt.mutate();
+      }}
+    >
+      <Stack>
+        <Alert color="red" icon={<TriangleAlert size={18} />}>
+          Model calls and tool calls in the scope stop at once and stay stopped until the halt is
+          lifted.
+        </Alert>
+        <Select
+          label="Scope"
+          data={kinds}
+          value={scope.kind}
+          allowDeselect={false}
+          onChange={(kind) => setScope({ ...scope, kind: (kind ?? 'run') as HaltScope['kind'] })}
+        />
+        {scope.kind !== 'everything' && (
+          <TextInput
+            label="Tenant"
+            value={scope.tenant}
+            readOnly={!caller?.roles.includes('operator')}
+            onChange={(event) => setScope({ ...scope, tenant: event.currentTarget.value })}
+          />
+        )}
+        {(scope.kind === 'run' || scope.kind === 'agent') && (
+          <TextInput
+            label="Run"
+            value={scope.runId}
+            onChange={(event) => setScope({ ...scope, runId: event.currentTarget.value })}
+          />
+        )}
+        {scope.kind === 'agent' && (
+          <TextInput
+            label="Agent instance"
+            value={scope.instance}
+            onChange={(event) => setScope({ ...scope, instance: event.currentTarget.value })}
+          />
+        )}
+        <Textarea
+          label="Reason"
+          description="Shown to callers that are stopped, and recorded."
+          required
+          value={reason}
+          onChange={(event) => setReason(event.currentTarget.value)}
+          autosize
+          minRows={2}
+        />
+        <Checkbox
+          label="End the runs in the scope; they cannot be resumed"
+          checked={endRuns}
+          onChange={(event) => setEndRuns(event.currentTarget.checked)}
+        />
+        <TextInput
+          label={`Type ${word} to confirm`}
+          value={typed}
+          onChange={(event) => setTyped(event.currentTarget.value)}
+          autoComplete="off"
+        />
+        {halt.error !== null && <ErrorNotice error={halt.error} />}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Back
+          </Button>
+          <Button
+            type="submit"
+            color="red"
+            loading={halt.isPending}
+            disabled={word === '' || typed !== word || reason.trim() === ''}
+          >
+            Halt
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+/** What has to be typed: the name of the scope. */
+function confirmationOf({ kind, tenant, runId, instance }: HaltScope): string {
+  switch (kind) {
+    case 'tenant':
+      return tenant;
+    case 'run':
+      return runId;
+    case 'agent':
+      return instance;
+    case 'everything':
+      return 'everything';
+  }
+}
+
+function scopeMessage({
+  kind,
+  tenant,
+  runId,
+  instance: agentInstance,
+}: HaltScope): MessageInitShape<typeof ScopeSchema> {
+  switch (kind) {
+    case 'tenant':
+      return { kind: { case: 'tenant', value: tenant } };
+    case 'run':
+      return { kind: { case: 'run', value: { tenant, runId } } };
+    case 'agent':
+      return { kind: { case: 'agent', value: { tenant, runId, agentInstance } } };
+    case 'everything':
+      return { kind: { case: 'everything', value: {} } };
+  }
+}

@@ -1,0 +1,115 @@
+import { Button, Group, Menu, Modal, Stack, Text, Textarea } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { type Run, RunState } from '@writ/contracts/writ/run/v1/run_pb';
+import { Ban, ChevronDown, OctagonPause } from 'lucide-react';
+import { useState } from 'react';
+import { newRequestId } from '../../api/ids.ts';
+import { ErrorNotice } from '../../parts/notices.tsx';
+import { useSession } from '../../session/session-provider.tsx';
+import { HaltDialog } from '../halts/halt-dialog.tsx';
+
+const LIVE: readonly RunState[] = [
+  RunState.PENDING,
+  RunState.RUNNING,
+  RunState.SUSPENDED,
+  RunState.PARKED,
+  RunState.WAITING_FOR_INPUT,
+];
+
+/** What the roles of the person permit to do to a run. */
+export function RunActions({ run }: { readonly run: Run }) {
+  const { can } = useSession();
+  const [dialog, setDialog] = useState<'cancel' | 'halt'>();
+  const mayCancel = can('writ.run.v1.RunService/CancelRun') && LIVE.includes(run.state);
+  const mayHalt = can('writ.control.v1.ControlService/Halt') && LIVE.includes(run.state);
+  if (!mayCancel && !mayHalt) return null;
+  const close = (): void => setDialog(undefined);
+  return (
+    <>
+      <Menu position="bottom-end">
+        <Menu.Target>
+          <Button variant="default" rightSection={<ChevronDown size={16} />}>
+            Actions
+          </Button>
+        </Menu.Target>
+        <Menu.Dropdown>
+          {mayCancel && (
+            <Menu.Item leftSection={<Ban size={16} />} onClick={() => setDialog('cancel')}>
+              Cancel the run
+            </Menu.Item>
+          )}
+          {mayHalt && (
+            <Menu.Item
+              color="red"
+              leftSection={<OctagonPause size={16} />}
+              onClick={() => setDialog('halt')}
+            >
+              Halt the run
+            </Menu.Item>
+          )}
+        </Menu.Dropdown>
+      </Menu>
+      <CancelDialog run={run} isOpen={dialog === 'cancel'} onClose={close} />
+      <HaltDialog
+        isOpen={dialog === 'halt'}
+        onClose={close}
+        start={{ kind: 'run', tenant: run.tenant, runId: run.runId, instance: '' }}
+      />
+    </>
+  );
+}
+
+function CancelDialog({
+  run,
+  isOpen,
+  onClose,
+}: {
+  readonly run: Run;
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+}) {
+  const { api } = useSession();
+  const queries = useQueryClient();
+  const [reason, setReason] = useState('');
+  const [requestId] = useState(newRequestId);
+  const cancel = useMutation({
+    mutationFn: () => api.runs.cancelRun({ requestId, runId: run.runId, reason }),
+    onSuccess: async () => {
+      notifications.show({ message: `Run ${run.runId} is being cancelled.` });
+      onClose();
+      await queries.invalidateQueries({ queryKey: ['run', run.runId] });
+    },
+  });
+  return (
+    <Modal
+      opened={isOpen}
+      onClose={onClose}
+      title="Cancel the run"
+      closeButtonProps={{ 'aria-label': 'Close' }}
+    >
+      <Stack>
+        <Text size="sm">
+          Its agents stop, and calls in flight are aborted. A cancelled run cannot be resumed.
+        </Text>
+        <Textarea
+          label="Reason"
+          description="Recorded in the audit record."
+          value={reason}
+          onChange={(event) => setReason(event.currentTarget.value)}
+          autosize
+          minRows={2}
+        />
+        {cancel.error !== null && <ErrorNotice error={cancel.error} />}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Keep it
+          </Button>
+          <Button color="red" loading={cancel.isPending} onClick={() => cancel.mutate()}>
+            Cancel the run
+          </Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}

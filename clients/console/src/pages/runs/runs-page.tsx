@@ -1,0 +1,174 @@
+import { Anchor, Button, Group, MultiSelect, Text, TextInput } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { printable, usdText, wordsOf } from '@writ/client/display';
+import { type Run, RunState, RunStateSchema } from '@writ/contracts/writ/run/v1/run_pb';
+import { RefreshCw } from 'lucide-react';
+import { useCallback, useMemo } from 'react';
+import { Link, useSearchParams } from 'react-router';
+import { EmptyNotice, ErrorNotice, Loading } from '../../parts/notices.tsx';
+import { Page } from '../../parts/page.tsx';
+import { RunStateBadge } from '../../parts/state-badge.tsx';
+import { localTime } from '../../parts/times.ts';
+import { Cell, VirtualList } from '../../parts/virtual-list.tsx';
+import { useApi, useSession } from '../../session/session-provider.tsx';
+import classes from './runs-page.module.css';
+
+const PAGE_SIZE = 200;
+const STATES: ReadonlyMap<string, RunState> = new Map(
+  RunStateSchema.values
+    .filter(({ number }) => number !== 0)
+    .map(({ number }) => [wordsOf(RunState, number), number as RunState]),
+);
+const COLUMNS = [
+  { name: 'Run' },
+  { name: 'State' },
+  { name: 'Agent' },
+  { name: 'Session' },
+  { name: 'Started' },
+  { name: 'Cost' },
+];
+
+/** The runs of the tenant, newest first. */
+export function RunsPage() {
+  const { caller } = useSession();
+  const [filter, setFilter] = useRunFilter();
+  const [settled] = useDebouncedValue(filter, 250);
+  const runs = useRuns(settled);
+  const rows = useMemo(() => runs.data?.pages.flatMap((page) => page.runs) ?? [], [runs.data]);
+  const { hasNextPage, isFetchingNextPage, fetchNextPage } = runs;
+  const onEnd = useCallback(() => {
+    if (hasNextPage && !isFetchingNextPage) void fetchNextPage();
+  }, [hasNextPage, isFetchingNextPage, fetchNextPage]);
+  const isFiltered = filter.states.length > 0 || filter.agent !== '' || filter.session !== '';
+  return (
+    <Page
+      title="Runs"
+      about={`Tenant ${caller?.tenant ?? ''}${rows.length > 0 ? `, ${rows.length}${hasNextPage ? '+' : ''} runs listed` : ''}`}
+      actions={
+        <Button
+          variant="default"
+          leftSection={<RefreshCw size={16} />}
+          loading={runs.isRefetching}
+          onClick={() => void runs.refetch()}
+        >
+          Refresh
+        </Button>
+      }
+    >
+      <Group gap="sm" align="flex-end">
+        <MultiSelect
+          label="State"
+          placeholder={filter.states.length === 0 ? 'every state' : ''}
+          data={[...STATES.keys()]}
+          value={[...filter.states]}
+          onChange={(states) => setFilter({ ...filter, states })}
+          clearable
+          searchable
+          className={classes.states}
+        />
+        <TextInput
+          label="Agent"
+          placeholder="every agent"
+          value={filter.agent}
+          onChange={(event) => setFilter({ ...filter, agent: event.currentTarget.value })}
+          className={classes.filter}
+        />
+        <TextInput
+          label="Session"
+          placeholder="every session"
+          value={filter.session}
+          onChange={(event) => setFilter({ ...filter, session: event.currentTarget.value })}
+          className={classes.filter}
+        />
+      </Group>
+      {runs.error !== null && <ErrorNotice error={runs.error} onRetry={runs.refetch} />}
+      {runs.isPending && <Loading />}
+      {runs.isSuccess && rows.length === 0 && (
+        <EmptyNotice title={isFiltered ? 'No run matches the filters' : 'No runs yet'}>
+          {isFiltered
+            ? 'Remove a filter to list more runs.'
+            : 'Start one with `writ run`, or with RunService of the API.'}
+        </EmptyNotice>
+      )}
+      {rows.length > 0 && (
+        <VirtualList
+          label="Runs"
+          rows={rows}
+          keyOf={(run) => run.runId}
+          rowHeight={61}
+          columns={COLUMNS}
+          template="minmax(0, 3fr) 150px minmax(90px, 1fr) minmax(90px, 1fr) 190px 110px"
+          onEnd={onEnd}
+          renderRow={(run) => <RunRow run={run} />}
+        />
+      )}
+    </Page>
+  );
+}
+
+function RunRow({ run }: { readonly run: Run }) {
+  const cost = run.result?.usage?.costNanoUsd;
+  return (
+    <>
+      <Cell>
+        <Anchor component={Link} to={`/runs/${run.runId}`} className="mono" size="sm">
+          {run.runId}
+        </Anchor>
+        <Text size="sm" className="clip muted" title={printable(run.goal)}>
+          {run.goal === '' ? 'Goal deleted by its retention' : printable(run.goal)}
+        </Text>
+      </Cell>
+      <Cell>
+        <RunStateBadge state={run.state} />
+      </Cell>
+      <Cell className="clip">{run.agent?.name}</Cell>
+      <Cell className={`clip mono ${classes.wide}`}>{run.sessionId}</Cell>
+      <Cell className={`muted ${classes.started}`}>{localTime(run.createTime)}</Cell>
+      <Cell className={classes.cost}>{cost === undefined ? '' : usdText(cost)}</Cell>
+    </>
+  );
+}
+
+interface RunFilter {
+  readonly states: readonly string[];
+  readonly agent: string;
+  readonly session: string;
+}
+
+/** The filter in the address of the page, so that it can be shared and survives a reload. */
+function useRunFilter(): readonly [RunFilter, (filter: RunFilter) => void] {
+  const [params, setParams] = useSearchParams();
+  const filter: RunFilter = {
+    states: params.getAll('state'),
+    agent: params.get('agent') ?? '',
+    session: params.get('session') ?? '',
+  };
+  const setFilter = ({ states, agent, session }: RunFilter): void => {
+    const next = new URLSearchParams(states.map((state) => ['state', state]));
+    if (agent !== '') next.set('agent', agent);
+    if (session !== '') next.set('session', session);
+    setParams(next, { replace: true });
+  };
+  return [filter, setFilter];
+}
+
+function useRuns({ states, agent, session }: RunFilter) {
+  const api = useApi();
+  return useInfiniteQuery({
+    queryKey: ['runs', states.join(), agent, session],
+    initialPageParam: '',
+    queryFn: ({ pageParam, signal }) =>
+      api.runs.listRuns(
+        {
+          states: states.flatMap((word) => STATES.get(word) ?? []),
+          agent: agent.trim(),
+          sessionId: session.trim(),
+          pageSize: PAGE_SIZE,
+          pageToken: pageParam,
+        },
+        { signal },
+      ),
+    getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
+  });
+}

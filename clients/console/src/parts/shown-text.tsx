@@ -1,0 +1,44 @@
+import { Code, CopyButton, Tooltip, UnstyledButton } from '@mantine/core';
+import { printable } from '@writ/client/display';
+
+/** Text from models, tools or people: never markup, control characters by their code, line breaks kept. */
+export function ShownText({ children }: { readonly children: string }) {
+  return <span className="untrusted">{printable(children)}</span>;
+}
+
+/** JSON from models, tools or people, indented; text that is not JSON as it is. */
+export function ShownJson({ json }: { readonly json: string }) {
+  return (
+    <Code block className="untrusted" tabIndex={0} style={{ maxHeight: 320, overflow: 'auto' }}>
+      {printable(indented(json))}
+    </Code>
+  );
+}
+
+function indented(json: string): string {
+  try {
+    return JSON.stringify(JSON.parse(json), null, 2);
+  } catch {
+    return json;
+  }
+}
+
+/** An id that a click copies. */
+export function CopyId({ id }: { readonly id: string }) {
+  return (
+    <CopyButton value={id}>
+      {({ copied, copy }) => (
+        <Tooltip label={copied ? 'Copied' : 'Copy'}>
+          <UnstyledButton
+            className="mono"
+            onClick={copy}
+            style={{ overflowWrap: 'anywhere' }}
+            aria-label={`Copy ${id}`}
+          >
+            {id}
+          </UnstyledButton>
+        </Tooltip>
+      )}
+    </CopyButton>
+  );
+}

@@ -1,0 +1,29 @@
+import { Badge } from '@mantine/core';
+import { wordsOf } from '@writ/client/display';
+import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
+
+const RUN_COLORS: Partial<Record<RunState, string>> = {
+  [RunState.RUNNING]: 'blue',
+  [RunState.PENDING]: 'blue',
+  [RunState.ENDING]: 'blue',
+  [RunState.SUSPENDED]: 'yellow',
+  [RunState.WAITING_FOR_INPUT]: 'yellow',
+  [RunState.PARKED]: 'yellow',
+  [RunState.PAUSED]: 'yellow',
+  [RunState.COMPLETED]: 'green',
+  [RunState.CANCELLED]: 'gray',
+};
+
+/** The state of a run in words. */
+export function RunStateBadge({ state }: { readonly state: RunState }) {
+  return <WordBadge word={wordsOf(RunState, state)} color={RUN_COLORS[state] ?? 'red'} />;
+}
+
+/** A word with a coloured dot; the word alone carries the meaning. */
+export function WordBadge({ word, color }: { readonly word: string; readonly color: string }) {
+  return (
+    <Badge variant="dot" color={color} tt="none" fw={500} style={{ flexShrink: 0 }}>
+      {word}
+    </Badge>
+  );
+}

@@ -1,0 +1,104 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import type { GetCallerResponse } from '@writ/contracts/writ/identity/v1/caller_service_pb';
+import { createContext, type ReactNode, useCallback, useContext, useMemo, useState } from 'react';
+import { type Api, createApi } from '../api/api.ts';
+import { isUnauthenticated } from '../api/errors.ts';
+import { storeApiKey, storedApiKey } from './credential.ts';
+import { type OidcSignIn, oidcManager, oidcToken } from './oidc.ts';
+
+/** What /console.json says. */
+export interface ConsoleConfig {
+  readonly oidc?: OidcSignIn;
+  /** URL of a trace with `{trace_id}`. */
+  readonly trace_url?: string;
+}
+
+/** The session of the person at the screen. */
+export interface Session {
+  readonly api: Api;
+  readonly config: ConsoleConfig;
+  /** The signed-in person; undefined before. */
+  readonly caller: GetCallerResponse | undefined;
+  /** Whether the stored credential is still being checked. */
+  readonly isPending: boolean;
+  /** Why the last attempt to sign in failed. */
+  readonly error: unknown;
+  /** Whether the roles permit an RPC, such as `writ.run.v1.RunService/CancelRun`. */
+  can(rpc: string): boolean;
+  signIn(apiKey: string): void;
+  signOut(): void;
+}
+
+const SessionContext = createContext<Session | undefined>(undefined);
+
+/** The session. */
+export function useSession(): Session {
+  const session = useContext(SessionContext);
+  if (session === undefined) throw new Error('useSession is used outside of SessionProvider.');
+  return session;
+}
+
+/** The clients of the services. */
+export function useApi(): Api {
+  return useSession().api;
+}
+
+async function readConfig(): Promise<ConsoleConfig> {
+  const response = await fetch('/console.json');
+  if (!response.ok) throw new Error('The settings of the console could not be read.');
+  return (await response.json()) as ConsoleConfig;
+}
+
+/** Signs in with the stored credential and provides the session. */
+export function SessionProvider({ children }: { readonly children: ReactNode }) {
+  const [apiKey, setApiKey] = useState(storedApiKey);
+  const queries = useQueryClient();
+  const { data: config, error: configError } = useQuery({
+    queryKey: ['config'],
+    queryFn: readConfig,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  const oidc = config?.oidc;
+  const api = useMemo(
+    () => createApi(async () => apiKey ?? (oidc && (await oidcToken(oidc)))),
+    [apiKey, oidc],
+  );
+  const caller = useQuery({
+    queryKey: ['caller', apiKey !== undefined],
+    enabled: config !== undefined,
+    queryFn: async () => {
+      const isSignedIn = apiKey !== undefined || (oidc && (await oidcToken(oidc))) !== undefined;
+      return isSignedIn ? await api.caller.getCaller({}) : null;
+    },
+    staleTime: 60_000,
+  });
+  const signIn = useCallback(
+    (key: string) => {
+      storeApiKey(key);
+      setApiKey(key);
+      void queries.resetQueries({ queryKey: ['caller'] });
+    },
+    [queries],
+  );
+  const signOut = useCallback(() => {
+    storeApiKey(undefined);
+    setApiKey(undefined);
+    if (oidc !== undefined) void oidcManager(oidc).then((manager) => manager.removeUser());
+    queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'config' });
+  }, [oidc, queries]);
+  const session = useMemo((): Session => {
+    const isRejected = caller.error !== null && isUnauthenticated(caller.error);
+    const person = isRejected ? undefined : (caller.data ?? undefined);
+    return {
+      api,
+      config: config ?? {},
+      caller: person,
+      isPending: config === undefined ? configError === null : caller.isPending,
+      error: configError ?? caller.error,
+      can: (rpc) => person?.methods.includes(rpc) === true,
+      signIn,
+      signOut,
+    };
+  }, [api, config, configError, caller.data, caller.error, caller.isPending, signIn, signOut]);
+  return <SessionContext value={session}>{children}</SessionContext>;
+}
