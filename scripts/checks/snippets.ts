@@ -1,0 +1,144 @@
+/** Collects the fenced blocks of README.md and docs/, each of which a test runs, loads or compiles unless it is exempt. */
+import { globSync, readFileSync } from 'node:fs';
+
+/** A fenced block of a page. */
+export interface Snippet {
+  readonly page: string;
+  /** Line of its first line in the page, from 1. */
+  readonly line: number;
+  /** Language after the fence; empty when the page names none. */
+  readonly language: string;
+  readonly text: string;
+}
+
+/** A block that no test runs. */
+export interface Exemption {
+  readonly page: string;
+  /** How the block begins. */
+  readonly begins: string;
+  readonly reason: string;
+}
+
+/**
+ * What a test does with a block: `sh` is executed on a running platform by test/interop/documented-commands.test.ts, `ts` is
+ * type-checked by examples.test.ts, `yaml`, `json` and `promql` are read by snippets.test.ts. `text` is output or a diagram.
+ */
+export const LANGUAGES = ['sh', 'ts', 'yaml', 'json', 'promql', 'text'];
+
+const NEEDS_SERVERS = 'needs servers that belong to the operator';
+
+/** The blocks that no test runs as they are, each with its reason. */
+export const EXEMPT: readonly Exemption[] = [
+  {
+    page: 'README.md',
+    begins: 'npm install && npm start',
+    reason: 'every test needs the installation; platform/test/npm-start.test.ts runs npm start',
+  },
+  {
+    page: 'README.md',
+    begins: 'npm start -- --exit',
+    reason: 'platform/test/demo.test.ts and npm-start.test.ts run these options',
+  },
+  {
+    page: 'docs/tutorial/first-run.md',
+    begins: 'npm install\nnpm start',
+    reason: 'platform/test/npm-start.test.ts runs npm start and answers its question',
+  },
+  {
+    page: 'docs/explanation/audit.md',
+    begins: 'npx writ audit verify acme.jsonl --keys supervisor-keys.json --checkpoint',
+    reason: 'needs a published checkpoint; clients/cli/test/audit.test.ts verifies with one',
+  },
+  {
+    page: 'docs/how-to/hooks.md',
+    begins: 'WRIT_NATS_URL=nats://127.0.0.1:4222',
+    reason:
+      'follows NATS until it is stopped; clients/cli/test/observe.test.ts runs it on a NATS server',
+  },
+  {
+    page: 'docs/how-to/other-languages.md',
+    begins: '<plugin>',
+    reason:
+      'CI has no JDK and no Maven; the versions are those of the releases that were compiled by hand',
+  },
+  {
+    page: 'docs/how-to/other-languages.md',
+    begins: 'import com.google.rpc.ErrorInfo;',
+    reason: 'CI has no JDK; clients/go and clients/python make the same calls in tests',
+  },
+  {
+    page: 'docs/how-to/swap-the-gateway.md',
+    begins: 'npx writ gateway verify 127.0.0.1:50054\n',
+    reason: 'the suite waits for a gateway; test/conformance runs it on two of them',
+  },
+  {
+    page: 'docs/how-to/swap-the-gateway.md',
+    begins: 'npx writ certs tls\nnpx writ gateway verify',
+    reason: 'the suite waits for a gateway; test/conformance runs it with these certificates',
+  },
+  {
+    page: 'docs/how-to/swap-the-gateway.md',
+    begins: 'npm run python',
+    reason:
+      'starts three programs that run until they are stopped; test/conformance/swapped-gateway.test.ts does',
+  },
+  {
+    page: 'docs/operations/deployment.md',
+    begins: 'npm run compose-env',
+    reason: 'CI has no container engine; deploy/compose/test checks file and environment',
+  },
+  {
+    page: 'docs/operations/deployment.md',
+    begins: 'kubectl create secret',
+    reason: 'CI has no cluster; deploy/helm/test renders the chart with these secrets',
+  },
+  {
+    page: 'docs/operations/deployment.md',
+    begins: 'npx writ recover',
+    reason: 'needs a stopped platform; clients/cli/test/recover.test.ts runs both commands',
+  },
+  {
+    page: 'docs/operations/nats.md',
+    begins: 'WRIT_NATS_SUPERVISOR_PASSWORD',
+    reason: NEEDS_SERVERS,
+  },
+  {
+    page: 'docs/operations/postgres.md',
+    begins: 'WRIT_SUPERVISOR_DATABASE_PASSWORD',
+    reason: NEEDS_SERVERS,
+  },
+  {
+    page: 'docs/operations/tls.md',
+    begins: 'curl --cacert',
+    reason: 'needs an edge with TLS; test/interop/edge-tls.test.ts calls one in both ways',
+  },
+  {
+    page: 'docs/operations/tracing.md',
+    begins: 'docker run -p 4317:4317',
+    reason:
+      'CI has no container engine; test/distributed/distributed-trace.test.ts exports to a collector',
+  },
+];
+
+const FENCE = /^( *)```(\S*)\n(.*?)^\1```/gms;
+
+/** Returns the blocks of a page. */
+export function snippetsIn(page: string, text: string): readonly Snippet[] {
+  return [...text.matchAll(FENCE)].map(({ index, 2: language = '', 3: body = '' }) => ({
+    page,
+    line: text.slice(0, index).split('\n').length + 1,
+    language,
+    text: body,
+  }));
+}
+
+/** Returns the blocks of README.md and of all pages of docs/. */
+export function allSnippets(): readonly Snippet[] {
+  const pages = ['README.md', ...globSync('docs/**/*.md').sort()];
+  return pages.flatMap((page) => snippetsIn(page, readFileSync(page, 'utf8')));
+}
+
+/** Returns the exemption of a block, if it has one. */
+export function exemptionOf({ page, text }: Snippet): Exemption | undefined {
+  return EXEMPT.find((each) => each.page === page && text.startsWith(each.begins));
+}
