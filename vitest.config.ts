@@ -16,9 +16,9 @@ const FOLDERS = [
 
 /** Slow tests, selected by file name: see CONTRIBUTING.md. */
 const SLOW_TESTS = [
-  'test/{load,distributed,interop,conformance}/**/*.test.ts',
+  'test/{load,distributed,interop,conformance,packages}/**/*.test.ts',
   'deploy/**/*.test.ts',
-  `{${FOLDERS.join()}}/**/*{crash,faults,kill,mutations,replicas}.test.ts`,
+  `{${FOLDERS.join()}}/**/*{crash,faults,kill,mutations,processes,replicas}.test.ts`,
 ];
 
 /** Chaos tests; nothing else may use the machine while they run. */

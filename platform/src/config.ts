@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { Bus } from '@writ/bus';
-import { readEnv, variable } from '@writ/config';
+import { type DocumentText, readEnv, variable } from '@writ/config';
 import type { ServiceName } from '@writ/identity';
 import type { Clock } from '@writ/kernel';
 import type { Person } from '@writ/rpc';
@@ -20,6 +20,11 @@ export type BusOf = (service: ServiceName, bus: Bus) => Bus;
 /** The clock of a service. */
 export type ClockOf = (service: ServiceName) => Clock;
 
+/** The texts of the settings files. */
+export type SettingsDocuments = Readonly<
+  Record<'agents' | 'policy' | 'tools' | 'models', DocumentText>
+>;
+
 /** Settings of an embedded platform. */
 export interface PlatformConfig {
   readonly dataDir: string;
@@ -37,6 +42,8 @@ export interface PlatformConfig {
   readonly unsavedApiKeys?: ReadonlyMap<string, Person>;
   /** Agents made by createAgent. Without WRIT_AGENTS_FILE in `env` they are the only ones. */
   readonly agents?: readonly AgentManifest[];
+  /** Texts in place of the files that `env` names; they are not reloaded. */
+  readonly documents?: SettingsDocuments;
   /** Environment of the services. */
   readonly env: Readonly<Record<string, string>>;
   /** Telemetry settings, the same for every service. */
@@ -46,7 +53,8 @@ export interface PlatformConfig {
 
 /** Options of a program that starts a platform, in addition to the environment. */
 export interface PlatformOptions {
-  readonly example: Example;
+  /** The folder with the files of the settings. */
+  readonly example: Pick<Example, 'folder'>;
   readonly model: ModelSource;
   readonly dataDir: string;
   /**
@@ -69,6 +77,9 @@ export interface PlatformOptions {
   /** Destination of the log; default standard error. */
   readonly logStream?: TelemetryOptions['logStream'];
 }
+
+/** Where a folder may have its agents in code. */
+export const AGENT_MODULES = ['agents.ts', 'agents.js', 'src/agents.ts', 'src/agents.js'];
 
 const FREE_PORTS = Object.fromEntries(
   ['EDGE', 'SUPERVISOR', 'SPAWN_BUDGET', 'EXECUTION_METER', 'TOOL_GATEWAY', 'AGENT_WORKER'].map(
@@ -170,10 +181,10 @@ export function dataDirOf(env: NodeJS.ProcessEnv): string | undefined {
   return env.WRIT_DATA === undefined || env.WRIT_DATA === '' ? undefined : resolve(env.WRIT_DATA);
 }
 
-/** The module with the TypeScript agents of an example, if it has one. */
-function agentModulesOf({ folder }: Example): Record<string, string> {
-  const module = join(folder, 'src/agents.ts');
-  return existsSync(module) ? { WRIT_AGENT_MODULES: module } : {};
+/** The module with the TypeScript agents of an example or a project, if it has one. */
+function agentModulesOf({ folder }: Pick<Example, 'folder'>): Record<string, string> {
+  const module = AGENT_MODULES.map((file) => join(folder, file)).find((file) => existsSync(file));
+  return module === undefined ? {} : { WRIT_AGENT_MODULES: module };
 }
 
 function given(env: NodeJS.ProcessEnv): Record<string, string> {

@@ -18,7 +18,7 @@ export interface ModelSource {
  */
 export async function openModelSource(
   env: NodeJS.ProcessEnv,
-  example: Example,
+  { scripts }: Pick<Example, 'scripts'>,
   { script, dataDir }: { readonly script: string; readonly dataDir: string },
 ): Promise<ModelSource> {
   const file = env.WRIT_MODELS_FILE || undefined;
@@ -35,7 +35,7 @@ export async function openModelSource(
     };
   }
   const simulator = await createModelSimulator({
-    scripts: example.scripts,
+    scripts,
     defaultScript: script,
     requestLog: join(dataDir, 'simulator-requests.jsonl'),
   });

@@ -86,7 +86,7 @@ export async function startPlatform(config: PlatformConfig): Promise<Platform> {
 }
 
 async function createServices(config: PlatformConfig, stops: (() => Promise<void>)[]) {
-  const { env, toolGatewayAddress } = config;
+  const { env, toolGatewayAddress, documents } = config;
   const telemetryOf = (service: string, only?: readonly ['logs']): Telemetry => {
     const { otlp } = config.telemetry;
     const telemetry = createTelemetry({
@@ -136,6 +136,7 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
       createSupervisor(
         {
           ...readSupervisorConfig(env),
+          ...(documents && { agents: documents.agents, policy: documents.policy }),
           ...agentsOf(config),
           unsavedApiKeys: config.unsavedApiKeys,
           developer: DEVELOPER.subject,
@@ -147,11 +148,20 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
       createSpawnBudget(readSpawnBudgetConfig(env), parts),
     ),
     'execution-meter': await add('execution-meter', (parts) =>
-      createExecutionMeter(readExecutionMeterConfig(env), parts),
+      createExecutionMeter(
+        {
+          ...readExecutionMeterConfig(env),
+          ...(documents && { catalog: { file: documents.models } }),
+        },
+        parts,
+      ),
     ),
     'tool-gateway': await add('tool-gateway', async (parts) =>
       toolGatewayAddress === undefined
-        ? await createToolGateway(readToolGatewayConfig(env), parts)
+        ? await createToolGateway(
+            { ...readToolGatewayConfig(env), ...(documents && { tools: documents.tools }) },
+            parts,
+          )
         : externalService(toolGatewayAddress),
     ),
     'agent-worker': await add('agent-worker', (parts) =>

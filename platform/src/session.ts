@@ -5,7 +5,7 @@ import { createTelemetry, traceparentOf } from '@writ/telemetry';
 import { type PlatformOptions, readPlatformConfig } from './config.ts';
 import { createDemoPeople } from './demo-people.ts';
 import { createDemoRuns, type DemoRuns } from './demo-runs.ts';
-import { scriptOf } from './example.ts';
+import { type Example, scriptOf } from './example.ts';
 import { type ModelSource, openModelSource } from './model-source.ts';
 import { type Platform, startPlatform } from './platform.ts';
 
@@ -19,7 +19,8 @@ export interface Session extends DemoRuns {
 }
 
 /** Options of a session. */
-export type SessionOptions = Omit<PlatformOptions, 'model'> & {
+export type SessionOptions = Omit<PlatformOptions, 'model' | 'example'> & {
+  readonly example: Example;
   /** Script of the simulated model; undefined uses that of the example. */
   readonly script: string | undefined;
 };

@@ -19,9 +19,13 @@ const ENGINES = { node: '>=22.18' };
 
 /** Folders beside src/ that a package reads at run time or offers to users, by the workspace. */
 const MORE: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  'clients/cli': { 'docs/reference/schemas': 'schemas', 'clients/cli/template': 'template' },
+  'clients/cli': {
+    'docs/reference/schemas': 'schemas',
+    'clients/cli/template': 'template',
+    'test/conformance/tables': 'conformance/tables',
+    'test/conformance/tools.yaml': 'conformance/tools.yaml',
+  },
   'libs/contracts': { 'proto/writ': 'proto/writ' },
-  'services/supervisor': { 'clients/console/dist': 'console' },
 };
 
 /** A staged package. */

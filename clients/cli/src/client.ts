@@ -7,6 +7,8 @@ import type { Command } from 'commander';
 import type { CliIo } from './io.ts';
 
 const LOCAL = '127.0.0.1:8080';
+/** File in the data folder with the address of the platform that `writ dev` runs. */
+export const DEV_ADDRESS_FILE = 'dev-address';
 
 /** Options of every command that calls a platform. */
 export interface ClientOptions {
@@ -33,7 +35,7 @@ export function withClientOptions(command: Command): Command {
  */
 export function openClient(options: ClientOptions, { env }: Pick<CliIo, 'env'>): WritClient {
   const caFile = options.caFile ?? env.WRIT_CA_FILE ?? '';
-  const baseUrl = baseUrlOf(options.address ?? env.WRIT_ADDRESS ?? '', caFile !== '');
+  const baseUrl = addressOf(options, { env });
   const apiKey = apiKeyOf(options, env, new URL(baseUrl).hostname);
   if (caFile === '') return createWritClient({ baseUrl, apiKey });
   if (!baseUrl.startsWith('https:'))
@@ -42,6 +44,20 @@ export function openClient(options: ClientOptions, { env }: Pick<CliIo, 'env'>):
       `${baseUrl} is a cleartext address. Use https, or remove --ca-file and WRIT_CA_FILE.`,
     );
   return createWritClient({ baseUrl, apiKey, ca: readAuthorities(caFile) });
+}
+
+/**
+ * The base URL that a command calls: the option, WRIT_ADDRESS, or the platform that `writ dev` runs in this folder.
+ * @throws InvalidRequestError INVALID_ADDRESS
+ */
+export function addressOf(options: ClientOptions, { env }: Pick<CliIo, 'env'>): string {
+  const isTls = (options.caFile ?? env.WRIT_CA_FILE ?? '') !== '';
+  return baseUrlOf(options.address ?? (env.WRIT_ADDRESS || devAddress(env)), isTls);
+}
+
+function devAddress(env: CliIo['env']): string {
+  const file = resolve(env.WRIT_DATA || '.writ', DEV_ADDRESS_FILE);
+  return existsSync(file) ? readFileSync(file, 'utf8').trim() : '';
 }
 
 /** Without a scheme, only this machine is called in cleartext: the API key would be readable on the way. */

@@ -4,7 +4,12 @@ export {
   type AgentManifest,
   type AgentSettings,
   createAgent,
+  loadProject,
+  type OpenProject,
+  openProject,
   type Platform,
   type PlatformConfig,
+  type Project,
+  type ProjectOptions,
   startPlatform,
 } from '@writ/platform';

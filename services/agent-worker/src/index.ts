@@ -1,3 +1,4 @@
+export { loadAgentModules } from './agents/load-modules.ts';
 export { AGENT_WORKER_DEFAULTS, type AgentWorkerConfig, readAgentWorkerConfig } from './config.ts';
 export type {
   Agent,

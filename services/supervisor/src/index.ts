@@ -1,3 +1,4 @@
+export { loadAgents } from './app/definitions/agents-file.ts';
 export { type AgentInCode, createAgent, functionsOf } from './app/definitions/agents-in-code.ts';
 export { AGENTS_SCHEMA } from './app/definitions/agents-schema.ts';
 export { readSupervisorConfig, SUPERVISOR_DEFAULTS, type SupervisorConfig } from './config.ts';

@@ -4,8 +4,11 @@ import { approvalCommands } from './approvals/index.ts';
 import { auditCommands } from './audit/index.ts';
 import { budgetCommands } from './budgets/index.ts';
 import { certsCommands } from './certs/index.ts';
+import { devCommand } from './dev/index.ts';
+import { doctorCommand } from './doctor/index.ts';
 import { gatewayCommands } from './gateway/index.ts';
 import { haltCommands } from './halt/index.ts';
+import { initCommand } from './init/index.ts';
 import { keyCommands } from './keys/index.ts';
 import { modelCommands } from './models/index.ts';
 import { observeCommands } from './observe/index.ts';
@@ -18,6 +21,9 @@ import { usageCommands } from './usage/index.ts';
 
 /** The command groups of `writ`. */
 export const COMMANDS: readonly CommandGroup[] = [
+  initCommand,
+  devCommand,
+  doctorCommand,
   runCommand,
   runCommands,
   approvalCommands,

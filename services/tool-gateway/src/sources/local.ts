@@ -18,14 +18,15 @@ export interface LocalSourceOptions {
   readonly log: Logger;
 }
 
+type Module = Pick<LocalSourceOptions, 'place' | 'module' | 'name'>;
+
 /**
  * Imports a TypeScript module and opens it as a source through its `createTools` (TG-6).
  * @throws ConfigError naming the module when it cannot be loaded or lacks a declared tool
  */
 export async function openLocalSource(options: LocalSourceOptions): Promise<ToolSource> {
   const tools = await loadTools(options);
-  const lacks = (names: readonly string[]) =>
-    names.filter((name) => functionOf(tools, name) === undefined);
+  const lacks = (names: readonly string[]) => missingFunctions(tools, names);
   const missing = lacks(options.tools);
   if (missing.length > 0) {
     await dispose(tools);
@@ -38,7 +39,15 @@ export async function openLocalSource(options: LocalSourceOptions): Promise<Tool
   };
 }
 
-async function loadTools(options: LocalSourceOptions): Promise<Tools> {
+/** The names without a function. */
+export function missingFunctions(tools: Tools, names: readonly string[]): string[] {
+  return names.filter((name) => functionOf(tools, name) === undefined);
+}
+
+/** @throws ConfigError naming the module when it cannot be loaded */
+export async function loadTools(
+  options: Omit<LocalSourceOptions, 'tools' | 'log'>,
+): Promise<Tools> {
   let module: { readonly createTools?: unknown };
   try {
     module = (await import(pathToFileURL(options.module).href)) as typeof module;
@@ -62,7 +71,7 @@ async function dispose(tools: Tools): Promise<void> {
   await tools[Symbol.asyncDispose]?.();
 }
 
-function unusable({ place, module, name }: LocalSourceOptions, what: string, cause?: unknown) {
+function unusable({ place, module, name }: Module, what: string, cause?: unknown) {
   const problem = `${place}: the module ${module} of the source ${name} ${what}.`;
   return new ConfigError(module, [problem], { cause });
 }

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { spiffeId } from '@writ/identity';
 import { InvalidRequestError } from '@writ/kernel';
@@ -8,7 +9,7 @@ import type { CertificateFiles } from './certificates.ts';
 import type { CaseResult } from './verification.ts';
 
 interface VerifyOptions {
-  readonly tables: string;
+  readonly tables?: string;
   readonly supervisor: string;
   readonly worker: string;
   readonly tools: string;
@@ -21,8 +22,10 @@ interface VerifyOptions {
   readonly tlsKeyFile?: string;
 }
 
-/** The conformance suite of this repository. */
-const SUITE = fileURLToPath(new URL('../../../../../test/conformance', import.meta.url));
+/** The conformance suite, in the published package and in the repository. */
+const SUITES = ['../../../conformance', '../../../../../test/conformance'].map((path) =>
+  fileURLToPath(new URL(path, import.meta.url)),
+);
 
 /** `writ gateway`: conformance of tool gateways (TG-7). */
 export function gatewayCommands(program: Command, io: CliIo, done: (exit: Exit) => void): void {
@@ -30,7 +33,7 @@ export function gatewayCommands(program: Command, io: CliIo, done: (exit: Exit) 
   gateway
     .command('verify <address>')
     .description('Run the conformance suite against a tool gateway.')
-    .option('--tables <folder>', 'the suite: tools.yaml, and tables in tables/', SUITE)
+    .option('--tables <folder>', 'another suite: tools.yaml, and tables in tables/')
     .option('--supervisor <address>', 'listener of the simulated supervisor', '127.0.0.1:50051')
     .option('--worker <address>', 'listener of the simulated agent worker', '127.0.0.1:50055')
     .option('--tools <address>', 'listener of the tool provider', '127.0.0.1:50061')
@@ -56,7 +59,7 @@ async function verify(address: string, options: VerifyOptions, io: CliIo): Promi
   const { openVerification } = await import('./verification.ts');
   const { supervisor, worker, tools, restartCommand, only } = options;
   const verification = await openVerification(
-    options.tables,
+    options.tables ?? SUITES.find((folder) => existsSync(folder)) ?? '',
     { supervisor, worker, tools },
     certificateFiles(options),
   );

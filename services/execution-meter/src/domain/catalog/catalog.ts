@@ -74,6 +74,11 @@ export class Catalog {
     return [...this.#models.keys()];
   }
 
+  /** Returns the model of an alias, usable or not; undefined when the catalog does not have it. */
+  modelOf(alias: string): CatalogModel | undefined {
+    return this.#models.get(alias);
+  }
+
   /**
    * Returns the model of an alias for an agent that is allowed to use `allowed` (EM-6).
    * @throws NotFoundError UNKNOWN_MODEL, PermissionDeniedError MODEL_NOT_ALLOWED; PreconditionError

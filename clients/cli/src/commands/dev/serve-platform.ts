@@ -1,0 +1,100 @@
+import { createWriteStream, rmSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { createWritClient } from '@writ/client';
+import {
+  checkProject,
+  documentsOf,
+  type Finding,
+  loadProject,
+  type OpenProject,
+  openProject,
+  type Project,
+} from '@writ/platform';
+import { makeDataFolder } from '@writ/service';
+import { DEV_ADDRESS_FILE } from '../../client.ts';
+import { explain } from '../../explain.ts';
+import type { CliIo } from '../../io.ts';
+
+/** What the process with the platform reports to `writ dev`, whose only message is `start`. */
+export type FromPlatform =
+  | { readonly kind: 'ready'; readonly findings: readonly Finding[] }
+  | { readonly kind: 'invalid'; readonly findings: readonly Finding[] }
+  | { readonly kind: 'up'; readonly lines: readonly string[] }
+  | { readonly kind: 'failed'; readonly problem: string };
+
+/**
+ * The process of one version of a project: it loads and checks the files and modules, waits until the process of the
+ * previous version has stopped, and serves exactly what it checked. So a version with errors replaces nothing.
+ * Ends when its parent ends, or asks it to by SIGTERM.
+ */
+export async function servePlatform(folder: string, { env }: Pick<CliIo, 'env'>): Promise<void> {
+  // Ctrl-C reaches every process of a terminal; the parent stops this one in order.
+  process.on('SIGINT', () => undefined);
+  const stop = new AbortController();
+  process.once('SIGTERM', () => stop.abort());
+  process.once('disconnect', () => stop.abort());
+  const stopped = new Promise<'stopped'>((resolve) => {
+    stop.signal.addEventListener('abort', () => resolve('stopped'), { once: true });
+  });
+  const starting = new Promise<void>((resolve) => {
+    process.once('message', () => resolve());
+  });
+  let open: OpenProject | undefined;
+  try {
+    const project = loadProject(folder);
+    const documents = documentsOf(project);
+    const findings = await checkProject(project, env);
+    const isInvalid = findings.some(({ severity }) => severity === 'error');
+    await tell({ kind: isInvalid ? 'invalid' : 'ready', findings });
+    if (isInvalid || (await Promise.race([starting, stopped])) === 'stopped') return;
+    const dataDir = env.WRIT_DATA || join(project.folder, '.writ');
+    makeDataFolder(dataDir);
+    const log = createWriteStream(join(dataDir, 'dev.log'), { flags: 'a' });
+    open = await openProject(project, {
+      env,
+      documents,
+      dataDir,
+      logStream: { write: (line: string) => void log.write(line) },
+    });
+    writeFileSync(join(dataDir, DEV_ADDRESS_FILE), `${open.platform.edgeUrl}\n`);
+    await tell({ kind: 'up', lines: await linesOf(project, open) });
+    await stopped;
+  } catch (error) {
+    await tell({ kind: 'failed', problem: explain(error) });
+  } finally {
+    if (open !== undefined) {
+      await open.close();
+      rmSync(join(open.dataDir, DEV_ADDRESS_FILE), { force: true });
+    }
+    if (process.connected) process.disconnect();
+  }
+}
+
+async function linesOf(project: Project, { platform, model, dataDir }: OpenProject) {
+  const { edgeUrl, apiKey } = platform;
+  const client = createWritClient({ baseUrl: edgeUrl, apiKey });
+  const { agents } = await client.runs.listAgents({ pageSize: 500 });
+  const data = relative(project.folder, dataDir) || '.';
+  const script = `simulator/${project.script}.yaml`;
+  return [
+    `Writ is up: project ${project.name}, data in ${data}, log in ${join(data, 'dev.log')}.`,
+    model.simulated
+      ? `model     simulated by ${script}, because OPENAI_API_KEY is not set`
+      : `model     ${model.description}`,
+    `public    ${edgeUrl}   gRPC, gRPC-Web and JSON`,
+    `console   ${edgeUrl}/`,
+    `API key   in ${join(data, 'dev-api-key')}, for development only; writ finds it in this folder`,
+    `agents    ${agents.map(({ name }) => name).join(', ') || 'none'}`,
+    '',
+    'In a second terminal, in this folder:',
+    `  npx writ run ${agents[0]?.name ?? 'AGENT'} "What the agent should do."`,
+    '  npx writ approvals list',
+  ];
+}
+
+async function tell(message: FromPlatform): Promise<void> {
+  await new Promise<void>((resolve) => {
+    if (process.send === undefined) resolve();
+    else process.send(message, () => resolve());
+  });
+}

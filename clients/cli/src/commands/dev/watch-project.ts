@@ -1,0 +1,51 @@
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+
+const POLL_MS = 300;
+const WATCHED = /\.(ya?ml|[cm]?[jt]s|json)$|^\.env$/;
+/** Written by npm, by the platform and by version control. */
+const SKIPPED = new Set(['node_modules', 'test', 'package-lock.json']);
+
+/**
+ * Yields the changed files of a project, relative to it, when two polls have found them equal: an editor may still be
+ * writing. Polled, because notifications differ between operating systems and mounted folders.
+ */
+export async function* watchProject(
+  folder: string,
+  signal: AbortSignal,
+): AsyncGenerator<readonly string[]> {
+  let given = stateOf(folder);
+  let found = given;
+  while (!signal.aborted) {
+    await delay(POLL_MS, undefined, { signal }).catch(() => undefined);
+    const now = stateOf(folder);
+    const isSettled = differences(found, now).length === 0;
+    found = now;
+    const changed = differences(given, now);
+    if (signal.aborted || !isSettled || changed.length === 0) continue;
+    given = now;
+    yield changed;
+  }
+}
+
+type State = ReadonlyMap<string, string>;
+
+function stateOf(folder: string, path = '', state = new Map<string, string>()): State {
+  for (const entry of readdirSync(join(folder, path), { withFileTypes: true })) {
+    if (SKIPPED.has(entry.name) || (entry.name.startsWith('.') && entry.name !== '.env')) continue;
+    const file = join(path, entry.name);
+    if (entry.isDirectory()) stateOf(folder, file, state);
+    else if (WATCHED.test(entry.name)) {
+      const found = statSync(join(folder, file), { throwIfNoEntry: false });
+      if (found !== undefined) state.set(file, `${found.mtimeMs} ${found.size}`);
+    }
+  }
+  return state;
+}
+
+function differences(before: State, after: State): string[] {
+  return [...new Set([...before.keys(), ...after.keys()])]
+    .filter((file) => before.get(file) !== after.get(file))
+    .sort();
+}

@@ -1,0 +1,65 @@
+import { checkProject, type Finding, loadProject } from '@writ/platform';
+import type { Command } from 'commander';
+import { stringify } from 'yaml';
+import { type ClientOptions, withClientOptions } from '../../client.ts';
+import { explain } from '../../explain.ts';
+import { type CliIo, type CommandGroup, EXIT } from '../../io.ts';
+import { type FormatOptions, withFormat } from '../../output/format.ts';
+import { checkDisk, checkPlatform, type Probe } from './probes.ts';
+
+interface DoctorOptions extends ClientOptions, FormatOptions {
+  readonly platform: boolean;
+}
+
+/** `writ doctor`: what is wrong with a project and the platform that runs it (SYS-3). */
+export const doctorCommand: CommandGroup = (program, io, done) => {
+  withFormat(withClientOptions(program.command('doctor') as Command))
+    .argument('[folder]', 'the project', '.')
+    .description(
+      'Check the files of a project, the references between them, and the running platform; exit code 1 for an error.',
+    )
+    .option('--no-platform', 'check the files only')
+    .action(async (folder: string, options: DoctorOptions) => {
+      const probes = [
+        await checkFolder(folder, io),
+        ...(options.platform ? await checkPlatform(folder, options, io) : []),
+        checkDisk(folder, io),
+      ];
+      const findings = probes.flatMap((probe) => probe.findings);
+      print(probes, options, io);
+      done(findings.some(({ severity }) => severity === 'error') ? EXIT.failure : EXIT.success);
+    });
+};
+
+async function checkFolder(folder: string, { env }: CliIo): Promise<Probe> {
+  try {
+    const project = loadProject(folder);
+    return {
+      name: 'files',
+      about: `${project.folder}: agents, tools, policy, models`,
+      findings: await checkProject(project, env),
+    };
+  } catch (error) {
+    return {
+      name: 'files',
+      about: folder,
+      findings: [{ severity: 'error', text: explain(error) }],
+    };
+  }
+}
+
+function print(probes: readonly Probe[], { output }: FormatOptions, io: CliIo): void {
+  const findings: readonly (Finding & { readonly check: string })[] = probes.flatMap((probe) =>
+    probe.findings.map((finding) => ({ check: probe.name, ...finding })),
+  );
+  if (output !== 'text') {
+    io.print(
+      output === 'json' ? JSON.stringify({ findings }, null, 2) : stringify({ findings }).trimEnd(),
+    );
+    return;
+  }
+  for (const { name, about, findings: found } of probes) {
+    if (found.length === 0) io.print(`ok        ${name}: ${about}`);
+    for (const { severity, text } of found) io.print(`${severity.padEnd(9)} ${text}`);
+  }
+}

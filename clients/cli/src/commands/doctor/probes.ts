@@ -1,0 +1,128 @@
+import { accessSync, constants, existsSync, statfsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import type { Finding } from '@writ/platform';
+import { addressOf, type ClientOptions, openClient } from '../../client.ts';
+import { explain } from '../../explain.ts';
+import type { CliIo } from '../../io.ts';
+
+/** One check of `writ doctor`; it passed without findings. */
+export interface Probe {
+  readonly name: string;
+  /** What was checked. */
+  readonly about: string;
+  readonly findings: readonly Finding[];
+}
+
+/** Peers accept tokens of clocks that differ by so much, see docs/operations/clocks.md. */
+const CLOCK_LEEWAY_MS = 60_000;
+const LOW_DISK_BYTES = 500 * 1024 * 1024;
+const TIMEOUT_MS = 10_000;
+
+/** Checks that the platform answers, serves, has the time of this machine, and accepts the key. */
+export async function checkPlatform(
+  folder: string,
+  options: ClientOptions,
+  io: CliIo,
+): Promise<readonly Probe[]> {
+  // The key and the address that writ dev writes are in the data folder of the project.
+  const env = { ...io.env, WRIT_DATA: dataFolderOf(folder, io.env) };
+  try {
+    const address = addressOf(options, { env });
+    const health = await askHealth(address);
+    if (health.findings.length > 0 && health.name === 'platform') return [health];
+    return [health, await checkKey(options, env)];
+  } catch (error) {
+    return [
+      { name: 'platform', about: '', findings: [{ severity: 'error', text: explain(error) }] },
+    ];
+  }
+}
+
+/** Checks that data can be written, and that the disk has capacity. */
+export function checkDisk(folder: string, { env }: Pick<CliIo, 'env'>): Probe {
+  const data = dataFolderOf(folder, env);
+  const found = existsSync(data) ? data : resolve(folder);
+  const about = `${found} can be written`;
+  try {
+    // Of a file, the name `.` does not exist.
+    accessSync(`${found}/.`, constants.W_OK);
+    const { bavail, bsize } = statfsSync(found);
+    const free = bavail * bsize;
+    const findings: Finding[] =
+      free < LOW_DISK_BYTES
+        ? [
+            {
+              severity: 'warning',
+              text: `${found} has only ${Math.floor(free / 1024 / 1024)} MiB left.`,
+            },
+          ]
+        : [];
+    return { name: 'disk', about, findings };
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    const text = `The data folder ${found} cannot be written (${code}). Change its owner, or set WRIT_DATA.`;
+    return { name: 'disk', about, findings: [{ severity: 'error', text }] };
+  }
+}
+
+function dataFolderOf(folder: string, env: CliIo['env']): string {
+  return env.WRIT_DATA ? resolve(env.WRIT_DATA) : join(resolve(folder), '.writ');
+}
+
+/** A supervisor whose store fails, or whose clock is far from those of its peers, reports NOT_SERVING. */
+async function askHealth(address: string): Promise<Probe> {
+  const finding = (severity: Finding['severity'], text: string): Probe => ({
+    name: 'platform',
+    about: address,
+    findings: [{ severity, text }],
+  });
+  let answer: Response;
+  const asked = Date.now();
+  try {
+    answer = await fetch(`${address}/grpc.health.v1.Health/Check`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{}',
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
+  } catch {
+    return finding(
+      'warning',
+      `No platform answers at ${address}. Start it with writ dev, or set --address or WRIT_ADDRESS.`,
+    );
+  }
+  const { status } = (await answer.json().catch(() => ({}))) as { readonly status?: string };
+  if (status === undefined)
+    return finding(
+      'error',
+      `What answers at ${address} is not a Writ platform (HTTP ${answer.status}).`,
+    );
+  if (status !== 'SERVING')
+    return finding('error', `The platform at ${address} reports ${status}: read its log.`);
+  return checkClock(address, answer, asked);
+}
+
+function checkClock(address: string, answer: Response, asked: number): Probe {
+  const date = Date.parse(answer.headers.get('date') ?? '');
+  const offset = Number.isNaN(date) ? 0 : date - asked;
+  const isFar = Math.abs(offset) > CLOCK_LEEWAY_MS;
+  const text = `The clock of the platform at ${address} differs from that of this machine by ${Math.round(offset / 1000)} s. Synchronize both with NTP.`;
+  return {
+    name: 'clock',
+    about: `${address} serves and has the time of this machine`,
+    findings: isFar ? [{ severity: 'error', text }] : [],
+  };
+}
+
+async function checkKey(options: ClientOptions, env: CliIo['env']): Promise<Probe> {
+  try {
+    const { agents } = await openClient(options, { env }).runs.listAgents({ pageSize: 1 });
+    const about =
+      agents.length > 0
+        ? 'the API key is accepted'
+        : 'the API key is accepted; no agent is defined';
+    return { name: 'key', about, findings: [] };
+  } catch (error) {
+    return { name: 'key', about: '', findings: [{ severity: 'error', text: explain(error) }] };
+  }
+}

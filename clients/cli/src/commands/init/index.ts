@@ -1,0 +1,30 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { type CommandGroup, EXIT } from '../../io.ts';
+import { writeProject } from './write-project.ts';
+
+/** `writ init`: a project that runs (PE-3). */
+export const initCommand: CommandGroup = (program, io, done) => {
+  program
+    .command('init')
+    .argument(
+      '<folder>',
+      'a folder that does not exist or is empty; its name is that of the project',
+    )
+    .description('Create a project: agents, tools, policy, models and a test.')
+    .action((folder: string) => {
+      const files = writeProject(folder, versionOfThis());
+      for (const file of files) io.print(`created ${file}`);
+      io.print('');
+      io.print('Next:');
+      io.print(`  cd ${folder}`);
+      io.print('  npm install');
+      io.print('  npx writ dev');
+      done(EXIT.success);
+    });
+};
+
+function versionOfThis(): string {
+  const file = fileURLToPath(new URL('../../../package.json', import.meta.url));
+  return (JSON.parse(readFileSync(file, 'utf8')) as { readonly version: string }).version;
+}

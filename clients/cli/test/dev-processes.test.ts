@@ -1,0 +1,88 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { createWritClient } from '@writ/client';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { createProject, writ } from './project-folder.ts';
+
+const MAIN = resolve(import.meta.dirname, '../src/main.ts');
+const LIVENESS_MS = 60_000;
+
+/** `writ dev` without a terminal: its output goes to pipes. */
+function startDev(folder: string) {
+  const { OPENAI_API_KEY: _, OPENAI_BASE_URL: __, ...env } = process.env;
+  const child = spawn(process.execPath, [MAIN, 'dev', '--port', '0'], { cwd: folder, env });
+  onTestFinished(() => {
+    child.kill('SIGKILL');
+  });
+  let text = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk;
+    });
+  }
+  const until = (pattern: RegExp, count = 1) =>
+    vi.waitFor(() => expect([...text.matchAll(new RegExp(pattern, 'gm'))].length).toBe(count), {
+      timeout: LIVENESS_MS,
+    });
+  return { child, until, text: () => text };
+}
+
+async function endedBy(child: ChildProcess, signal: NodeJS.Signals): Promise<unknown[]> {
+  const exit = once(child, 'exit');
+  child.kill(signal);
+  return await exit;
+}
+
+describe('writ dev', () => {
+  it('prints address, key and model through a pipe, and the command finds both (PE-3)', async () => {
+    const { folder } = await createProject();
+    const dev = startDev(folder);
+    await dev.until(/^Files are watched/);
+    expect(dev.text()).toMatch(/^Writ is up: project my-agents, data in \.writ/m);
+    expect(dev.text()).toMatch(
+      /^model +simulated by simulator\/default\.yaml, because OPENAI_API_KEY is not set$/m,
+    );
+    expect(dev.text()).toMatch(/^public +http:\/\/127\.0\.0\.1:\d+ /m);
+    expect(dev.text()).toMatch(/^API key +in \.writ\/dev-api-key/m);
+    const { out } = await writ(['agents', '-o', 'json'], { WRIT_DATA: join(folder, '.writ') });
+    expect(out.join('\n')).toContain('"voucher-agent"');
+    expect(await endedBy(dev.child, 'SIGTERM')).toEqual([0, null]);
+    expect(existsSync(join(folder, '.writ/dev-address'))).toBe(false);
+    expect(readFileSync(join(folder, '.writ/dev.log'), 'utf8')).toBe('');
+  });
+
+  it('serves changed agents and tools, and keeps the last version without errors (PE-3)', async () => {
+    const project = await createProject();
+    const { folder } = project;
+    const dev = startDev(folder);
+    await dev.until(/^Files are watched/);
+    project.change('tools.yaml', 'risk: 0.1', 'risk: 7');
+    await dev.until(/^error +tools\.yaml:13:11: .*$/);
+    await dev.until(/^The platform continues with the previous version\.$/);
+    const { out } = await writ(['agents'], { WRIT_DATA: join(folder, '.writ') });
+    expect(out.join('\n')).toContain('voucher-agent');
+    project.change('tools.yaml', 'risk: 7', 'risk: 0.1');
+    project.change('agents.yaml', 'voucher-agent', 'credit-agent');
+    await dev.until(/^Writ is up/, 2);
+    const address = readFileSync(join(folder, '.writ/dev-address'), 'utf8').trim();
+    const apiKey = readFileSync(join(folder, '.writ/dev-api-key'), 'utf8').trim();
+    const { agents } = await createWritClient({ baseUrl: address, apiKey }).runs.listAgents({});
+    expect(agents.map(({ name }) => name)).toEqual(['credit-agent']);
+    expect(await endedBy(dev.child, 'SIGINT')).toEqual([0, null]);
+  });
+
+  it('names what is missing, and does not start with an error (PE-3, SYS-3)', async () => {
+    const project = await createProject();
+    project.change('agents.yaml', '[get_order, issue', '[get_ordr, issue');
+    const dev = startDev(project.folder);
+    expect(await once(dev.child, 'exit')).toEqual([2, null]);
+    expect(dev.text()).toMatch(/^error +agents\.yaml:11:13: tool get_ordr does not exist/m);
+    const empty = await writ(['dev', join(project.folder, 'test')]);
+    expect(empty).toMatchObject({
+      exit: 2,
+      err: [expect.stringMatching(/has no agents\.yaml.*writ init/)],
+    });
+  });
+});

@@ -1,0 +1,36 @@
+import { join } from 'node:path';
+import { startTestProject } from '@writ/testing/platform';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createProject, writ } from './project-folder.ts';
+
+describe('writ init', () => {
+  it('writes a project whose own test scenario passes (PE-3)', async () => {
+    const { folder } = await createProject();
+    const project = await startTestProject(folder);
+    onTestFinished(() => project.close());
+    const approved = await project.start('voucher-agent', 'Order 7 was late.');
+    const approval = await approved.approval();
+    expect(approval).toMatchObject({ target: 'issue_voucher', reason: 'needs_a_person' });
+    await approved.decide(approval, 'approve');
+    const { stopReason, answer } = await approved.result();
+    expect({ stopReason, answer }).toEqual({
+      stopReason: 'success',
+      answer: 'Your order was late, so we sent a voucher of 50 USD.',
+    });
+    const rejected = await project.start('voucher-agent', 'Order 7 was late.');
+    await rejected.decide(await rejected.approval(), 'reject');
+    expect((await rejected.result()).answer).toMatch(/cannot send a voucher/);
+  });
+
+  it('overwrites nothing, and names what npm does not accept (PE-3)', async () => {
+    const { folder } = await createProject();
+    expect(await writ(['init', folder])).toMatchObject({
+      exit: 2,
+      err: [expect.stringContaining('is not an empty folder')],
+    });
+    expect(await writ(['init', join(folder, 'My Agents')])).toMatchObject({
+      exit: 2,
+      err: [expect.stringContaining('is not a name for a package')],
+    });
+  });
+});

@@ -1,0 +1,150 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createWritClient, type WritClient } from '@writ/client';
+import type { Approval } from '@writ/contracts/writ/approval/v1/approval_pb';
+import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import type { RunResult } from '@writ/contracts/writ/run/v1/run_pb';
+import { newId } from '@writ/kernel';
+import { loadProject, openProject, type Platform } from '@writ/platform';
+
+/** Options of {@link startTestProject}. */
+export interface TestProjectOptions {
+  /** Script of the simulated model. Default: `default`, or else the first one in simulator/. */
+  readonly script?: string;
+  /** Settings and keys, as environment variables. Those of the process are not read, so that no test calls a provider. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Folder for the data of the platform. Default: a temporary one, removed by `close`. */
+  readonly dataDir?: string;
+}
+
+/** A project that runs with a simulated model, on free ports. */
+export interface TestProject {
+  readonly platform: Platform;
+  /** A client with the development key, which has every role. */
+  readonly client: WritClient;
+  /** Folder with the data of the platform; tools write below it. */
+  readonly dataDir: string;
+  /**
+   * Starts a run.
+   * @throws WritError when the platform rejects it, such as UNKNOWN_AGENT
+   */
+  start(agent: string, goal: string): Promise<TestRun>;
+  /** Stops the platform. */
+  close(): Promise<void>;
+}
+
+/** A run of a test. */
+export interface TestRun {
+  readonly runId: string;
+  /**
+   * The next approval of the run, when it opens.
+   * @throws Error when the run ends without another approval; its message has the stop reason
+   */
+  approval(): Promise<TestApproval>;
+  /** Decides an approval with the development key. */
+  decide(approval: TestApproval, decision: 'approve' | 'reject', comment?: string): Promise<void>;
+  /** The result of the run, when it has ended. */
+  result(): Promise<RunResult>;
+}
+
+/** An action that waits for a person. */
+export interface TestApproval {
+  readonly approvalId: string;
+  /** The tool, or the agent of a delegation. */
+  readonly target: string;
+  /** Arguments of a tool call as JSON. */
+  readonly argumentsJson: string;
+  /** Reason of the rule. */
+  readonly reason: string;
+}
+
+/**
+ * Starts the platform on a project with a simulated model, as `writ dev` does.
+ * @param folder the project, see `loadProject` of `writ`
+ * @throws WritError or ConfigError, one sentence that names the cause; nothing is left running
+ * @example
+ * ```ts
+ * import { startTestProject } from '@writ/testing/platform';
+ *
+ * const project = await startTestProject('.');
+ * const run = await project.start('voucher-agent', 'Order 7 was late.');
+ * await run.decide(await run.approval(), 'approve');
+ * console.log((await run.result()).stopReason);
+ * await project.close();
+ * ```
+ */
+export async function startTestProject(
+  folder: string,
+  options: TestProjectOptions = {},
+): Promise<TestProject> {
+  const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'writ-test-'));
+  const project = await openProject(
+    { ...loadProject(folder), env: {} },
+    {
+      env: { WRIT_LOG_LEVEL: 'silent', ...options.env },
+      dataDir,
+      freePorts: true,
+      ...(options.script !== undefined && { script: options.script }),
+    },
+  );
+  const { platform } = project;
+  const client = createWritClient({ baseUrl: platform.edgeUrl, apiKey: platform.apiKey });
+  return {
+    platform,
+    client,
+    dataDir,
+    start: async (agent, goal) => {
+      const { run } = await client.runs.startRun({ requestId: newId('req'), agent, goal });
+      return testRun(client, run?.runId ?? '');
+    },
+    close: async () => {
+      await project.close();
+      if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+function testRun(client: WritClient, runId: string): TestRun {
+  const seen = new Set<string>();
+  return {
+    runId,
+    approval: async () => {
+      for await (const { event } of client.runs.watchRun({ runId })) {
+        if (event?.entry.case !== 'hook') continue;
+        const { type, approvalId } = event.entry.value;
+        if (type !== HookEventType.APPROVAL_REQUESTED || seen.has(approvalId)) continue;
+        seen.add(approvalId);
+        const { approval } = await client.approvals.getApproval({ approvalId });
+        if (approval !== undefined) return shortApproval(approval);
+      }
+      const { run } = await client.runs.getRun({ runId });
+      throw new Error(`The run ended without an approval: ${run?.result?.stopReason ?? ''}.`);
+    },
+    decide: async ({ approvalId }, decision, comment = '') => {
+      const answer =
+        decision === 'approve'
+          ? ({ case: 'approve', value: {} } as const)
+          : ({ case: 'reject', value: {} } as const);
+      const requestId = newId('req');
+      await client.approvals.decideApproval({ requestId, approvalId, answer, comment });
+    },
+    result: async () => {
+      // The watch ends with the run.
+      for await (const _ of client.runs.watchRun({ runId }));
+      const { run } = await client.runs.getRun({ runId });
+      if (run?.result === undefined) throw new Error(`Run ${runId} has no result.`);
+      return run.result;
+    },
+  };
+}
+
+function shortApproval({ approvalId, action, reason }: Approval): TestApproval {
+  const kind = action?.kind;
+  return {
+    approvalId,
+    target: kind?.case === 'tool' ? kind.value.tool : (kind?.case ?? ''),
+    argumentsJson: kind?.case === 'tool' ? kind.value.argumentsJson : '',
+    reason,
+  };
+}

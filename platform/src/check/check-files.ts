@@ -1,0 +1,99 @@
+import { readFileSync } from 'node:fs';
+import { loadAgentModules } from '@writ/agent-worker';
+import { ConfigError } from '@writ/config';
+import { readCatalog } from '@writ/execution-meter';
+import { formatProblem, loadPolicy } from '@writ/policy';
+import { type AgentManifest, loadAgents } from '@writ/supervisor';
+import { loadToolsFile, localSourceProblems, type ToolsFile } from '@writ/tool-gateway';
+import { checkAgents } from './check-agents.ts';
+import { type Finding, Findings } from './findings.ts';
+
+/** The files that configure a platform, as absolute paths. */
+export interface SettingsFiles {
+  /** Undefined when every agent is defined in code. */
+  readonly agents?: string;
+  readonly policy: string;
+  readonly tools: string;
+  readonly models: string;
+  /** Modules with agents, middleware and strategies. */
+  readonly agentModules: readonly string[];
+}
+
+/** What the files are checked with. */
+export interface CheckOptions {
+  /** Values of `${NAME}` references, and provider keys. Never part of a finding. */
+  readonly variables: Readonly<Record<string, string | undefined>>;
+  /** Agents made by createAgent. */
+  readonly agents?: readonly AgentManifest[];
+  /** Whether modules are imported and their tools created, as at a start. */
+  readonly importModules?: boolean;
+}
+
+/**
+ * Checks each file, and the references between them: tools, models, prices, keys and sub-agents of agents; tools and
+ * arguments of the policy against the schemas of the tools; functions of modules. Every finding is listed, not only
+ * the first. Writ checks this at a start, `writ doctor` and `writ dev` at any time (SYS-3).
+ */
+export async function checkFiles(
+  files: SettingsFiles,
+  options: CheckOptions,
+): Promise<readonly Finding[]> {
+  const { variables } = options;
+  const findings = new Findings();
+  const tools = await findings.collect(() => loadToolsFile(files.tools, variables));
+  const models = await findings.collect(() => readCatalog(files.models, variables));
+  const beside = new Map((options.agents ?? []).map((agent) => [agent.name, agent]));
+  const agents = await findings.collect(() =>
+    files.agents === undefined
+      ? { agents: beside, warnings: [] }
+      : loadAgents(files.agents, beside),
+  );
+  for (const warning of [tools, models, agents].flatMap((one) => one?.warnings ?? []))
+    findings.warn(warning);
+  const modules = options.importModules
+    ? await findings.collect(() => loadAgentModules(files.agentModules))
+    : undefined;
+  if (options.importModules && tools !== undefined)
+    for (const problem of await localSourceProblems(tools, variables)) findings.error(problem);
+  await checkPolicy(files.policy, tools, findings);
+  if (agents === undefined) return findings.all;
+  await checkAgents({
+    file: files.agents,
+    agents: agents.agents,
+    tools,
+    catalog: models?.catalog,
+    modelsFile: files.models,
+    customAgents: modules && new Set([...modules.agents.keys(), ...functionNames(beside)]),
+    variables,
+    findings,
+  });
+  return findings.all;
+}
+
+/** Agents in code have their functions with them. */
+function functionNames(agents: ReadonlyMap<string, AgentManifest>): Iterable<string> {
+  return agents.keys();
+}
+
+async function checkPolicy(
+  file: string,
+  tools: ToolsFile | undefined,
+  findings: Findings,
+): Promise<void> {
+  const toolSchemas =
+    tools &&
+    Object.fromEntries(
+      [...tools.registry.tools].map(([name, tool]) => [name, tool.contract.schema]),
+    );
+  const policy = await findings.collect(() => loadPolicy(textOf(file), { file, toolSchemas }));
+  for (const warning of policy?.warnings ?? []) findings.warn(formatProblem(warning));
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
+    throw new ConfigError(file, [`${file} cannot be read (${code}).`], { cause: error });
+  }
+}

@@ -1,0 +1,25 @@
+import { checkFiles } from '../check/check-files.ts';
+import type { Finding } from '../check/findings.ts';
+import type { Project } from './load-project.ts';
+
+/**
+ * Checks the files of a project, imports its modules, and names places relative to its folder. `writ dev` and
+ * `writ doctor` use it.
+ */
+export async function checkProject(
+  project: Project,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<readonly Finding[]> {
+  const variables = { ...project.env, ...env };
+  const isSimulated = !(variables.OPENAI_API_KEY || variables.OPENAI_BASE_URL);
+  const findings = await checkFiles(project.files, {
+    // The simulator replaces the provider, and accepts any key.
+    variables:
+      isSimulated && project.script !== ''
+        ? { ...variables, OPENAI_API_KEY: 'simulated' }
+        : variables,
+    importModules: true,
+  });
+  const from = `${project.folder}/`;
+  return findings.map(({ severity, text }) => ({ severity, text: text.replaceAll(from, '') }));
+}

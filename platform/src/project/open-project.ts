@@ -1,0 +1,77 @@
+import { join } from 'node:path';
+import { InvalidRequestError } from '@writ/kernel';
+import { makeDataFolder } from '@writ/service';
+import { type PlatformOptions, readPlatformConfig, type SettingsDocuments } from '../config.ts';
+import { type ModelSource, openModelSource } from '../model-source.ts';
+import { type Platform, startPlatform } from '../platform.ts';
+import type { Project } from './load-project.ts';
+
+/** How a project is started. */
+export type ProjectOptions = Partial<
+  Pick<PlatformOptions, 'dataDir' | 'freePorts' | 'logStream' | 'spanProcessors'>
+> & {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Texts to use in place of the files, which are then not reloaded. */
+  readonly documents?: SettingsDocuments;
+  /** Script of the simulated model. Default: that of the project. */
+  readonly script?: string;
+};
+
+/** A running project. */
+export interface OpenProject {
+  readonly platform: Platform;
+  readonly model: ModelSource;
+  readonly dataDir: string;
+  close(): Promise<void>;
+}
+
+/** Only the public port has to be known, so that two projects run side by side with one setting. */
+const FREE_INTERNAL_PORTS = Object.fromEntries(
+  ['SUPERVISOR', 'SPAWN_BUDGET', 'EXECUTION_METER', 'TOOL_GATEWAY', 'AGENT_WORKER'].map((name) => [
+    `WRIT_${name}_PORT`,
+    '0',
+  ]),
+);
+
+/**
+ * Starts the embedded platform on a project, with its data in `.writ` of the folder. Models are called at their
+ * provider when OPENAI_API_KEY or OPENAI_BASE_URL is set, and else simulated by the scripts of the project.
+ *
+ * @throws InvalidRequestError SCRIPT_MISSING without a provider and without a script
+ * @throws WritError or ConfigError, one sentence that names the cause; nothing is left running
+ */
+export async function openProject(project: Project, options: ProjectOptions): Promise<OpenProject> {
+  const dataDir = options.dataDir ?? join(project.folder, '.writ');
+  const env = { ...project.env, ...options.env };
+  const isSimulated = !(env.OPENAI_API_KEY || env.OPENAI_BASE_URL);
+  const script = options.script ?? project.script;
+  if (isSimulated && !project.scripts.some(({ name }) => name === script))
+    throw new InvalidRequestError(
+      'SCRIPT_MISSING',
+      `OPENAI_API_KEY is not set, and simulator/ has no script ${script || 'default'}.yaml for the simulated model. Set the key in .env, or add the script.`,
+      { field: 'OPENAI_API_KEY' },
+    );
+  makeDataFolder(dataDir);
+  const model = await openModelSource(env, project, { script, dataDir });
+  try {
+    const config = readPlatformConfig(
+      { ...FREE_INTERNAL_PORTS, ...env },
+      { ...options, example: project, model, dataDir },
+    );
+    const platform = await startPlatform(
+      options.documents === undefined ? config : { ...config, documents: options.documents },
+    );
+    return {
+      platform,
+      model,
+      dataDir,
+      close: async () => {
+        await platform.stop();
+        await model.close();
+      },
+    };
+  } catch (error) {
+    await model.close();
+    throw error;
+  }
+}
