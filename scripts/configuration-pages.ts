@@ -10,7 +10,7 @@ import { SERVICE_NAMES } from '@writ/identity';
 import { POLICY_SCHEMA } from '@writ/policy';
 import { readProcessSettings } from '@writ/service';
 import { readSpawnBudgetConfig } from '@writ/spawn-budget';
-import { AGENTS_SCHEMA, readSupervisorConfig } from '@writ/supervisor';
+import { AGENTS_SCHEMA, NOTIFICATIONS_SCHEMA, readSupervisorConfig } from '@writ/supervisor';
 import { readToolGatewayConfig, TOOLS_SCHEMA } from '@writ/tool-gateway';
 
 /** A JSON Schema with the keywords that the reference shows. */
@@ -38,6 +38,11 @@ interface Schema {
 export const CONFIGURATION_FILES = {
   agents: { setting: 'WRIT_AGENTS_FILE', guide: 'agents', schema: AGENTS_SCHEMA as Schema },
   models: { setting: 'WRIT_MODELS_FILE', guide: 'usage', schema: CATALOG_SCHEMA as Schema },
+  notifications: {
+    setting: 'WRIT_NOTIFICATIONS_FILE',
+    guide: 'notifications',
+    schema: NOTIFICATIONS_SCHEMA as Schema,
+  },
   policy: { setting: 'WRIT_POLICY_FILE', guide: 'policy', schema: POLICY_SCHEMA as Schema },
   tools: { setting: 'WRIT_TOOLS_FILE', guide: 'tools', schema: TOOLS_SCHEMA as Schema },
 } as const;

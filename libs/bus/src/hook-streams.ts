@@ -17,7 +17,7 @@ export const HOOK_EMITTERS = {
     'BUDGET_CHANGED',
   ],
   'spawn-budget': ['AGENT_PAUSED', 'AGENT_RESUMED', 'AGENT_SUSPENDED', 'AGENT_WOKEN'],
-  'execution-meter': ['LLM_START', 'LLM_END', 'BUDGET_EXHAUSTED'],
+  'execution-meter': ['LLM_START', 'LLM_END', 'BUDGET_EXHAUSTED', 'BUDGET_THRESHOLD'],
   'tool-gateway': ['TOOL_START', 'TOOL_END'],
   'agent-worker': [
     'STEP_START',

@@ -1,5 +1,13 @@
 export { type DataFolderLock, lockDataFolder, makeDataFolder } from './data-folder.ts';
 export { type BackgroundWork, defineService } from './define-service.ts';
+export { refusedAddress } from './egress/address-rules.ts';
+export {
+  type EgressAllowance,
+  EgressRefusal,
+  readRedirect,
+  readTarget,
+} from './egress/egress-rules.ts';
+export { guardedRequest, type Resolve } from './egress/guarded-request.ts';
 export { type CountAtCommit, countAtCommit } from './events/count-at-commit.ts';
 export { openObserverBus } from './events/open-bus.ts';
 export { tracedHandlers } from './events/traced-events.ts';

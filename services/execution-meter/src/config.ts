@@ -29,6 +29,8 @@ export interface ExecutionMeterConfig extends CatalogSource {
   readonly captureContent: boolean;
   /** Back-off between attempts of a model call. */
   readonly backoff: RetryBackoff;
+  /** Percentages of a cap at which a settlement emits BUDGET_THRESHOLD, in ascending order. */
+  readonly thresholds: readonly number[];
   /** Interval of the sweep for expired reservations. */
   readonly sweepMs: number;
   /** Time that a shutdown waits for calls in flight before it aborts them. */
@@ -42,6 +44,7 @@ export const EXECUTION_METER_DEFAULTS = {
   variables: {},
   captureContent: false,
   backoff: { baseMs: 500, maxMs: 8_000, maxRetryAfterMs: 30_000 },
+  thresholds: [50, 80, 100],
   sweepMs: 1_000,
   drainMs: 5_000,
 } as const;
@@ -53,11 +56,17 @@ export const EXECUTION_METER_DEFAULTS = {
 export function readExecutionMeterConfig(
   env: NodeJS.ProcessEnv = process.env,
 ): ExecutionMeterConfig {
-  const { host, port, dataDir, keyRotationMs, clockLeewayMs, catalogFile, capture } = readEnv(env, {
+  const values = readEnv(env, {
     ...listenerVariables('execution-meter'),
     catalogFile: variable.string('WRIT_MODELS_FILE', {
       default: 'examples/refund-desk/models.yaml',
       about: 'the file that lists the models',
+    }),
+    thresholds: variable.list('WRIT_BUDGET_THRESHOLDS', {
+      default: EXECUTION_METER_DEFAULTS.thresholds.map(String),
+      item: /^([1-9]\d?|100)$/,
+      example: '50,80,100',
+      about: 'the percentages of a cap at which the event BUDGET_THRESHOLD is published',
     }),
     capture: variable.enum(
       'OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT',
@@ -65,6 +74,7 @@ export function readExecutionMeterConfig(
       { default: 'NO_CONTENT', about: 'whether spans of model calls contain messages' },
     ),
   });
+  const { host, port, dataDir, keyRotationMs, clockLeewayMs, catalogFile, capture } = values;
   return {
     ...EXECUTION_METER_DEFAULTS,
     host,
@@ -77,5 +87,6 @@ export function readExecutionMeterConfig(
     catalog: { file: catalogFile },
     variables: { ...env },
     captureContent: capture === 'SPAN_ONLY',
+    thresholds: values.thresholds.map(Number).sort((a, b) => a - b),
   };
 }

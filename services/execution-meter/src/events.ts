@@ -17,15 +17,27 @@ import {
   type Telemetry,
   trace,
 } from '@writ/telemetry';
-import type { Breach } from './domain/ledger/balance.ts';
+import { type Balance, type Breach, crossings, dayOf } from './domain/ledger/balance.ts';
 import type { Spending } from './domain/ledger/spending.ts';
+import { rowIds } from './store/balance-rows.ts';
 import type { MeterTransaction, MeterTx } from './store/meter-store.ts';
 import type { StoredTab } from './store/tabs.ts';
+import { LEVELS } from './wire/tab.ts';
 
-type EventName = 'LLM_START' | 'LLM_END' | 'BUDGET_EXHAUSTED';
+type EventName = 'LLM_START' | 'LLM_END' | 'BUDGET_EXHAUSTED' | 'BUDGET_THRESHOLD';
 
 type EventFields = Partial<
-  Pick<HookEvent, 'status' | 'duration' | 'costNanoUsd' | 'estimated' | 'dimension'> & {
+  Pick<
+    HookEvent,
+    | 'status'
+    | 'duration'
+    | 'costNanoUsd'
+    | 'estimated'
+    | 'dimension'
+    | 'eventId'
+    | 'thresholdPercent'
+    | 'budgetLevel'
+  > & {
     usage: MessageInitShape<typeof UsageSchema>;
   }
 >;
@@ -63,6 +75,12 @@ export interface MeterEvents {
     breach: Breach,
     cause: 'refused' | 'settled',
   ): Promise<Uint8Array>;
+  /** A settlement has reached a threshold of a cap; at most once for each cap and threshold. */
+  budgetThresholds(
+    tx: MeterTx,
+    scope: EventScope,
+    settled: { readonly before: readonly Balance[]; readonly levels: readonly Balance[] },
+  ): Promise<void>;
   /** Counts an answer with a near-budget warning (EM-5); emits no event. */
   nearBudget(tx: MeterTx, tenant: string): void;
   /** Whether the transaction wrote an event to the outbox. */
@@ -70,7 +88,7 @@ export interface MeterEvents {
 }
 
 /** Creates the meter's events. */
-export function createMeterEvents(telemetry: Telemetry): MeterEvents {
+export function createMeterEvents(telemetry: Telemetry, percents: readonly number[]): MeterEvents {
   const withEvents = new WeakSet<MeterTransaction>();
   const emit = async (
     { trx, at }: MeterTx,
@@ -79,9 +97,9 @@ export function createMeterEvents(telemetry: Telemetry): MeterEvents {
     fields: EventFields,
   ): Promise<Uint8Array> => {
     const { tenant, runId, sessionId, agentInstance } = tab;
-    const eventId = derivedId('evt', runId, agentInstance, callId, name, String(attempt));
+    const eventId =
+      fields.eventId ?? derivedId('evt', runId, agentInstance, callId, name, String(attempt));
     const event = create(HookEventSchema, {
-      eventId,
       type: HookEventType[name],
       emitter: 'execution-meter',
       eventTime: timestampFromDate(at),
@@ -95,6 +113,7 @@ export function createMeterEvents(telemetry: Telemetry): MeterEvents {
       model,
       attempt,
       ...fields,
+      eventId,
     });
     withEvents.add(trx);
     const payload = toBinary(HookEventSchema, event);
@@ -134,6 +153,19 @@ export function createMeterEvents(telemetry: Telemetry): MeterEvents {
         costNanoUsd: spent.cost,
         estimated: spent.estimated,
       });
+    },
+    async budgetThresholds(tx, scope, { before, levels }) {
+      for (const { level, dimension, percent, limit } of crossings(before, levels, percents)) {
+        const owner = rowIds({ ...scope.tab, day: dayOf(tx.at) })[level];
+        const cap = [owner, dimension, String(limit), String(percent)];
+        await emit(tx, scope, 'BUDGET_THRESHOLD', {
+          eventId: derivedId('evt', ...cap, 'BUDGET_THRESHOLD'),
+          dimension,
+          thresholdPercent: percent,
+          budgetLevel: LEVELS[level],
+          status: 'ok',
+        });
+      }
     },
     nearBudget: ({ trx }, tenant) => count(trx, 'nearBudget', { 'writ.tenant': tenant }),
     budgetExhausted: (tx, scope, { dimension, level }, cause) => {

@@ -70,7 +70,7 @@ async function openContext(
   const models = await CatalogFile.open(config, telemetry.log);
   if (config.captureContent)
     telemetry.log.warn('content capture is enabled: spans contain prompts and answers');
-  const events = createMeterEvents(telemetry);
+  const events = createMeterEvents(telemetry, config.thresholds);
   const onCommit = (trx: MeterTransaction): void => {
     if (events.hasEvents(trx)) relay.wake();
   };

@@ -169,6 +169,30 @@ describe('a cap', () => {
   });
 });
 
+it('publishes each threshold of a cap once, with the level that reached it (EM-5, HK-1)', async () => {
+  await start();
+  await world.openTab({ budget: { maxTurns: 4n }, runBudget: { maxTurns: 4n } });
+  const thresholds = () =>
+    world.events
+      .filter(({ name }) => name === 'BUDGET_THRESHOLD')
+      .map(({ event }) => [event.budgetLevel, event.dimension, event.thresholdPercent]);
+  const consume = (requestId: string, turns: bigint) =>
+    world.tab.consume({
+      tab: { tenant: TENANT, runId: RUN, agentInstance: 'support-1' },
+      requestId,
+      turns,
+    });
+  await consume('c-1', 1n);
+  await consume('c-2', 1n);
+  await consume('c-2', 1n);
+  const half = [BudgetLevel.RUN, 'turns', 50];
+  await expect.poll(thresholds, { timeout: 30_000 }).toEqual([half]);
+  // Two thresholds at once are the higher one.
+  await consume('c-3', 2n);
+  const full = [BudgetLevel.RUN, 'turns', 100];
+  await expect.poll(thresholds, { timeout: 30_000 }).toEqual([half, full]);
+});
+
 it('prices models without catalog prices from the maintained list (EM-4)', async () => {
   await start({
     scripts: { hello: [{ text: 'Hi.', usage: { prompt_tokens: 10, completion_tokens: 10 } }] },

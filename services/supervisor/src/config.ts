@@ -28,6 +28,13 @@ export interface SupervisorConfig {
   readonly agentsInCode?: readonly AgentManifest[] | undefined;
   /** The policy. */
   readonly policy: YamlInput;
+  /** The file of the endpoints that are notified of approvals, halts and budgets; undefined = none. */
+  readonly notifications: YamlInput | undefined;
+  /** Environment variables that this file names. Contains secrets: never logged. */
+  readonly variables: Readonly<Record<string, string | undefined>>;
+  /** Poll interval for notifications that are due, and the first delay after a failure, which doubles up to an hour. */
+  readonly notifyPollMs: number;
+  readonly notifyRetryMs: number;
   /** Lifetime of an agent's tokens. */
   readonly agentTokenTtlMs: number;
   /** Lifetime of a writ. */
@@ -96,6 +103,10 @@ export interface SupervisorConfig {
 export const SUPERVISOR_DEFAULTS = {
   host: '127.0.0.1',
   replica: 'supervisor-0',
+  notifications: undefined,
+  variables: {},
+  notifyPollMs: 1_000,
+  notifyRetryMs: 5_000,
   agentTokenTtlMs: 15 * 60_000,
   writTtlMs: 60_000,
   approvalTtlMs: 24 * 60 * 60_000,
@@ -144,6 +155,11 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
     policyFile: variable.string('WRIT_POLICY_FILE', {
       default: 'examples/refund-desk/policy.yaml',
       about: 'the policy file',
+    }),
+    notificationsFile: variable.string('WRIT_NOTIFICATIONS_FILE', {
+      optional: true,
+      about:
+        'the file of the endpoints that are notified of approvals, halts and budget thresholds',
     }),
     approvalTtlMs: variable.duration('WRIT_APPROVAL_TTL', {
       default: SUPERVISOR_DEFAULTS.approvalTtlMs,
@@ -194,6 +210,8 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
     store: readStoreLocation(env, 'supervisor', dataDir),
     agents: agentsFile,
     policy: policyFile,
+    notifications: values.notificationsFile,
+    variables: { ...env },
     approvalTtlMs,
     fourEyes,
     keyRotationMs,

@@ -5,6 +5,7 @@ import type { Policy } from '@writ/policy';
 import type { Telemetry } from '@writ/telemetry';
 import type { ChainGuard } from './app/audit/chain-guard.ts';
 import type { CheckpointFile } from './app/audit/checkpoint-file.ts';
+import type { Notify } from './app/notify/notify.ts';
 import type { HeldEvents } from './app/timeline/held-events.ts';
 import type { SupervisorConfig } from './config.ts';
 import type { AgentManifest } from './domain/manifest/agent-manifest.ts';
@@ -26,6 +27,8 @@ export interface SupervisorContext {
   readonly verifier: Verifier;
   readonly peers: SupervisorPeers;
   readonly events: SupervisorEvents;
+  /** Records the notifications of an event of another service (PE-2). */
+  readonly notify: Notify;
   /** Refuses signatures over an audit chain that went back (SV-8). */
   readonly chainGuard: ChainGuard;
   /** Keeps signed checkpoints outside the database. */

@@ -13,6 +13,7 @@ import {
   type Telemetry,
   traceparentOf,
 } from '@writ/telemetry';
+import type { Notify } from './app/notify/notify.ts';
 import { markReview, traceWait } from './spans.ts';
 import { noteChange } from './store/change/commit-notes.ts';
 import type { DecisionRow } from './store/review/decisions.ts';
@@ -142,9 +143,12 @@ async function publish(
 type DropFirst<T extends readonly unknown[]> = T extends [unknown, ...infer Rest] ? Rest : never;
 
 /** Creates the supervisor's events. */
-export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
-  const emit = emitterOf(telemetry);
-  const emitOutsideRuns = emitterOutsideRuns(telemetry);
+export function createSupervisorEvents(
+  telemetry: Telemetry,
+  notify: Notify = async () => undefined,
+): SupervisorEvents {
+  const emit = emitterOf(telemetry, notify);
+  const emitOutsideRuns = emitterOutsideRuns(telemetry, notify);
   const count = countAtCommit(telemetry);
   return {
     runStarted: (trx, scope, at) => {
@@ -219,7 +223,7 @@ export function createSupervisorEvents(telemetry: Telemetry): SupervisorEvents {
 }
 
 /** Emits an event of a run. */
-function emitterOf(telemetry: Telemetry) {
+function emitterOf(telemetry: Telemetry, notify: Notify) {
   return async (
     trx: SupervisorTransaction,
     scope: EventScope,
@@ -258,6 +262,7 @@ function emitterOf(telemetry: Telemetry) {
       at,
     );
     if (event.emitter !== 'supervisor') return;
+    await notify(trx, event, at);
     await publish(
       trx,
       {
@@ -291,7 +296,7 @@ interface EventOutsideRuns {
 }
 
 /** Emits an event that belongs to no run. */
-function emitterOutsideRuns({ log }: Telemetry) {
+function emitterOutsideRuns({ log }: Telemetry, notify: Notify) {
   return async (trx: SupervisorTransaction, event: EventOutsideRuns): Promise<void> => {
     const { name, eventId, tenant, fields, logged, at } = event;
     const message = create(HookEventSchema, {
@@ -304,6 +309,7 @@ function emitterOutsideRuns({ log }: Telemetry) {
     });
     const payload = toBinary(HookEventSchema, message);
     await publish(trx, { eventId, subject: hookSubject({ tenant, event: name }), payload }, at);
+    await notify(trx, message, at);
     afterCommit(trx, () => log.info({ tenant, ...logged, event_id: eventId }, name));
   };
 }

@@ -11,6 +11,9 @@ import { CheckpointFile } from './app/audit/checkpoint-file.ts';
 import { AgentsFile } from './app/definitions/agents-file.ts';
 import { openPolicy } from './app/definitions/policy-file.ts';
 import { recordRecoveryHalt } from './app/halt/order-halt.ts';
+import { NotificationSender } from './app/notify/notification-sender.ts';
+import { NotificationsFile } from './app/notify/notifications-file.ts';
+import { notifier } from './app/notify/notify.ts';
 import { OrderEngine } from './app/order/order-engine.ts';
 import { endOverdue } from './app/run/end-overdue.ts';
 import { purgeRuns } from './app/run/purge-runs.ts';
@@ -26,6 +29,7 @@ import { createPeers } from './peers/peers.ts';
 import { EVENT_STREAMS } from './rpc/event-streams.ts';
 import { internalRoutes, publicRoutes } from './rpc/index.ts';
 import { observeApprovals } from './store/approval/approvals.ts';
+import { observeHalts } from './store/halt/halts.ts';
 import { openSupervisorStore, type SupervisorStore } from './store/supervisor-store.ts';
 import { createTenantRate } from './store/tenant-rate.ts';
 
@@ -40,7 +44,7 @@ export const createSupervisor = defineService({
   name: 'supervisor',
   async open(host: ServiceHost<SupervisorConfig>) {
     const { config, bus, telemetry } = host;
-    const { context, reloadFiles } = await openContext(host);
+    const { context, reloadFiles, notifications } = await openContext(host);
     const { store } = context;
     const clocks = new ClockKeeper(store);
     const reconciler = new Reconciler(context);
@@ -72,7 +76,12 @@ export const createSupervisor = defineService({
         });
         host.defer(() => subscription.unsubscribe());
       },
-      background: [new OrderEngine(context), sweeper, new AuditChainer(context)],
+      background: [
+        new OrderEngine(context),
+        sweeper,
+        new AuditChainer(context),
+        new NotificationSender({ ...context, current: () => notifications.current }),
+      ],
       // A step that waits for a peer is repeated after the next start.
       limits: { backgroundMs: config.drainMs },
       exposes: { edgeAddress: edge.address },
@@ -80,13 +89,18 @@ export const createSupervisor = defineService({
   },
 });
 
-async function openContext(
-  host: ServiceHost<SupervisorConfig>,
-): Promise<{ readonly context: SupervisorContext; readonly reloadFiles: () => Promise<void> }> {
+async function openContext(host: ServiceHost<SupervisorConfig>): Promise<{
+  readonly context: SupervisorContext;
+  readonly reloadFiles: () => Promise<void>;
+  readonly notifications: NotificationsFile;
+}> {
   const { config, parts, telemetry, bus, clock, peerClocks, signer, verifier, relay } = host;
   const { addressOf, tls, loopback } = parts;
   const agents = await AgentsFile.open(config.agents, config.agentsInCode ?? [], telemetry.log);
   const rules = await openPolicy(config.policy, telemetry.log);
+  const { notifications: file, variables } = config;
+  const notifications = await NotificationsFile.open(file, variables, telemetry.log);
+  const notify = notifier(() => notifications.current);
   const store = await host.openStore(
     (observer) => openSupervisorStore(config.store, () => relay.wake(), observer),
     // Its events are few, and they are in the timeline already.
@@ -96,6 +110,7 @@ async function openContext(
     },
   );
   observeApprovals(telemetry, store);
+  observeHalts(telemetry, store);
   const peers = createPeers({
     config,
     telemetry,
@@ -118,7 +133,8 @@ async function openContext(
     signer,
     verifier,
     peers,
-    events: createSupervisorEvents(telemetry),
+    events: createSupervisorEvents(telemetry, notify),
+    notify,
     ...(await openChainGuard(host, store)),
     heldEvents: new HeldEvents(),
     starts: new StartQueue(config),
@@ -132,8 +148,9 @@ async function openContext(
   const reloadFiles = async (): Promise<void> => {
     await agents.look();
     await rules.look(peers.toolGateway);
+    await notifications.look();
   };
-  return { context, reloadFiles };
+  return { context, reloadFiles, notifications };
 }
 
 /** Opens what remembers the audit chains outside the database (SV-8). */

@@ -119,6 +119,7 @@ describe('the records of a review', () => {
       verifier,
       peers: { toolGateway } as SupervisorContext['peers'],
       events: createSupervisorEvents(telemetry),
+      notify: async () => undefined,
       heldEvents: new HeldEvents(),
       chainGuard: new ChainGuard({ store, verifier, log: telemetry.log }),
       starts: new StartQueue(SUPERVISOR_DEFAULTS),

@@ -3,10 +3,14 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { loadYaml } from '@writ/config';
+import {
+  guardedRequest,
+  type Resolve,
+  readRedirect,
+  readTarget,
+  refusedAddress,
+} from '@writ/service';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { refusedAddress } from '../src/domain/egress/address-rules.ts';
-import { readRedirect, readTarget } from '../src/domain/egress/egress-rules.ts';
-import { guardedRequest, type Resolve } from '../src/sources/egress/guarded-request.ts';
 
 interface Vectors {
   readonly urls: readonly { readonly url: string; readonly rule: string }[];

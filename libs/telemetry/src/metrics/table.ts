@@ -216,6 +216,25 @@ export const METRICS = {
     from: 'supervisor',
     about: 'Open approvals; the same on every replica',
   },
+  notifications: {
+    name: 'writ.notifications',
+    kind: 'counter',
+    unit: '{attempt}',
+    labels: ['writ.tenant', 'writ.state'],
+    from: 'supervisor',
+    about:
+      'Attempts to send a notification: `delivered`, `retried`, or `failed` when it was given up',
+    zero: { 'writ.state': ['delivered', 'retried', 'failed'] },
+  },
+  haltsInForce: {
+    name: 'writ.halts.in_force',
+    kind: 'gauge',
+    unit: '{halt}',
+    labels: ['writ.scope'],
+    from: 'supervisor',
+    about:
+      'Halts that are not lifted, by scope: `run`, `agent`, `tenant` or `all`; the same on every replica',
+  },
   halts: {
     name: 'writ.halts',
     kind: 'counter',

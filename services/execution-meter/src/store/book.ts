@@ -42,6 +42,8 @@ export interface Booking {
 
 /** Result of a booking. */
 export interface Booked {
+  /** The accounts before the booking. */
+  readonly before: readonly Balance[];
   /** The accounts after the booking, or unchanged when it was refused. */
   readonly levels: readonly Balance[];
   readonly entry: StoredEntry | undefined;
@@ -66,7 +68,7 @@ export async function book(trx: MeterTransaction, booking: Booking): Promise<Boo
     { tab: tab.state, levels, ...(before && { entry: before.entry }) },
     typeof booking.events === 'function' ? booking.events(levels) : booking.events,
   );
-  if (refusal !== undefined) return { levels, entry: before, refusal };
+  if (refusal !== undefined) return { before: levels, levels, entry: before, refusal };
   const entry = ledger.entry && {
     ...EMPTY_NOTES,
     ...before,
@@ -81,7 +83,8 @@ export async function book(trx: MeterTransaction, booking: Booking): Promise<Boo
   }
   if (change !== NO_CHANGE) await addToLevels(trx, key, change, ledger.levels);
   const settled = change.used.tokens > 0n || change.used.cost > 0n || change.used.turns > 0n;
-  return { levels: ledger.levels, entry, ...(settled && exceeded !== undefined && { exceeded }) };
+  const result = { before: levels, levels: ledger.levels, entry };
+  return { ...result, ...(settled && exceeded !== undefined && { exceeded }) };
 }
 
 const EMPTY_NOTES: EntryNotes = {

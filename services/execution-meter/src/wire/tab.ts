@@ -31,7 +31,8 @@ import { NO_USAGE, type TokenUsage } from '../domain/ledger/spending.ts';
 import type { FailureCount } from '../store/failures.ts';
 import type { Retention, StoredTab } from '../store/tabs.ts';
 
-const LEVELS: Readonly<Record<Level, BudgetLevel>> = {
+/** The levels as the contracts have them. */
+export const LEVELS: Readonly<Record<Level, BudgetLevel>> = {
   agent: BudgetLevel.AGENT,
   run: BudgetLevel.RUN,
   session: BudgetLevel.SESSION,

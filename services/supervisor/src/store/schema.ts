@@ -2,6 +2,7 @@ import { type DatabaseOf, outboxTable } from '@writ/store';
 import { agents, spawns } from './schema/agent.ts';
 import { audit, auditChains, auditCheckpoints, leases } from './schema/audit.ts';
 import { halts } from './schema/halt.ts';
+import { notifications } from './schema/notification.ts';
 import { orders, refusals, requests } from './schema/order.ts';
 import { approvals, decisions, facts, receipts } from './schema/review.ts';
 import { definitions, runLabels, runs, sessions, timeline } from './schema/run.ts';
@@ -29,6 +30,7 @@ export const TABLES = [
   auditCheckpoints,
   leases,
   halts,
+  notifications,
   tenantRates,
 ] as const;
 

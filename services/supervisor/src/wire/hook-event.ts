@@ -100,7 +100,7 @@ export function waitChangeFrom(event: HookEvent): WaitChange | undefined {
  */
 export function isOnTimeline({ type, waitingFor }: HookEvent): boolean {
   if (type === HookEventType.AGENT_SUSPENDED) return codeWaitFrom(waitingFor) !== undefined;
-  return type !== HookEventType.AGENT_WOKEN;
+  return type !== HookEventType.AGENT_WOKEN && type !== HookEventType.BUDGET_THRESHOLD;
 }
 
 /** Whether a service emits events of a type (HK-1). */

@@ -1,6 +1,6 @@
 import { dirname, resolve } from 'node:path';
 import { ConfigError } from '@writ/config';
-import type { EgressAllowance } from '../domain/egress/egress-rules.ts';
+import type { EgressAllowance } from '@writ/service';
 import type { McpServer } from './mcp/mcp-transport.ts';
 import type { McpEntry, SourceEntry } from './tools-schema.ts';
 

@@ -192,14 +192,16 @@ export class CallLedger {
     { spent, status, warnings }: AttemptEnd,
   ): Promise<EndedCall> {
     const { catalog, events } = this.#context;
-    const { levels, exceeded } = await book(trx, {
+    const booked = await book(trx, {
       tab,
       tenantCaps: catalog.tenantCaps(tab.tenant),
       id: { kind: 'call', callId: call.callId, attempt },
       events: [{ type: 'settle', spent }],
       at,
     });
+    const { levels, exceeded } = booked;
     const scope = eventScope(tab, call);
+    await events.budgetThresholds({ trx, at }, scope, booked);
     const durationMs = at.getTime() - startedAt.getTime();
     const ended = await events.llmEnded({ trx, at }, scope, { status, durationMs, spent });
     let after = withEvent(withSpending(call, spent), ended);
@@ -216,16 +218,18 @@ export class CallLedger {
 
   async #expire({ trx, tab, at }: TabTransaction, call: StoredCall): Promise<StoredCall> {
     const { catalog, events } = this.#context;
-    const { entry } = await book(trx, {
+    const booked = await book(trx, {
       tab,
       tenantCaps: catalog.tenantCaps(tab.tenant),
       id: { kind: 'call', callId: call.callId, attempt: call.attempts },
       events: [{ type: 'expire' }],
       at,
     });
+    const { entry } = booked;
     const after: StoredCall = { ...call, state: 'interrupted' };
     if (entry === undefined || !entry.entry.byExpiry) return after;
     const { spent } = entry.entry;
+    await events.budgetThresholds({ trx, at }, eventScope(tab, call), booked);
     const durationMs = at.getTime() - call.startedAt.getTime();
     const end = { status: 'interrupted', durationMs, spent };
     const event = await events.llmEnded({ trx, at }, eventScope(tab, call), end);

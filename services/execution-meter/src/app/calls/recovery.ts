@@ -75,15 +75,17 @@ async function expire(
         await ledger.settleOrphan({ trx, tab, at }, call);
         return;
       }
-      const { exceeded } = await book(trx, {
+      const booked = await book(trx, {
         tab,
         tenantCaps: catalog.tenantCaps(tab.tenant),
         id,
         events: [{ type: 'expire' }],
         at,
       });
-      if (exceeded === undefined) return;
       const scope = { tab, callId: id.callId, step: 0, model: '', attempt: 0, traceparent: '' };
+      await events.budgetThresholds({ trx, at }, scope, booked);
+      const { exceeded } = booked;
+      if (exceeded === undefined) return;
       await events.budgetExhausted({ trx, at }, scope, exceeded, 'settled');
     },
     { background: true },

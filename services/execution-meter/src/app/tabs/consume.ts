@@ -49,7 +49,7 @@ async function bookConsumption(
     const levels = await readLevels(trx, { ...tab, day: dayOf(at) }, tenantCaps);
     return { view: await viewTab(context, trx, tab), breach: exceededCap(levels) };
   }
-  const { levels } = await book(trx, {
+  const booked = await book(trx, {
     tab,
     tenantCaps,
     id,
@@ -58,9 +58,10 @@ async function bookConsumption(
     notes: { requestDigest },
     at,
   });
-  const breach = exceededCap(levels);
+  const scope = { tab, callId: requestId, step: 0, model: '', attempt: 0, traceparent };
+  await events.budgetThresholds({ trx, at }, scope, booked);
+  const breach = exceededCap(booked.levels);
   if (breach !== undefined) {
-    const scope = { tab, callId: requestId, step: 0, model: '', attempt: 0, traceparent };
     await events.budgetExhausted({ trx, at }, scope, breach, 'settled');
   }
   return { view: await viewTab(context, trx, tab), breach };

@@ -66,7 +66,7 @@ async function bookReservation(
   const known = await findEntry(trx, key, id);
   if (known !== undefined) {
     if (known.requestDigest !== requestDigest) throw callIdReused(callId);
-    return { entry: known, levels: [] };
+    return { entry: known, before: [], levels: [] };
   }
   await requireSpendable(trx, tab, at);
   const booked = await book(trx, {
@@ -103,7 +103,7 @@ export function settle(
     const before = await findEntry(trx, key, id);
     const settledBy = before?.settleDigest;
     if (settledBy !== undefined && settledBy !== requestDigest) throw callIdReused(callId);
-    const { entry, exceeded, levels } = await book(trx, {
+    const booked = await book(trx, {
       tab,
       known: before ?? 'none',
       tenantCaps: catalog.tenantCaps(key.tenant),
@@ -112,8 +112,10 @@ export function settle(
       notes: { settleDigest: requestDigest, ...(model !== '' && { model }) },
       at,
     });
+    const { entry, exceeded, levels } = booked;
+    const scope = { tab, callId, step: 0, model, attempt: 0, traceparent };
+    await events.budgetThresholds({ trx, at }, scope, booked);
     if (exceeded !== undefined) {
-      const scope = { tab, callId, step: 0, model, attempt: 0, traceparent };
       await events.budgetExhausted({ trx, at }, scope, exceeded, 'settled');
     }
     // After midnight the settlement counts for the day of the reservation; the tab shows the current day.

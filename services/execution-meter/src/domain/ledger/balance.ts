@@ -103,6 +103,43 @@ function firstBreach(
   return undefined;
 }
 
+/** A share of a cap that the settled amount has reached. */
+export interface Crossing {
+  readonly level: Level;
+  readonly dimension: Dimension;
+  /** Percent of the cap. */
+  readonly percent: number;
+  readonly limit: bigint;
+}
+
+/**
+ * Returns the highest threshold that each account has reached with a settlement, by level and dimension. An agent with
+ * the caps of its run is omitted: its run reaches them first, or at the same time.
+ * @param percents in ascending order
+ */
+export function crossings(
+  before: readonly Balance[],
+  after: readonly Balance[],
+  percents: readonly number[],
+): Crossing[] {
+  const run = after.find(({ level }) => level === 'run')?.caps;
+  return after.flatMap((balance, index) =>
+    DIMENSIONS.flatMap((dimension) => {
+      const { level, caps, used } = balance;
+      const limit = caps[dimension];
+      const spent = before[index]?.used[dimension] ?? 0n;
+      if (limit === undefined || limit === 0n) return [];
+      if (level === 'agent' && limit === run?.[dimension]) return [];
+      const isReached = (percent: number, amount: bigint) =>
+        amount * 100n >= limit * BigInt(percent);
+      const percent = percents.findLast(
+        (each) => isReached(each, used[dimension]) && !isReached(each, spent),
+      );
+      return percent === undefined ? [] : [{ level, dimension, percent, limit }];
+    }),
+  );
+}
+
 /** Thresholds of the near-budget warning (EM-5). */
 export interface NearBudget {
   /** Remaining tokens at or below which the warning applies. */

@@ -16,6 +16,7 @@ import {
   waitChangeFrom,
   workerEventId,
 } from '../../wire/hook-event.ts';
+import type { Notify } from '../notify/notify.ts';
 import { appendEvent } from '../timeline/carried-events.ts';
 import type { HeldEvents } from '../timeline/held-events.ts';
 
@@ -29,8 +30,9 @@ export function recordHooks({
   store,
   clock,
   heldEvents,
+  notify,
   telemetry: { log },
-}: Pick<SupervisorContext, 'store' | 'clock' | 'heldEvents' | 'telemetry'>): Pick<
+}: Pick<SupervisorContext, 'store' | 'clock' | 'heldEvents' | 'notify' | 'telemetry'>): Pick<
   Required<DurableOptions>,
   'handler' | 'handleAll'
 > & { readonly releaseHeld: () => Promise<void> } {
@@ -52,7 +54,10 @@ export function recordHooks({
           const run = key.runId === '' ? undefined : await findRun(trx, key);
           if (run !== undefined) {
             const pool = [...heldEvents.of(key), ...events];
-            left.push({ key, events: await recordRun({ trx, run, heldEvents }, pool, now) });
+            left.push({
+              key,
+              events: await recordRun({ trx, run, heldEvents, notify }, pool, now),
+            });
           } else {
             const ids = events.map(({ eventId }) => eventId);
             log.debug({ event_ids: ids, run_id: key.runId }, 'events of unknown run');
@@ -89,6 +94,7 @@ interface Recording {
   readonly trx: SupervisorTransaction;
   readonly run: RunRow;
   readonly heldEvents: HeldEvents;
+  readonly notify: Notify;
 }
 
 function byRun(events: readonly HookEvent[]): RunEvents[] {
@@ -132,12 +138,13 @@ async function isOrdered(trx: SupervisorTransaction, event: HookEvent): Promise<
 }
 
 async function recordEvent(
-  { trx, heldEvents }: Recording,
+  { trx, heldEvents, notify }: Recording,
   event: HookEvent,
   now: Date,
 ): Promise<void> {
   const key = { tenant: event.tenant, runId: event.runId };
   if (isOnTimeline(event)) await appendEvent(trx, heldEvents, event, now);
+  await notify(trx, event, now);
   if (event.agent === undefined) return;
   const agent = { ...key, instance: event.agent.instance };
   const wait = waitChangeFrom(event);

@@ -11,6 +11,7 @@ export type Topic =
   | 'orders'
   | 'halts'
   | 'outbox'
+  | 'notifications'
   | 'audit'
   | 'audit-linked'
   | `approvals:${string}`;

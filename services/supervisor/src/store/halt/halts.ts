@@ -1,5 +1,6 @@
 import { UnavailableError } from '@writ/kernel';
 import { prepareQuery, RowCache, type RowOf } from '@writ/store';
+import type { Telemetry } from '@writ/telemetry';
 import {
   type Halt,
   type HaltScope,
@@ -47,6 +48,27 @@ export async function saveHalt(
   await trx.updateTable('halts').set(changes).where('halt_id', '=', haltId).execute();
   cache.clear(trx);
   noteChange(trx, 'halts');
+}
+
+/** Observes the number of halts in force, by kind of scope, on every export of metrics. */
+export function observeHalts(
+  { metrics }: Telemetry,
+  { db }: { readonly db: SupervisorReader },
+): void {
+  metrics.observe('haltsInForce', async () => {
+    const rows = await db
+      .selectFrom('halts')
+      .select(['tenant', 'run_id', 'instance'])
+      .where('lifted_at', 'is', null)
+      .execute();
+    const counts = new Map(['all', 'tenant', 'run', 'agent'].map((scope) => [scope, 0]));
+    for (const { tenant, run_id, instance } of rows) {
+      const parts = [tenant, run_id, instance].filter((part) => part !== null).length;
+      const scope = ['all', 'tenant', 'run', 'agent'][parts] ?? 'all';
+      counts.set(scope, (counts.get(scope) ?? 0) + 1);
+    }
+    return [...counts].map(([scope, value]) => ({ value, labels: { 'writ.scope': scope } }));
+  });
 }
 
 /** The scope of a row. */

@@ -1,5 +1,5 @@
 import type { Clock, ToolFunction } from '@writ/kernel';
-import type { EgressAllowance } from '../../domain/egress/egress-rules.ts';
+import type { EgressAllowance } from '@writ/service';
 import type { Notes } from '../../domain/notes.ts';
 import type { OfferedTool } from '../source.ts';
 

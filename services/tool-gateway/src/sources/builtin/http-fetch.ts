@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { type JsonObject, ToolFailure } from '@writ/kernel';
-import { EgressRefusal } from '../../domain/egress/egress-rules.ts';
-import { guardedRequest } from '../egress/guarded-request.ts';
+import { EgressRefusal, guardedRequest } from '@writ/service';
 import type { BuiltinTool } from './builtin-tool.ts';
 
 /** Largest part of a body that is read; the tool's `max_output_bytes` may cut further. */

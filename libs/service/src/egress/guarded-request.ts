@@ -9,14 +9,16 @@ import {
   type EgressTarget,
   readRedirect,
   readTarget,
-} from '../../domain/egress/egress-rules.ts';
+} from './egress-rules.ts';
 
 /** Resolves a name to all its addresses. */
 export type Resolve = (host: string) => Promise<readonly string[]>;
 
 /** Options of {@link guardedRequest}. */
 export interface GuardedRequest {
-  readonly method: 'GET' | 'HEAD';
+  readonly method: 'GET' | 'HEAD' | 'POST';
+  /** The content of a POST, which follows no redirect. */
+  readonly body?: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly allowance: EgressAllowance;
   /** Default: the resolver of the operating system. */
@@ -52,7 +54,7 @@ export async function guardedRequest(
     const response = await send(target, options);
     const { statusCode: status = 0, headers } = response;
     const { location } = headers;
-    if (!REDIRECTS.has(status) || location === undefined) {
+    if (!REDIRECTS.has(status) || location === undefined || options.method === 'POST') {
       return { url: target.url.href, status, response };
     }
     response.destroy();
@@ -63,7 +65,7 @@ export async function guardedRequest(
 
 async function send(
   target: EgressTarget,
-  { method, headers, resolve = resolveAll, signal }: GuardedRequest,
+  { method, headers, body, resolve = resolveAll, signal }: GuardedRequest,
 ): Promise<IncomingMessage> {
   const { url, host } = target;
   const addresses = isIP(host) === 0 ? await resolved(host, resolve) : [host];
@@ -85,7 +87,7 @@ async function send(
     answer,
   )
     .once('error', reject)
-    .end();
+    .end(body);
   return await promise;
 }
 

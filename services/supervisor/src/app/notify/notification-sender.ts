@@ -1,0 +1,156 @@
+import { backoffMs, type Clock, WakeableLoop } from '@writ/kernel';
+import { EgressRefusal, guardedRequest } from '@writ/service';
+import type { Telemetry } from '@writ/telemetry';
+import { type Notification, slackBody, standardBody } from '../../domain/notify/notification.ts';
+import { webhookHeaders } from '../../domain/notify/sign.ts';
+import {
+  claimNotification,
+  dueNotifications,
+  forgetNotifications,
+  type NotificationRow,
+  saveNotification,
+} from '../../store/notifications.ts';
+import type { SupervisorStore } from '../../store/supervisor-store.ts';
+import type { Endpoint, Notifications } from './notifications-file.ts';
+
+/** Time of an attempt, ms. */
+const TIMEOUT_MS = 10_000;
+/** Time after which an attempt of a replica that died is repeated, ms. */
+const CLAIM_MS = 30_000;
+/** Due notifications that are read at once, and that one endpoint receives at once. */
+const BATCH = 200;
+const AT_ONCE = 4;
+/** A little more than a day with the delays below. */
+const MAX_ATTEMPTS = 60;
+const MAX_DELAY_MS = 60 * 60_000;
+/** How long ended notifications are kept, against repeats. */
+const KEEP_MS = 7 * 24 * 60 * 60_000;
+
+/** The dependencies of the sender. */
+export interface SenderParts {
+  readonly store: SupervisorStore;
+  readonly clock: Clock;
+  readonly telemetry: Pick<Telemetry, 'log' | 'metrics'>;
+  readonly current: () => Notifications;
+  readonly config: { readonly notifyPollMs: number; readonly notifyRetryMs: number };
+}
+
+/**
+ * Sends recorded notifications to their endpoints, at least once each, with the same `webhook-id` in every attempt
+ * (PE-2). Replicas share the work: an attempt is claimed in the store. Commits wake the sender; it also polls.
+ */
+export class NotificationSender {
+  readonly #parts: SenderParts;
+  readonly #loop: WakeableLoop;
+  readonly #stopping = new AbortController();
+  #unsubscribe: (() => void) | undefined;
+
+  constructor(parts: SenderParts) {
+    this.#parts = parts;
+    const { log } = parts.telemetry;
+    this.#loop = new WakeableLoop({
+      pass: () => this.pass(),
+      intervalMs: parts.config.notifyPollMs,
+      onError: (error) => log.error({ err: error }, 'failed to send notifications; retrying'),
+    });
+  }
+
+  start(): void {
+    const { changes } = this.#parts.store;
+    this.#unsubscribe = changes.subscribe('notifications', () => this.#loop.wake());
+    this.#loop.start();
+  }
+
+  /** Aborts attempts in flight; they are repeated after the next start. */
+  async stop(): Promise<void> {
+    this.#unsubscribe?.();
+    this.#stopping.abort();
+    await this.#loop.stop();
+  }
+
+  /** Sends what is due. Returns 0 when more may be due. */
+  async pass(): Promise<number | undefined> {
+    const { store, clock, current } = this.#parts;
+    if (current().endpoints.size === 0) return undefined;
+    const due = await dueNotifications(store.db, clock.now(), BATCH);
+    const byEndpoint = Map.groupBy(due, ({ scope, endpoint }) => `${scope}/${endpoint}`);
+    const batch = [...byEndpoint.values()].flatMap((rows) => rows.slice(0, AT_ONCE));
+    await Promise.all(batch.map((row) => this.#send(row)));
+    if (due.length > 0) await this.#forget();
+    return due.length > batch.length && !this.#stopping.signal.aborted ? 0 : undefined;
+  }
+
+  async #send(row: NotificationRow): Promise<void> {
+    const { store, clock, current } = this.#parts;
+    const until = new Date(clock.now().getTime() + CLAIM_MS);
+    const isClaimed = await store.transaction((trx) => claimNotification(trx, row, until), {
+      background: true,
+    });
+    if (!isClaimed) return;
+    const config = current();
+    const endpoint = config.endpoints.get(row.scope)?.find(({ name }) => name === row.endpoint);
+    const problem =
+      endpoint === undefined ? 'no_endpoint' : await this.#post(row, endpoint, config);
+    if (this.#stopping.signal.aborted && problem !== undefined) return;
+    await this.#record(row, problem);
+  }
+
+  /** Sends one request; returns why it failed: a status, a rule of the egress guard, or an error code. */
+  async #post(
+    row: NotificationRow,
+    endpoint: Endpoint,
+    { consoleUrl, allowance }: Notifications,
+  ): Promise<string | undefined> {
+    const notification = JSON.parse(row.message) as Notification;
+    const isSlack = endpoint.format === 'slack';
+    const body = (isSlack ? slackBody : standardBody)(notification, consoleUrl);
+    const message = { id: row.notification_id, at: this.#parts.clock.now(), body };
+    const headers = {
+      'content-type': 'application/json',
+      'user-agent': 'writ',
+      'content-length': String(Buffer.byteLength(body)),
+      ...webhookHeaders(message, endpoint.key),
+    };
+    const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(TIMEOUT_MS)]);
+    try {
+      const sent = await guardedRequest(endpoint.url, {
+        method: 'POST',
+        headers,
+        body,
+        allowance,
+        signal,
+      });
+      sent.response.destroy();
+      return sent.status >= 200 && sent.status < 300 ? undefined : `status_${sent.status}`;
+    } catch (error) {
+      if (error instanceof EgressRefusal) return `egress_${error.rule}`;
+      return error instanceof Error && 'code' in error ? String(error.code) : 'failed';
+    }
+  }
+
+  async #record(row: NotificationRow, problem: string | undefined): Promise<void> {
+    const { store, clock, telemetry, config } = this.#parts;
+    const attempt = row.attempts + 1;
+    const isOver = problem === 'no_endpoint' || attempt >= MAX_ATTEMPTS;
+    const delivered = problem === undefined;
+    const state = delivered ? 'delivered' : isOver ? 'failed' : 'open';
+    const bounds = { baseMs: config.notifyRetryMs, maxMs: MAX_DELAY_MS };
+    const next = new Date(clock.now().getTime() + backoffMs(attempt, bounds));
+    await store.transaction((trx) => saveNotification(trx, row, { state, next_attempt_at: next }), {
+      background: true,
+    });
+    const { notification_id: id, tenant, endpoint } = row;
+    const fields = { notification_id: id, tenant, endpoint, attempt };
+    const result = delivered ? 'delivered' : isOver ? 'failed' : 'retried';
+    telemetry.metrics.count('notifications', { 'writ.tenant': tenant, 'writ.state': result });
+    if (delivered) telemetry.log.info(fields, 'notification delivered');
+    else if (isOver) telemetry.log.error({ ...fields, problem }, 'notification given up');
+    else telemetry.log.warn({ ...fields, problem }, 'notification failed; retrying');
+  }
+
+  async #forget(): Promise<void> {
+    const { store, clock } = this.#parts;
+    const before = new Date(clock.now().getTime() - KEEP_MS);
+    await store.transaction((trx) => forgetNotifications(trx, before), { background: true });
+  }
+}

@@ -1,0 +1,59 @@
+import { about } from '@writ/kernel';
+import { NOTIFIED } from '../../domain/notify/notification.ts';
+import { ID, object } from '../definitions/schema-values.ts';
+
+const TEXT = { type: 'string', minLength: 1 };
+const VARIABLE = {
+  type: 'string',
+  pattern: '^[A-Z][A-Z0-9_]*$',
+  'x-expected': 'the name of an environment variable',
+};
+
+const ENDPOINT = object(
+  {
+    name: about('Name in logs and metrics.', ID),
+    url: about('Address that receives a POST; https, unless allowed_hosts has it.', TEXT),
+    url_env: about(
+      'Environment variable with the address, when the address is a secret.',
+      VARIABLE,
+    ),
+    secret_env: about('Environment variable with the signing secret, `whsec_…`.', VARIABLE),
+    secret_file: about('File with the signing secret.', TEXT),
+    format: about(
+      'standard: signed JSON of Standard Webhooks; slack: the text of an incoming webhook of Slack.',
+      { enum: ['standard', 'slack'] },
+      { default: 'standard' },
+    ),
+    events: about(
+      'What the endpoint is notified of.',
+      { type: 'array', items: { enum: [...NOTIFIED] }, minItems: 1, uniqueItems: true },
+      { default: 'all' },
+    ),
+    budget_thresholds: about(
+      'Percentages of a cap, of those in WRIT_BUDGET_THRESHOLDS.',
+      { type: 'array', items: { type: 'integer', minimum: 1, maximum: 100 }, minItems: 1 },
+      { default: 'all' },
+    ),
+  },
+  ['name'],
+);
+
+/** JSON Schema of a notifications file. */
+export const NOTIFICATIONS_SCHEMA = object(
+  {
+    console_url: about('Address of the console, for links in notifications.', TEXT, {
+      default: 'no links',
+    }),
+    allowed_hosts: about(
+      'Hosts of private networks that may be notified, as host:port; others must be on the public internet.',
+      { type: 'array', items: { type: 'string', pattern: '^[^\\s/]+:\\d{1,5}$' } },
+      { default: 'none' },
+    ),
+    tenants: about('Endpoints by tenant; `*` applies to tenants that are not named.', {
+      type: 'object',
+      propertyNames: { pattern: '^([a-z0-9_-]{1,64}|\\*)$' },
+      additionalProperties: { type: 'array', items: ENDPOINT },
+    }),
+  },
+  ['tenants'],
+);

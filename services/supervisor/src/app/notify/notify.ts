@@ -1,0 +1,58 @@
+import type { HookEvent } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { derivedId } from '@writ/kernel';
+import { insertNotifications, type NotificationRow } from '../../store/notifications.ts';
+import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
+import { causeOf, notificationOf } from '../../wire/notification.ts';
+import type { Endpoint, Notifications } from './notifications-file.ts';
+
+/** Records the notifications of an event in its transaction. */
+export type Notify = (trx: SupervisorTransaction, event: HookEvent, at: Date) => Promise<void>;
+
+/**
+ * Returns how notifications are recorded: in the transaction of their cause, so that none is lost and none reports what
+ * did not happen (HK-2). A repeated event, and a further run of the same halt, add none.
+ */
+export function notifier(current: () => Notifications): Notify {
+  return async (trx, event, at) => {
+    const { endpoints } = current();
+    if (endpoints.size === 0) return;
+    const notification = notificationOf(event, at);
+    if (notification === undefined) return;
+    const rows: NotificationRow[] = [];
+    for (const [scope, list] of scopesOf(endpoints, event.tenant)) {
+      for (const endpoint of list.filter((each) => wants(each, event, notification.type))) {
+        rows.push({
+          notification_id: derivedId('ntf', causeOf(event), scope, endpoint.name),
+          scope,
+          endpoint: endpoint.name,
+          tenant: event.tenant,
+          message: JSON.stringify(notification),
+          state: 'open',
+          attempts: 0,
+          next_attempt_at: at,
+          created_at: at,
+        });
+      }
+    }
+    await insertNotifications(trx, rows);
+  };
+}
+
+/** The endpoints of a tenant; of every tenant for an event of none, such as a halt of everything. */
+function scopesOf(
+  endpoints: Notifications['endpoints'],
+  tenant: string,
+): Iterable<readonly [string, readonly Endpoint[]]> {
+  if (tenant === '') return endpoints;
+  const scope = endpoints.has(tenant) ? tenant : '*';
+  return [[scope, endpoints.get(scope) ?? []]];
+}
+
+function wants(
+  { events, thresholds }: Endpoint,
+  { thresholdPercent }: HookEvent,
+  type: Endpoint['events'][number],
+): boolean {
+  if (!events.includes(type)) return false;
+  return type !== 'budget_threshold' || thresholds?.includes(thresholdPercent) !== false;
+}

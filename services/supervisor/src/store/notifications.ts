@@ -1,0 +1,80 @@
+import type { RowOf } from '@writ/store';
+import { sql } from 'kysely';
+import { noteChange } from './change/commit-notes.ts';
+import type { notifications } from './schema/notification.ts';
+import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
+
+/** The row of a notification. */
+export type NotificationRow = RowOf<typeof notifications>;
+
+/** Adds notifications in the transaction of their cause; those that exist stay as they are. */
+export async function insertNotifications(
+  trx: SupervisorTransaction,
+  rows: readonly NotificationRow[],
+): Promise<void> {
+  if (rows.length === 0) return;
+  await trx
+    .insertInto('notifications')
+    .values([...rows])
+    .onConflict((conflict) => conflict.column('notification_id').doNothing())
+    .execute();
+  noteChange(trx, 'notifications');
+}
+
+/** The open notifications that are due, oldest first. */
+export async function dueNotifications(
+  db: SupervisorReader,
+  now: Date,
+  limit: number,
+): Promise<NotificationRow[]> {
+  return await db
+    .selectFrom('notifications')
+    .selectAll()
+    // A literal, because a parameter would not match the partial index.
+    .where('state', '=', sql.lit('open'))
+    .where('next_attempt_at', '<=', now)
+    .orderBy('next_attempt_at')
+    .limit(limit)
+    .execute();
+}
+
+/**
+ * Counts an attempt and takes the notification until `until`. Returns false when another replica took it since it was
+ * read.
+ */
+export async function claimNotification(
+  trx: SupervisorTransaction,
+  { notification_id, attempts }: NotificationRow,
+  until: Date,
+): Promise<boolean> {
+  const { numUpdatedRows } = await trx
+    .updateTable('notifications')
+    .set({ attempts: attempts + 1, next_attempt_at: until })
+    .where('notification_id', '=', notification_id)
+    .where('attempts', '=', attempts)
+    .where('state', '=', 'open')
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+/** Records how an attempt ended. */
+export async function saveNotification(
+  trx: SupervisorTransaction,
+  { notification_id }: Pick<NotificationRow, 'notification_id'>,
+  changes: Partial<Pick<NotificationRow, 'state' | 'next_attempt_at'>>,
+): Promise<void> {
+  await trx
+    .updateTable('notifications')
+    .set(changes)
+    .where('notification_id', '=', notification_id)
+    .execute();
+}
+
+/** Deletes the notifications that ended and were created before a time. */
+export async function forgetNotifications(trx: SupervisorTransaction, before: Date): Promise<void> {
+  await trx
+    .deleteFrom('notifications')
+    .where('state', '!=', sql.lit('open'))
+    .where('created_at', '<', before)
+    .execute();
+}

@@ -1,0 +1,28 @@
+import { column, table } from '@writ/store';
+
+/**
+ * One row for each notification of an endpoint, from the transaction of its cause. Rows of the last days are kept after
+ * the end, so that a repeated event is no second notification.
+ */
+export const notifications = table('notifications', {
+  columns: {
+    /** The `webhook-id`: derived from the cause and the endpoint. */
+    notification_id: column.text(),
+    /** The key in the notifications file, and the name of the endpoint below it. */
+    scope: column.text(),
+    endpoint: column.text(),
+    /** Tenant of the cause; empty for a halt of everything. */
+    tenant: column.text(),
+    /** JSON: a notification of domain/notify; ids only. */
+    message: column.text(),
+    state: column.text<'open' | 'delivered' | 'failed'>(),
+    attempts: column.integer(),
+    next_attempt_at: column.timestamp(),
+    created_at: column.timestamp(),
+  },
+  primaryKey: ['notification_id'],
+  indexes: {
+    notifications_due: { on: ['next_attempt_at'], where: ['state', '=', 'open'] },
+    notifications_old: { on: ['created_at'], where: ['state', '!=', 'open'] },
+  },
+});

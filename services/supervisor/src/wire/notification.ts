@@ -1,0 +1,40 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { type HookEvent, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import type { Notification, Notified } from '../domain/notify/notification.ts';
+import { levelName } from './budget.ts';
+
+const TYPES: Readonly<Partial<Record<HookEventType, Notified>>> = {
+  [HookEventType.APPROVAL_REQUESTED]: 'approval_requested',
+  [HookEventType.HALTED]: 'halted',
+  [HookEventType.BUDGET_THRESHOLD]: 'budget_threshold',
+};
+
+/** Converts a hook event to a notification; undefined for an event of which no endpoint is notified. */
+export function notificationOf(event: HookEvent, now: Date): Notification | undefined {
+  const type = TYPES[event.type];
+  if (type === undefined) return undefined;
+  const { tenant, haltId, approvalId, toolName, dimension, thresholdPercent, agent } = event;
+  const isHalt = type === 'halted';
+  const fields = {
+    tenant,
+    // A halt is one notification, whichever of its runs is parked first.
+    run_id: isHalt ? '' : event.runId,
+    session_id: isHalt ? '' : event.sessionId,
+    agent: isHalt ? '' : (agent?.name ?? ''),
+    agent_instance: isHalt ? '' : (agent?.instance ?? ''),
+    approval_id: approvalId,
+    tool: toolName,
+    halt_id: haltId,
+    dimension,
+    level: type === 'budget_threshold' ? (levelName(event.budgetLevel) ?? 'agent') : '',
+    percent: thresholdPercent,
+  };
+  const given = Object.entries(fields).filter(([, value]) => value !== '' && value !== 0);
+  const at = event.eventTime === undefined ? now : timestampDate(event.eventTime);
+  return { type, timestamp: at.toISOString(), data: Object.fromEntries(given) };
+}
+
+/** What identifies the cause of a notification: the halt, or the event. */
+export function causeOf({ type, haltId, eventId }: HookEvent): string {
+  return type === HookEventType.HALTED ? haltId : eventId;
+}

@@ -1,0 +1,178 @@
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { hookSubject } from '@writ/bus';
+import { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
+import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { loadNotifications } from '../src/app/notify/notifications-file.ts';
+import { RefundHarness, refund } from './refund-harness.ts';
+import { SECRET, WebhookReceiver } from './webhook-receiver.ts';
+
+const VARIABLES = { HOOK_SECRET: SECRET };
+
+let receiver: WebhookReceiver;
+let harness: RefundHarness;
+beforeEach(async () => {
+  receiver = await WebhookReceiver.start();
+});
+afterEach(async () => {
+  await harness.close();
+  await receiver.close();
+});
+
+async function start(text: string): Promise<void> {
+  const notifications = { text, file: 'notifications.yaml' };
+  const config = { notifications, variables: VARIABLES, notifyPollMs: 50, notifyRetryMs: 10 };
+  harness = await RefundHarness.start({ config });
+}
+
+describe('notifications', () => {
+  it('of a requested approval are signed, and have ids but no content (PE-2, HK-1)', async () => {
+    await start(receiver.file());
+    const { scope } = await escalated();
+    const [request] = await receiver.requests(1);
+    expect(request).toMatchObject({ isSigned: true, path: '/hook' });
+    const { approvals } = await harness.approvals().listApprovals({});
+    const approvalId = approvals[0]?.approvalId ?? '';
+    expect(JSON.parse(request?.body ?? '')).toEqual({
+      type: 'approval_requested',
+      timestamp: expect.any(String),
+      data: {
+        tenant: 'acme',
+        run_id: scope.runId,
+        session_id: expect.any(String),
+        agent: 'refund-worker',
+        agent_instance: scope.agentInstance,
+        approval_id: approvalId,
+        tool: 'issue_refund',
+        link: `https://writ.example/approvals/${approvalId}`,
+      },
+    });
+  });
+
+  it('are repeated with the same webhook-id until the endpoint accepts them (PE-2)', async () => {
+    receiver.statuses.push(500, 302, 429);
+    await start(receiver.file());
+    await escalated();
+    const requests = await receiver.requests(4);
+    expect(new Set(requests.map(({ id }) => id)).size).toBe(1);
+    expect(requests.every(({ isSigned }) => isSigned)).toBe(true);
+    await expect.poll(() => counted(), { timeout: 30_000 }).toHaveLength(4);
+  });
+
+  it('of a halt are sent once, however many runs it parks (SV-9)', async () => {
+    await start(receiver.file('events: [halted]'));
+    await escalated();
+    await harness.agent();
+    const scope = { kind: { case: 'tenant', value: 'acme' } } as const;
+    const control = harness.supervisor.as('anna', ControlService);
+    const { halt } = await control.halt({ requestId: 'h-1', scope, reason: 'Stop.' });
+    const second = await control.halt({ requestId: 'h-2', scope, reason: 'Stop.' });
+    const requests = await receiver.requests(2);
+    expect(requests.map(({ body }) => JSON.parse(body).data)).toEqual(
+      [halt, second.halt].map((each) => ({
+        tenant: 'acme',
+        halt_id: each?.haltId,
+        link: 'https://writ.example',
+      })),
+    );
+  });
+
+  it('of a budget are those of the selected thresholds, once each (EM-5)', async () => {
+    await start(receiver.file('budget_thresholds: [80]'));
+    const { scope } = await harness.agent();
+    const threshold = (thresholdPercent: number) =>
+      publish({
+        eventId: `evt-${thresholdPercent}`,
+        type: HookEventType.BUDGET_THRESHOLD,
+        runId: scope.runId,
+        dimension: 'cost',
+        budgetLevel: BudgetLevel.TENANT_MONTH,
+        thresholdPercent,
+      });
+    for (const percent of [50, 80, 80]) await threshold(percent);
+    const [request] = await receiver.requests(1);
+    expect(JSON.parse(request?.body ?? '')).toMatchObject({
+      type: 'budget_threshold',
+      data: { level: 'tenant_month', dimension: 'cost', percent: 80, run_id: scope.runId },
+    });
+    await escalated();
+    const types = (await receiver.requests(2)).map(({ body }) => JSON.parse(body).type);
+    expect(types).toEqual(['budget_threshold', 'approval_requested']);
+  });
+
+  it('are a text with a link for Slack (PE-2)', async () => {
+    await start(receiver.file('format: slack'));
+    await escalated();
+    const [request] = await receiver.requests(1);
+    expect(Object.keys(JSON.parse(request?.body ?? ''))).toEqual(['text']);
+    expect(JSON.parse(request?.body ?? '').text).toMatch(
+      /^Approval requested: agent refund-worker, tool issue_refund \(run \S+, tenant acme\)\. <https:\/\/writ\.example\/approvals\/\S+\|Open in Writ>$/,
+    );
+  });
+
+  it('reach no private network unless the file allows the host (TG-9)', async () => {
+    await start(`${receiver.file()}
+    - name: inside
+      url: http://localhost:${receiver.port}/inside
+      secret_env: HOOK_SECRET
+`);
+    await escalated();
+    // Both endpoints were attempted.
+    await expect.poll(() => counted().length, { timeout: 30_000 }).toBeGreaterThan(2);
+    expect(receiver.received.map(({ path }) => path)).toEqual(['/hook']);
+  });
+
+  it('of another tenant go to the endpoints of that tenant (SYS-6)', async () => {
+    await start(receiver.file());
+    await harness.supervisor.as('eve', ControlService).halt({
+      requestId: 'h-1',
+      scope: { kind: { case: 'tenant', value: 'rivals' } },
+      reason: 'Stop.',
+    });
+    await escalated();
+    const [first] = await receiver.requests(1);
+    expect(JSON.parse(first?.body ?? '').type).toBe('approval_requested');
+  });
+});
+
+describe('the notifications file', () => {
+  it.each([
+    ['- { name: a, url: "https://a.example" }', 'requires secret_env or secret_file'],
+    ['- { name: a, format: slack }', 'requires either url or url_env.'],
+    ['- { name: a, format: slack, url_env: NO_URL }', 'requires NO_URL, which is not set.'],
+    ['- { name: a, url: "https://a.example", secret_env: WEAK }', 'has an invalid secret'],
+    ['- { name: a, url: "https://a.example", event: [halted] }', 'event'],
+  ])('is rejected with its line: %s (SYS-3)', (endpoint, sentence) => {
+    harness = { close: async () => undefined } as RefundHarness;
+    const text = `tenants:\n  acme:\n    ${endpoint}\n`;
+    expect(() => loadNotifications({ text, file: 'n.yaml' }, { WEAK: 'whsec_YQ==' })).toThrow(
+      expect.objectContaining({ message: expect.stringMatching(/n\.yaml:3:/) }),
+    );
+    expect(() => loadNotifications({ text, file: 'n.yaml' }, { WEAK: 'whsec_YQ==' })).toThrow(
+      sentence,
+    );
+  });
+});
+
+const counted = () => harness.supervisor.counted.filter((metric) => metric === 'notifications');
+
+/** Starts a run whose refund waits for an approval. */
+async function escalated() {
+  const agent = await harness.agent();
+  await agent.propose('op-1', refund(1200));
+  return agent;
+}
+
+async function publish(
+  event: MessageInitShape<typeof HookEventSchema> & { eventId: string; runId: string },
+): Promise<void> {
+  const message = create(HookEventSchema, { emitter: 'execution-meter', tenant: 'acme', ...event });
+  const subject = { tenant: 'acme', runId: event.runId, event: 'BUDGET_THRESHOLD' } as const;
+  await harness.supervisor.bus.publish({
+    eventId: event.eventId,
+    subject: hookSubject(subject),
+    payload: toBinary(HookEventSchema, message),
+    headers: {},
+  });
+}
