@@ -8,6 +8,8 @@ export { openSigner } from './keys/signer.ts';
 export type { Trust, TrustedKey } from './keys/trust.ts';
 export { trustSigners } from './keys/trust.ts';
 export { readTrustFile, TRUST_FILE, writeTrustFile } from './keys/trust-file.ts';
+export type { WorkerPool } from './keys/worker-pools.ts';
+export { poolOf } from './keys/worker-pools.ts';
 export { isRole, ROLES } from './people/api-key-file.ts';
 export type { ApiKeyInfo, ApiKeys, ApiKeysOptions } from './people/api-keys.ts';
 export { newApiKey, openApiKeys } from './people/api-keys.ts';

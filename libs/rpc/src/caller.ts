@@ -34,6 +34,8 @@ export interface ServiceIdentity {
   readonly replica: string;
   /** Tenants that the service may act for; empty means all (SYS-6). */
   readonly tenants: readonly string[];
+  /** Tenants that it may not act for: those of worker pools (SYS-6). Default none. */
+  readonly exceptTenants?: readonly string[];
 }
 
 /** The permission to act that a verified slot grant conveys (SB-4). */

@@ -138,7 +138,7 @@ export class Host<C extends ServiceConfig, P extends ServiceParts> implements Se
     parts: P,
     resources: AsyncDisposableStack,
   ): Promise<Host<C, P>> {
-    const { telemetry, clock = systemClock, addressOf, tls, loopback } = parts;
+    const { telemetry, clock = systemClock, addressOf, workerPools, tls, loopback } = parts;
     const signer = await openSigner({
       service: name,
       keyDir: join(config.dataDir, 'keys'),
@@ -147,8 +147,16 @@ export class Host<C extends ServiceConfig, P extends ServiceParts> implements Se
     });
     const addresses = () => knownAddresses(addressOf, trusts);
     const peerClocks = new PeerClocks(clock);
-    const known = { addresses, telemetry, self: signer, clock, tls, loopback, peerClocks };
-    const trust = createTrust(known);
+    const trust = createTrust({
+      addresses,
+      workerPools,
+      telemetry,
+      self: signer,
+      clock,
+      tls,
+      loopback,
+      peerClocks,
+    });
     resources.defer(() => trust.close());
     const { clockLeewayMs: leewayMs } = config;
     const verifier = createVerifier({ trust, clock, leewayMs, peerClocks });

@@ -93,8 +93,8 @@ async function serve<C extends ProgramConfig>({
   const bus = opened.adopt(await openBus(name, settings.nats, telemetry.log), (open) =>
     open.close(),
   );
-  const { addressOf, cleartext } = settings;
-  const parts = { telemetry, bus, addressOf, tls, cleartext };
+  const { addressOf, workerPools, cleartext } = settings;
+  const parts = { telemetry, bus, addressOf, workerPools, tls, cleartext };
   const service = opened.adopt(await create(config, parts), (running) => running.stop());
   await service.start();
   const { address, edgeAddress } = service;

@@ -1,5 +1,5 @@
 import type { Bus } from '@writ/bus';
-import type { ServiceName, ServiceTls } from '@writ/identity';
+import type { ServiceName, ServiceTls, WorkerPool } from '@writ/identity';
 import type { Clock } from '@writ/kernel';
 import type { Loopback } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
@@ -12,6 +12,8 @@ export interface ServiceParts {
   readonly clock?: Clock;
   /** `host:port` of a service; called before the first call to it. */
   readonly addressOf: (service: ServiceName) => string;
+  /** The pools of workers that alone serve some tenants (SYS-6); default none. */
+  readonly workerPools?: readonly WorkerPool[] | undefined;
   /** The certificate for calls between services; absent for cleartext. */
   readonly tls?: ServiceTls | undefined;
   /** Where the internal listener may accept cleartext; default `loopback`. */

@@ -95,7 +95,7 @@ async function openContext(host: ServiceHost<SupervisorConfig>): Promise<{
   readonly notifications: NotificationsFile;
 }> {
   const { config, parts, telemetry, bus, clock, peerClocks, signer, verifier, relay } = host;
-  const { addressOf, tls, loopback } = parts;
+  const { addressOf, workerPools, tls, loopback } = parts;
   const agents = await AgentsFile.open(config.agents, config.agentsInCode ?? [], telemetry.log);
   const rules = await openPolicy(config.policy, telemetry.log);
   const { notifications: file, variables } = config;
@@ -115,6 +115,7 @@ async function openContext(host: ServiceHost<SupervisorConfig>): Promise<{
     config,
     telemetry,
     addressOf,
+    workerPools,
     signer,
     clock,
     peerClocks,

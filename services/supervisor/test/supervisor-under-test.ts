@@ -79,6 +79,8 @@ export class SupervisorUnderTest {
   readonly #keys: Readonly<Record<string, string>>;
   readonly #changes: Partial<SupervisorConfig>;
   readonly #clock: Clock | undefined;
+  /** Workers of the tenant rivals; without them, all tenants have the same. */
+  readonly pool: FakePeers | undefined;
   readonly #clients: { close(): void }[] = [];
   readonly #replicas: SupervisorService[] = [];
   #service: SupervisorService | undefined;
@@ -88,18 +90,23 @@ export class SupervisorUnderTest {
     dataDir: string,
     keys: Readonly<Record<string, string>>,
     changes: Partial<SupervisorConfig>,
-    clock: Clock | undefined,
+    { clock, pool }: { readonly clock?: Clock | undefined; readonly pool?: FakePeers | undefined },
   ) {
     this.fakes = fakes;
     this.#dataDir = dataDir;
     this.#keys = keys;
     this.#changes = changes;
     this.#clock = clock;
+    this.pool = pool;
   }
 
   /** Starts a supervisor with its own fake peers. */
   static async start(
-    options: { readonly config?: Partial<SupervisorConfig>; readonly clock?: Clock } = {},
+    options: {
+      readonly config?: Partial<SupervisorConfig>;
+      readonly clock?: Clock;
+      readonly pooled?: boolean;
+    } = {},
   ): Promise<SupervisorUnderTest> {
     const dataDir = await mkdtemp(join(tmpdir(), 'writ-supervisor-'));
     const apiKeys = openApiKeys({ file: join(dataDir, API_KEYS_FILE) });
@@ -107,7 +114,8 @@ export class SupervisorUnderTest {
     for (const [name, person] of Object.entries(PEOPLE)) keys[name] = await apiKeys.create(person);
     const { config = {}, clock } = options;
     const fakes = await FakePeers.start(clock);
-    const started = new SupervisorUnderTest(fakes, dataDir, keys, config, clock);
+    const pool = options.pooled === true ? await FakePeers.start(clock) : undefined;
+    const started = new SupervisorUnderTest(fakes, dataDir, keys, config, { clock, pool });
     await started.restart();
     return started;
   }
@@ -163,6 +171,9 @@ export class SupervisorUnderTest {
       telemetry: { ...telemetry, metrics: { ...telemetry.metrics, enabled: true, count } },
       bus: this.bus,
       addressOf: this.fakes.addressOf,
+      ...(this.pool && {
+        workerPools: [{ address: this.pool.addressOf('agent-worker'), tenants: ['rivals'] }],
+      }),
       ...(this.#clock && { clock: this.#clock }),
     });
     await service.start();
@@ -271,6 +282,7 @@ export class SupervisorUnderTest {
     await this.stop();
     await this.bus.close();
     await this.fakes.close();
+    await this.pool?.close();
     await rm(this.#dataDir, { recursive: true, force: true });
   }
 }

@@ -19,6 +19,7 @@ import { IssuerKeys } from './issuer-keys.ts';
 import { keyIdOf } from './key-id.ts';
 import type { Signer } from './signer.ts';
 import { keysUnavailable, signerKeys, type Trust, type TrustedKey } from './trust.ts';
+import { poolOfWorker, type WorkerPool } from './worker-pools.ts';
 
 /** Internal addresses, `host:port`, of the trusted services. */
 export type Addresses = Readonly<Partial<Record<ServiceName, string>>>;
@@ -27,6 +28,8 @@ export type Addresses = Readonly<Partial<Record<ServiceName, string>>>;
 export interface TrustOptions {
   /** A function is called before every fetch. */
   readonly addresses: Addresses | (() => Addresses | Promise<Addresses>);
+  /** The pools of workers, each with keys of its own. Default: all workers are at the one address. */
+  readonly workerPools?: readonly WorkerPool[] | undefined;
   readonly telemetry: Telemetry;
   /** The signer of this service, used for its own keys. */
   readonly self?: Signer;
@@ -49,6 +52,7 @@ export interface TrustOptions {
  */
 export function createTrust(options: TrustOptions): Trust {
   const { telemetry, self, tls, loopback, clock = systemClock, timeoutMs = 3_000 } = options;
+  const { workerPools = [] } = options;
   const clients = new Map<string, ClosableRpcClient<typeof KeyService>>();
   const connect = (issuer: ServiceName, address: string) =>
     createRpcClient(KeyService, {
@@ -62,9 +66,11 @@ export function createTrust(options: TrustOptions): Trust {
       health: 'responding',
     });
 
-  const clientOf = async (issuer: ServiceName) => {
+  const addressOf = async (issuer: ServiceName) => {
     const { addresses } = options;
-    const address = (typeof addresses === 'function' ? await addresses() : addresses)[issuer];
+    return (typeof addresses === 'function' ? await addresses() : addresses)[issuer];
+  };
+  const clientOf = (issuer: ServiceName, address: string | undefined) => {
     if (address === undefined) throw keysUnavailable(issuer, 'it has no address in the trust list');
     const key = `${issuer} ${address}`;
     const client = clients.get(key) ?? connect(issuer, address);
@@ -72,8 +78,11 @@ export function createTrust(options: TrustOptions): Trust {
     return client;
   };
 
-  const fetchKeys = async (issuer: ServiceName): Promise<ReadonlyMap<string, TrustedKey>> => {
-    const client = await clientOf(issuer);
+  const fetchKeys = async (
+    issuer: ServiceName,
+    pool?: WorkerPool,
+  ): Promise<ReadonlyMap<string, TrustedKey>> => {
+    const client = clientOf(issuer, pool?.address ?? (await addressOf(issuer)));
     const { service, keys } = await client.getKeys({});
     if (service !== issuer)
       throw keysUnavailable(issuer, `its address belongs to ${service || 'an unknown service'}`);
@@ -83,11 +92,20 @@ export function createTrust(options: TrustOptions): Trust {
   const remote = new Map(
     SERVICE_NAMES.map((issuer) => [issuer, new IssuerKeys(issuer, () => fetchKeys(issuer), clock)]),
   );
+  const pooled = new Map(
+    workerPools.map((pool) => [
+      pool,
+      new IssuerKeys('agent-worker', () => fetchKeys('agent-worker', pool), clock),
+    ]),
+  );
   const own = self && signerKeys(self);
   return {
-    async key(issuer, keyId) {
+    pooledTenants: workerPools.flatMap(({ tenants }) => tenants),
+    async key(issuer, keyId, tenants = []) {
       if (own !== undefined && issuer === self?.service) return own(keyId);
-      return remote.get(issuer)?.find(keyId);
+      const pool = issuer === 'agent-worker' ? poolOfWorker(workerPools, tenants) : undefined;
+      const keys = pool === undefined ? remote.get(issuer) : pooled.get(pool);
+      return keys?.find(keyId);
     },
     async refresh(issuer) {
       await remote.get(issuer)?.refresh();

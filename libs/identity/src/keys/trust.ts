@@ -12,11 +12,19 @@ export interface TrustedKey {
 
 /** Looks up the public keys of trusted services. */
 export interface Trust {
+  /** The tenants that only workers of a pool serve (SYS-6); default none. */
+  readonly pooledTenants?: readonly string[];
   /**
    * Returns the key `keyId` of `issuer`; undefined when the service does not have it.
+   * @param tenants the tenants that a worker names: its key is that of the pool that serves them
    * @throws UnavailableError KEYS_UNAVAILABLE when the keys cannot be fetched (SYS-4)
+   * @throws PermissionDeniedError TENANT_NOT_SERVED when no pool serves the tenants together
    */
-  key(issuer: ServiceName, keyId: string): Promise<TrustedKey | undefined>;
+  key(
+    issuer: ServiceName,
+    keyId: string,
+    tenants?: readonly string[],
+  ): Promise<TrustedKey | undefined>;
   /** Fetches the keys of `issuer`, at most once per second, whose answer shows its clock (BD-3). */
   refresh?(issuer: ServiceName): Promise<void>;
   /** Closes connections. */

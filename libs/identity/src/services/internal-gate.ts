@@ -113,7 +113,7 @@ async function readServiceToken(
   call: GateCall,
 ): Promise<ServiceIdentity> {
   const token = bearer(call, 'a service token');
-  const { claims, issuer } = await verifier
+  const { claims, issuer, exceptTenants } = await verifier
     .verify('service', token, { issuer: SERVICE_NAMES, audience })
     .catch((error: unknown) => {
       // The signature is verified before the times.
@@ -124,7 +124,8 @@ async function readServiceToken(
   // A service signs tokens in its own name only.
   if (claims.name !== issuer)
     throw notAllowed(call, `${issuer} with a token that names another service`);
-  return { name: claims.name, replica: claims.replica, tenants: claims.tenants };
+  const { name, replica, tenants } = claims;
+  return { name, replica, tenants, ...(exceptTenants.length > 0 && { exceptTenants }) };
 }
 
 /** Whether a token was rejected only for its times. */

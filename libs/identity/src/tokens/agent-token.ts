@@ -76,7 +76,9 @@ export function assertServesTenant({ service }: Pick<Caller, 'service'>, tenant:
     throw new PermissionDeniedError('TENANT_NOT_SERVED', 'Only a service may act for a tenant.', {
       tenant,
     });
-  if (service.tenants.length === 0 || service.tenants.includes(tenant)) return;
+  const { tenants, exceptTenants = [] } = service;
+  const isServed = tenants.length === 0 || tenants.includes(tenant);
+  if (isServed && !exceptTenants.includes(tenant)) return;
   throw new PermissionDeniedError(
     'TENANT_NOT_SERVED',
     `This ${service.name} does not serve the tenant ${tenant}.`,

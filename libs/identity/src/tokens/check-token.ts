@@ -29,6 +29,8 @@ export interface VerifiedToken<K extends TokenKind> {
   readonly expireTime: Date;
   /** True only with `allowExpired`. */
   readonly expired: boolean;
+  /** Tenants for which the issuer may not act, whatever it claims (SYS-6). */
+  readonly exceptTenants: readonly string[];
 }
 
 /** What the times of tokens are judged by, ms. */
@@ -43,6 +45,7 @@ export interface Times {
 export interface CheckedToken<K extends TokenKind> extends Registered {
   readonly claims: Claims<K>;
   readonly issuer: ServiceName;
+  readonly exceptTenants: readonly string[];
   readonly cacheUntil: number;
 }
 
@@ -56,6 +59,8 @@ export function issuersOf(kind: TokenKind, { issuer }: VerifyOptions): readonly 
 export interface SigningKey {
   /** End of the validity of its signatures. */
   readonly notAfter: Date | undefined;
+  /** Tenants for which it proves nothing (SYS-6); default none. */
+  readonly exceptTenants?: readonly string[];
   /** Whether it has signed the token. */
   readonly isSigned: () => boolean | Promise<boolean>;
 }
@@ -65,8 +70,15 @@ export interface TokenCheck {
   readonly issuers: readonly ServiceName[];
   /** The time of the reader, ms. */
   readonly now: number;
-  /** Returns a key of an issuer; undefined when the issuer does not have it. */
-  readonly keyOf: (issuer: ServiceName, keyId: string) => Promise<SigningKey | undefined>;
+  /**
+   * Returns a key of an issuer; undefined when the issuer does not have it. A worker only chooses the keys by the
+   * tenants that it names.
+   */
+  readonly keyOf: (
+    issuer: ServiceName,
+    keyId: string,
+    tenants: readonly string[],
+  ) => Promise<SigningKey | undefined>;
 }
 
 /**
@@ -80,7 +92,9 @@ export async function checkToken<K extends TokenKind>(
 ): Promise<CheckedToken<K>> {
   const { keyId, issuer, payload } = parseToken(kind, token);
   if (!issuers.includes(issuer)) throw wrongIssuer(kind, issuer);
-  const key = await keyOf(issuer, keyId);
+  const isWorker = kind === 'service' && issuer === 'agent-worker';
+  const tenants = isWorker ? readClaims('service', payload).tenants : [];
+  const key = await keyOf(issuer, keyId, tenants);
   if (key === undefined) throw tokenInvalid(kind, 'kid', `${issuer} does not have its key`);
   if (!(await key.isSigned())) {
     throw tokenInvalid(kind, 'signature', 'its signature does not match');
@@ -96,7 +110,8 @@ export async function checkToken<K extends TokenKind>(
     key.notAfter?.getTime() ?? Number.POSITIVE_INFINITY,
     now + CACHE_MS,
   );
-  return { ...registered, claims, issuer, cacheUntil };
+  const { exceptTenants = [] } = key;
+  return { ...registered, claims, issuer, exceptTenants, cacheUntil };
 }
 
 /** Checks what depends on the reader of a token and on the time. */
@@ -106,7 +121,7 @@ export function judgeToken<K extends TokenKind>(
   options: VerifyOptions,
   times: Times,
 ): VerifiedToken<K> {
-  const { claims, id, issuer, issuedAt: issueTime, expireTime } = known;
+  const { claims, id, issuer, exceptTenants, issuedAt: issueTime, expireTime } = known;
   const latest = times.now + times.leewayMs;
   if (!issuersOf(kind, options).includes(issuer)) throw wrongIssuer(kind, issuer);
   if (known.audience !== options.audience)
@@ -117,7 +132,7 @@ export function judgeToken<K extends TokenKind>(
     throw tokenInvalid(kind, 'nbf', 'it is not valid yet; compare the clocks');
   const expired = isExpired(kind, known, times);
   if (expired && options.allowExpired !== true) throw tokenExpired(kind, expireTime);
-  return { claims, id, issuer, issueTime, expireTime, expired };
+  return { claims, id, issuer, issueTime, expireTime, expired, exceptTenants };
 }
 
 function isExpired(

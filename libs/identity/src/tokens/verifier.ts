@@ -99,9 +99,16 @@ async function check<K extends TokenKind>(
   return await checkToken(kind, token, {
     issuers,
     now: clock.now().getTime(),
-    keyOf: async (issuer, keyId) => {
-      const known = await trust.key(issuer, keyId);
-      return known && { notAfter: known.notAfter, isSigned: () => isSigned(token, known.key) };
+    keyOf: async (issuer, keyId, tenants) => {
+      const known = await trust.key(issuer, keyId, tenants);
+      const { pooledTenants = [] } = trust;
+      return (
+        known && {
+          notAfter: known.notAfter,
+          exceptTenants: issuer === 'agent-worker' && tenants.length === 0 ? pooledTenants : [],
+          isSigned: () => isSigned(token, known.key),
+        }
+      );
     },
   });
 }

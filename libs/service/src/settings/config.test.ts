@@ -17,6 +17,20 @@ describe('readProcessSettings', () => {
     expect(addressOf('execution-meter')).toBe(address);
   });
 
+  it('reads the pools of workers by tenant (SYS-6)', () => {
+    expect(readProcessSettings({}).workerPools).toEqual([]);
+    const { workerPools } = readProcessSettings({
+      WRIT_AGENT_WORKER_POOLS: 'acme=a-0:50055, rivals=b:50055, acme=a-1:50055, beta=b:50055',
+    });
+    expect(workerPools).toEqual([
+      { address: 'a-0:50055, a-1:50055', tenants: ['acme'] },
+      { address: 'b:50055', tenants: ['rivals', 'beta'] },
+    ]);
+    expect(() => readProcessSettings({ WRIT_AGENT_WORKER_POOLS: 'acme' })).toThrow(
+      /WRIT_AGENT_WORKER_POOLS/,
+    );
+  });
+
   it('uses NATS only if a server is configured (HK-2, SYS-5)', () => {
     expect(readProcessSettings({}).nats).toBeUndefined();
     const { nats } = readProcessSettings({

@@ -1,5 +1,5 @@
 import { type Environment, readEnv, rejectMisspelt, variable } from '@writ/config';
-import type { ServiceName } from '@writ/identity';
+import type { ServiceName, WorkerPool } from '@writ/identity';
 import { defaultPort, variableName } from './names.ts';
 import { type PeerSettings, readPeerSettings } from './peer-settings.ts';
 import { readTelemetrySettings, type TelemetrySettings } from './telemetry-settings.ts';
@@ -17,6 +17,7 @@ export interface NatsAccess {
 /** The settings of a service process besides those of the service. */
 export interface ProcessSettings extends PeerSettings {
   readonly addressOf: (service: ServiceName) => string;
+  readonly workerPools: readonly WorkerPool[];
   readonly telemetry: TelemetrySettings;
   /** Absent if events are not shared with other processes. */
   readonly nats?: NatsAccess;
@@ -36,9 +37,18 @@ export function readProcessSettings(env: Environment = process.env): ProcessSett
     'tool-gateway': address('tool-gateway'),
     'agent-worker': address('agent-worker'),
   });
+  const { pools } = readEnv(env, {
+    pools: variable.list('WRIT_AGENT_WORKER_POOLS', {
+      default: [],
+      item: /^[a-z0-9_-]{1,64}=[^\s,=]+:\d{1,5}$/,
+      about:
+        'tenants with workers of their own, tenant=host:port each, repeated for replicas; WRIT_AGENT_WORKER_ADDRESS serves the other tenants',
+    }),
+  });
   const settings = {
     ...readPeerSettings(env),
     addressOf: (service: ServiceName) => addresses[service],
+    workerPools: poolsFrom(pools),
     ...(nats && { nats }),
     telemetry: readTelemetrySettings(env, 'info'),
   };
@@ -70,6 +80,21 @@ export function readNatsAccess(env: Environment): NatsAccess | undefined {
     keyFile: file('WRIT_NATS_KEY_FILE', 'the key of that certificate'),
   });
   return nats.servers === undefined ? undefined : { ...nats, servers: nats.servers };
+}
+
+/** Tenants with the same addresses are served by the same pool. */
+function poolsFrom(entries: readonly string[]): WorkerPool[] {
+  const addresses = new Map<string, string[]>();
+  for (const entry of entries) {
+    const [tenant = '', address = ''] = entry.split('=');
+    addresses.set(tenant, [...(addresses.get(tenant) ?? []), address]);
+  }
+  const pools = new Map<string, string[]>();
+  for (const [tenant, replicas] of addresses) {
+    const address = [...new Set(replicas)].sort().join(', ');
+    pools.set(address, [...(pools.get(address) ?? []), tenant]);
+  }
+  return Array.from(pools, ([address, tenants]) => ({ address, tenants }));
 }
 
 function file(name: string, about: string) {

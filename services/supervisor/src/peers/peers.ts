@@ -1,9 +1,16 @@
-import { type ServiceName, type ServiceTls, type Signer, serviceTokens } from '@writ/identity';
+import {
+  type ServiceName,
+  type ServiceTls,
+  type Signer,
+  serviceTokens,
+  type WorkerPool,
+} from '@writ/identity';
 import type { Clock, PeerClocks } from '@writ/kernel';
 import type { Loopback } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
 import type { SupervisorConfig } from '../config.ts';
 import { type AgentWorkerPeer, createAgentWorkerPeer } from './agent-worker.ts';
+import { pooledAgentWorkers } from './agent-worker-pools.ts';
 import { createExecutionMeterPeer, type ExecutionMeterPeer } from './execution-meter.ts';
 import { createSpawnBudgetPeer, type SpawnBudgetPeer } from './spawn-budget.ts';
 import { createToolGatewayPeer, type ToolGatewayPeer } from './tool-gateway.ts';
@@ -24,12 +31,13 @@ export function createPeers(given: {
   readonly clock: Clock;
   readonly peerClocks: PeerClocks;
   readonly addressOf: (service: ServiceName) => string;
+  readonly workerPools?: readonly WorkerPool[] | undefined;
   readonly tls?: ServiceTls | undefined;
   readonly loopback?: Loopback | undefined;
 }): SupervisorPeers {
   const { config, telemetry, signer, clock, peerClocks, addressOf, tls, loopback } = given;
-  const optionsFor = (service: ServiceName) => ({
-    address: () => addressOf(service),
+  const optionsFor = (service: ServiceName, address = () => addressOf(service)) => ({
+    address,
     telemetry,
     serviceToken: serviceTokens(signer, { audience: service, replica: config.replica }),
     tls: tls?.to(service),
@@ -40,7 +48,9 @@ export function createPeers(given: {
   return {
     spawnBudget: createSpawnBudgetPeer(optionsFor('spawn-budget')),
     executionMeter: createExecutionMeterPeer(optionsFor('execution-meter')),
-    agentWorker: createAgentWorkerPeer(optionsFor('agent-worker')),
+    agentWorker: pooledAgentWorkers(given.workerPools ?? [], (pool) =>
+      createAgentWorkerPeer(optionsFor('agent-worker', pool && (() => pool.address))),
+    ),
     toolGateway: createToolGatewayPeer(optionsFor('tool-gateway'), clock),
   };
 }

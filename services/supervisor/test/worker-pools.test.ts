@@ -1,0 +1,89 @@
+import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
+import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
+import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { UnavailableError } from '@writ/kernel';
+import { createRpcClient } from '@writ/rpc';
+import { createTelemetry } from '@writ/telemetry';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { FakePeers } from './fake-peers.ts';
+import { type PersonName, SupervisorUnderTest } from './supervisor-under-test.ts';
+
+const PATIENT = { timeout: 30_000, interval: 10 };
+const { deliver, cancel } = AgentWorkerService.method;
+
+describe('pools of workers', () => {
+  let supervisor: SupervisorUnderTest;
+  /** The workers of the tenant rivals. */
+  let pool: FakePeers;
+  beforeEach(async () => {
+    supervisor = await SupervisorUnderTest.start({ pooled: true });
+    pool = supervisor.pool ?? expect.fail('There is no pool.');
+  });
+  afterEach(() => supervisor.close());
+
+  async function start(who: PersonName): Promise<string> {
+    const request = { requestId: 'req-1', agent: 'worker', goal: 'Do it.' };
+    return (await supervisor.runs(who).startRun(request)).run?.runId ?? '';
+  }
+
+  async function untilState(who: PersonName, runId: string, state: RunState): Promise<void> {
+    await vi.waitFor(async () => {
+      const { run } = await supervisor.runs(who).getRun({ runId });
+      expect(run?.state).toBe(state);
+    }, PATIENT);
+  }
+
+  /** Reads the manifest of an agent as a worker whose token names these tenants. */
+  async function readManifest(worker: FakePeers, tenants: readonly string[], of: FakePeers) {
+    const [delivery] = of.deliveries.slice(-1);
+    const client = createRpcClient(SupervisionService, {
+      address: supervisor.service.address,
+      telemetry: createTelemetry({ service: 'worker', logLevel: 'silent' }),
+      serviceToken: worker.peer('agent-worker').serviceToken('supervisor', { tenants }),
+    });
+    onTestFinished(() => client.close());
+    const agentToken = delivery?.credentials?.supervisorToken ?? '';
+    return await client.getManifest({}, { agentToken, epoch: 1n });
+  }
+
+  it('get the runs of their tenants, which wait for them and go to no other worker (SYS-6)', async () => {
+    const down = () => new UnavailableError('DRAINING', 'The pool is down.');
+    pool.fail(deliver, ...Array.from({ length: 8 }, down));
+    const waiting = await start('eve');
+    const other = await start('anna');
+    await untilState('anna', other, RunState.RUNNING);
+    await untilState('eve', waiting, RunState.RUNNING);
+    expect(pool.requests(deliver).length).toBeGreaterThan(8);
+    const runsOf = (workers: FakePeers) =>
+      new Set(workers.deliveries.map(({ supervision }) => supervision?.runId));
+    expect(runsOf(pool)).toEqual(new Set([waiting]));
+    expect(runsOf(supervisor.fakes)).toEqual(new Set([other]));
+    await supervisor.runs('eve').cancelRun({ requestId: 'c-1', runId: waiting });
+    await untilState('eve', waiting, RunState.CANCELLED);
+    expect(pool.requests(cancel)).not.toEqual([]);
+    expect(supervisor.fakes.requests(cancel)).toEqual([]);
+  });
+
+  it('act only for the tenants that the configuration gives them, whatever they claim (SYS-6)', async () => {
+    const { fakes } = supervisor;
+    await untilState('eve', await start('eve'), RunState.RUNNING);
+    await untilState('anna', await start('anna'), RunState.RUNNING);
+    const { manifest } = await readManifest(pool, ['rivals'], pool);
+    expect(manifest?.name).toBe('worker');
+    await readManifest(fakes, [], fakes);
+    await readManifest(fakes, ['acme'], fakes);
+    // Keys are fetched at most once per second, until then those of an unknown one are unavailable.
+    const unknown = { reason: expect.stringMatching(/^(TOKEN_INVALID|KEYS_UNAVAILABLE)$/) };
+    const foreign = { reason: 'TENANT_NOT_SERVED' };
+    // The other workers with an agent token of the pool, however it came to them.
+    await expect(readManifest(fakes, [], pool)).rejects.toMatchObject(foreign);
+    await expect(readManifest(fakes, ['rivals'], pool)).rejects.toMatchObject(unknown);
+    await expect(readManifest(fakes, ['acme'], pool)).rejects.toMatchObject(foreign);
+    await expect(readManifest(fakes, ['acme', 'rivals'], pool)).rejects.toMatchObject(foreign);
+    // The pool with one of another tenant.
+    for (const tenants of [[], ['acme']]) {
+      await expect(readManifest(pool, tenants, fakes)).rejects.toMatchObject(unknown);
+    }
+    await expect(readManifest(pool, ['rivals'], fakes)).rejects.toMatchObject(foreign);
+  });
+});
