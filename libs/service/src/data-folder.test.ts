@@ -103,3 +103,13 @@ it('names a data folder that is a file (SYS-3)', async () => {
     );
   }
 });
+
+it.skipIf(process.platform !== 'linux')(
+  'rejects a folder that the file system cannot create instead of trying for ever (SYS-3)',
+  async () => {
+    const { lock } = await startLocker('/proc/writ/data');
+    expect(await lock()).toBe(
+      'INVALID_FILE The data folder /proc/writ/data cannot be used: ENOENT; set WRIT_DATA to a writable folder.',
+    );
+  },
+);

@@ -1,5 +1,13 @@
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import { InvalidRequestError, PreconditionError } from '@writ/kernel';
@@ -56,11 +64,23 @@ export async function lockDataFolder(
  */
 export function makeDataFolder(dataDir: string): void {
   try {
-    mkdirSync(join(dataDir, 'locks'), { recursive: true, mode: 0o700 });
+    makeFolder(join(resolve(dataDir), 'locks'));
   } catch (error) {
     const code = codeOf(error);
     const isFile = code === 'EEXIST' || code === 'ENOTDIR';
     throw unusable(dataDir, isFile ? 'it is a file or below one' : code, error);
+  }
+}
+
+/** Creates a folder and those above it. `recursive` of Node never returns where they cannot be created, as in /proc. */
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return;
+  if (dirname(folder) !== folder) makeFolder(dirname(folder));
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    // Another process has created it.
+    if (codeOf(error) !== 'EEXIST' || !statSync(folder).isDirectory()) throw error;
   }
 }
 
