@@ -9,7 +9,6 @@ import { ResultKind } from '@writ/contracts/writ/tool/v1/tool_pb';
 import { type JsonObject, PermissionDeniedError } from '@writ/kernel';
 import { type Route, route, unimplemented } from '@writ/rpc';
 import { agentKey, lineOf } from './delivery.ts';
-import { reused } from './fake-supervisor.ts';
 import type { FaultSwitches } from './fault-switches.ts';
 import { REFUND_TOOLS, runTool } from './refund-rules.ts';
 
@@ -83,14 +82,14 @@ export class FakeGateway {
     const text = `${tool} ${argumentsJson}`;
     const known = this.#calls.get(key);
     if (known !== undefined) {
-      if (known.request !== text) throw reused(callId);
+      if (known.request !== text) throw mismatch();
       return { ...known.answer, replayed: true };
     }
     if (this.expired.has(writ)) {
       throw new PermissionDeniedError('WRIT_EXPIRED', 'The writ has expired.');
     }
     if (!writ.startsWith(`writ-${callId}-`)) {
-      throw new PermissionDeniedError('WRIT_MISMATCH', 'The writ is for another call.');
+      throw mismatch();
     }
     this.executed.push(`${line} ${tool}`);
     const args = JSON.parse(argumentsJson) as JsonObject;
@@ -102,4 +101,8 @@ export class FakeGateway {
     this.#calls.set(key, { request: text, answer });
     return answer;
   }
+}
+
+function mismatch(): PermissionDeniedError {
+  return new PermissionDeniedError('WRIT_MISMATCH', 'The writ is for another call.');
 }
