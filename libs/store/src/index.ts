@@ -23,7 +23,12 @@ export type { OutboxRelay, OutboxRelayOptions, RelayFailure } from './outbox/rel
 export { afterCommit } from './query/after-commit.ts';
 export { beforeCommit, DeferredInsert } from './query/deferred-insert.ts';
 export { int64 } from './query/int64.ts';
-export { type PreparedQuery, pickColumns, prepareQuery } from './query/prepared-query.ts';
+export {
+  type PreparedQuery,
+  pickColumns,
+  preparePerColumns,
+  prepareQuery,
+} from './query/prepared-query.ts';
 export { RowCache } from './query/row-cache.ts';
 export { createReplicas } from './replicas/create-replicas.ts';
 export type { Claim, Replicas } from './replicas/replicas.ts';

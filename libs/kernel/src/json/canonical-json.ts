@@ -27,10 +27,12 @@ function write(value: unknown, depth: number): string {
 }
 
 function writeObject(object: object, depth: number): string {
-  const members = Object.entries(object)
-    .sort(([left], [right]) => (left < right ? -1 : 1))
-    .map(([key, member]) => `${writeString(key)}:${write(member, depth)}`);
-  return `{${members.join(',')}}`;
+  const members = object as Readonly<Record<string, unknown>>;
+  const texts: string[] = [];
+  for (const key of Object.keys(members).sort()) {
+    texts.push(`${writeString(key)}:${write(members[key], depth)}`);
+  }
+  return `{${texts.join(',')}}`;
 }
 
 function writeString(text: string): string {

@@ -1,4 +1,4 @@
-import { createHash, randomFillSync } from 'node:crypto';
+import { hash, randomFillSync } from 'node:crypto';
 import { InvalidRequestError } from '../errors/errors.ts';
 
 /** The lower-case Crockford alphabet: preserves order and has no i, l, o or u. */
@@ -47,10 +47,25 @@ export function newId(prefix: string): string {
  * boundaries matter: ('ab','c') and ('a','bc') differ.
  */
 export function derivedId(prefix: string, ...parts: readonly string[]): string {
-  const hash = createHash('sha256');
-  for (const part of parts) hash.update(`${Buffer.byteLength(part)}:`).update(part);
-  const bits = BigInt(`0x${hash.digest('hex')}`) >> 126n;
-  return withPrefix(prefix, encode(bits));
+  let text = '';
+  for (const part of parts) text += `${Buffer.byteLength(part)}:${part}`;
+  return withPrefix(prefix, firstDigits(hash('sha256', text, 'buffer')));
+}
+
+/** The first 130 bits, five in each character. */
+function firstDigits(bytes: Uint8Array): string {
+  let digits = '';
+  let bits = 0;
+  let count = 0;
+  for (const byte of bytes) {
+    bits = (bits << 8) | byte;
+    for (count += 8; count >= 5; count -= 5) {
+      if (digits.length === BODY_LENGTH) return digits;
+      digits += ALPHABET.charAt((bits >> (count - 5)) & 31);
+    }
+    bits &= 31;
+  }
+  return digits;
 }
 
 function withPrefix(prefix: string, body: string): string {

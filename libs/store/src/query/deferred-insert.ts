@@ -12,7 +12,8 @@ interface Options<DB, Row> {
   readonly unlessExists?: keyof Row & string;
 }
 
-type Values = Readonly<Record<string, unknown>>;
+/** The cells of the rows, row by row. */
+type Cells = readonly unknown[];
 
 const beforeCommits = new WeakMap<object, Map<object, () => Promise<void>>>();
 
@@ -40,7 +41,7 @@ export async function runBeforeCommit(trx: object): Promise<void> {
  */
 export class DeferredInsert<DB, Row extends object> {
   readonly #options: Options<DB, Row>;
-  readonly #queries = new Map<number, PreparedQuery<DB, Values, unknown>>();
+  readonly #queries = new Map<number, PreparedQuery<DB, Cells, unknown>>();
   readonly #rows = new WeakMap<object, Row[]>();
 
   constructor(options: Options<DB, Row>) {
@@ -63,27 +64,28 @@ export class DeferredInsert<DB, Row extends object> {
     this.#rows.delete(trx);
     for (let from = 0; from < rows.length; from += MAX_ROWS) {
       const chunk = rows.slice(from, from + MAX_ROWS);
-      await this.#query(chunk.length)(trx, this.#values(chunk));
+      await this.#query(chunk.length)(trx, this.#cells(chunk));
     }
   }
 
-  #values(rows: readonly Row[]): Values {
-    const { columns } = this.#options;
-    return Object.fromEntries(
-      rows.flatMap((row, index) => columns.map((name) => [`${index}.${name}`, row[name]])),
-    );
+  #cells(rows: readonly Row[]): Cells {
+    const cells: unknown[] = [];
+    for (const row of rows) for (const name of this.#options.columns) cells.push(row[name]);
+    return cells;
   }
 
   /** There are as many forms of the query as there are numbers of rows. */
-  #query(count: number): PreparedQuery<DB, Values, unknown> {
+  #query(count: number): PreparedQuery<DB, Cells, unknown> {
     const known = this.#queries.get(count);
     if (known !== undefined) return known;
     const { table, columns, unlessExists } = this.#options;
-    const query = prepareQuery<DB, Values, unknown>((db, values) => {
-      const rows = Array.from({ length: count }, (_, index) =>
-        Object.fromEntries(columns.map((name) => [name, values[`${index}.${name}`]])),
+    const query = prepareQuery<DB, Cells, unknown>((db, cells) => {
+      const rows = Array.from({ length: count }, (_, row) =>
+        Object.fromEntries(
+          columns.map((name, column) => [name, cells[row * columns.length + column]]),
+        ),
       );
-      const insert = (db as unknown as Kysely<Record<string, Values>>)
+      const insert = (db as unknown as Kysely<Record<string, Record<string, unknown>>>)
         .insertInto(table)
         .values(rows);
       return unlessExists === undefined

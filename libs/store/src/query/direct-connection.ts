@@ -1,16 +1,19 @@
-import type { CompiledQuery, Kysely, QueryResult, Transaction } from 'kysely';
+import type { CompiledQuery, Kysely, QueryResult } from 'kysely';
 
-/** Runs a compiled query directly on the connection of a transaction. */
-type RunQuery = (sql: string, parameters: readonly unknown[]) => QueryResult<unknown>;
+/** Runs a compiled query directly on a connection; at once where the database is in this process. */
+type RunQuery = (
+  sql: string,
+  parameters: readonly unknown[],
+) => QueryResult<unknown> | Promise<QueryResult<unknown>>;
 
 const connections = new WeakMap<object, RunQuery>();
 
-/** Lets compiled queries of `trx` bypass Kysely's layers of promises. */
-export function connectDirectly<DB>(trx: Transaction<DB>, run: RunQuery): void {
-  connections.set(trx, run);
+/** Lets compiled queries of a store's `db` or of a transaction bypass Kysely's layers of promises. */
+export function connectDirectly<DB>(db: Kysely<DB>, run: RunQuery): void {
+  connections.set(db, run);
 }
 
-/** Runs a compiled query with parameters: directly if the transaction allows it, otherwise through Kysely. */
+/** Runs a compiled query with parameters: directly if `db` is connected, otherwise through Kysely. */
 export async function runCompiled<DB, R>(
   db: Kysely<DB>,
   compiled: CompiledQuery<R>,
@@ -18,5 +21,5 @@ export async function runCompiled<DB, R>(
 ): Promise<QueryResult<R>> {
   const run = connections.get(db);
   if (run === undefined) return await db.executeQuery({ ...compiled, parameters });
-  return run(compiled.sql, parameters) as QueryResult<R>;
+  return (await run(compiled.sql, parameters)) as QueryResult<R>;
 }

@@ -72,6 +72,23 @@ export function pickColumns<T extends object, const K extends keyof T>(
   return Object.fromEntries(columns.map((column) => [column, row[column]])) as Pick<T, K>;
 }
 
+/**
+ * Prepares one query for each combination of columns that callers change. Every property of `changes` counts, so none
+ * may be undefined.
+ */
+export function preparePerColumns<C extends string, Q>(
+  prepare: (columns: readonly C[]) => Q,
+): (changes: Readonly<Partial<Record<C, unknown>>>) => Q {
+  const prepared = new Map<string, Q>();
+  return (changes) => {
+    const columns = Object.keys(changes).sort() as C[];
+    const name = columns.join();
+    const query = prepared.get(name) ?? prepare(columns);
+    prepared.set(name, query);
+    return query;
+  };
+}
+
 function placeholders<P extends object>(): P {
   const get = (_: object, name: string | symbol): Placeholder => new Placeholder(String(name));
   return new Proxy({}, { get }) as P;

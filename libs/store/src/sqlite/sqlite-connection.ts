@@ -133,11 +133,7 @@ export class SqliteConnection {
 
   #prepare(sql: string): PreparedQuery {
     const known = this.#prepared.get(sql);
-    if (known !== undefined) {
-      this.#prepared.delete(sql);
-      this.#prepared.set(sql, known);
-      return known;
-    }
+    if (known !== undefined) return known;
     const statement = this.#database.prepare(sql);
     statement.setReadBigInts(true);
     statement.setReturnArrays(true);

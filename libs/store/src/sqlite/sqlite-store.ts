@@ -1,13 +1,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as nextEventLoopTurn } from 'node:timers/promises';
 import { InternalError, UnavailableError } from '@writ/kernel';
-import { type CompiledQuery, Kysely, type QueryResult, type Transaction } from 'kysely';
+import { Kysely, type QueryResult, type Transaction } from 'kysely';
 import type { CommitObserver } from '../commit-observer.ts';
 import { isDiskFull } from '../disk-full.ts';
 import type { StoreMarker } from '../marks/marker-file.ts';
 import { markGuard, refuseLostFile } from '../marks/refuse-behind.ts';
 import { runAfterCommit } from '../query/after-commit.ts';
 import { runBeforeCommit } from '../query/deferred-insert.ts';
+import { connectDirectly } from '../query/direct-connection.ts';
 import { type Migrations, migrate } from '../schema/migrations.ts';
 import type { Store, TransactionOptions } from '../store.ts';
 import { withTransactionTimeout } from '../transaction-timeout.ts';
@@ -101,8 +102,11 @@ class SqliteStore<DB> implements Store<DB> {
     this.#background = new SqliteTransactions(writer, this.#group, 'background');
     this.#relaxed = new SqliteTransactions(writer, this.#group, 'relaxed');
     this.db = new Kysely<DB>({
-      dialect: sqliteDialect(readDriver((compiled) => this.#read(compiled))),
+      dialect: sqliteDialect(
+        readDriver(async ({ sql, parameters }) => this.#read(sql, parameters)),
+      ),
     });
+    connectDirectly(this.db, (sql, parameters) => this.#read(sql, parameters));
   }
 
   async checkAvailable(): Promise<void> {
@@ -168,11 +172,17 @@ class SqliteStore<DB> implements Store<DB> {
     this.#writer.close();
   }
 
-  async #read({ sql, parameters }: CompiledQuery): Promise<QueryResult<unknown>> {
+  #read(
+    sql: string,
+    parameters: readonly unknown[],
+  ): QueryResult<unknown> | Promise<QueryResult<unknown>> {
     this.#refuseInside('store.db');
     this.#refuseClosed();
-    if (this.#reader !== undefined) return this.#reader.query(sql, parameters);
-    // An in-memory database has one connection, which would show uncommitted data.
+    return this.#reader?.query(sql, parameters) ?? this.#readInTurn(sql, parameters);
+  }
+
+  /** An in-memory database has one connection, which would show uncommitted data. */
+  async #readInTurn(sql: string, parameters: readonly unknown[]): Promise<QueryResult<unknown>> {
     const turn = await this.#group.enter('read');
     try {
       this.#writer.run('PRAGMA query_only = ON');

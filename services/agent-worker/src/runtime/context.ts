@@ -118,8 +118,10 @@ export class RuntimeContext implements AgentContext {
     this.#local('log', { message, fields, ...(content && { content }) }, (callId) => {
       const { commits, events, session, steps } = this.#scope;
       const logMessage = message.slice(0, MAX_LOG_NAME);
+      const { tenant, run_id, instance: agent } = session.row;
       const entry = { agent: session.row, step: steps.current, callId, logMessage };
-      this.#log.info(fields, message);
+      // Last, so that the agent cannot log in the name of another one.
+      this.#log.info({ ...fields, tenant, run_id, agent }, message);
       commits.emit((at) => events.logged(entry, at));
       return { message, fields, ...(content && { content }) };
     });

@@ -139,7 +139,7 @@ async function runToAnEnd(parts: RunParts, session: Session): Promise<LeaseOutco
   const scope = await openScope(parts, session);
   const { row } = session;
   const ids = { tenant: row.tenant, run_id: row.run_id, agent: row.instance };
-  const context = new RuntimeContext(scope, parts.telemetry.log.child(ids));
+  const context = new RuntimeContext(scope, parts.telemetry.log);
   let thrown: unknown;
   try {
     scope.progress.publishState('RUNNING');

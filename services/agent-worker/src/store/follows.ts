@@ -1,4 +1,5 @@
 import type { AgentKey } from '@writ/kernel';
+import { prepareQuery } from '@writ/store';
 import { FEED_ITEM } from '../domain/agent/message.ts';
 import { agentColumns, keyOf } from './keys.ts';
 import { pendingSignals } from './signals.ts';
@@ -109,9 +110,13 @@ export async function followersOf(
  * subscription, the last one leaves it: the others have received the same items.
  */
 export async function endFollows(trx: WorkerTransaction, key: AgentKey): Promise<void> {
-  await trx
+  await deleteEnded(trx, key);
+}
+
+const deleteEnded = prepareQuery((db: WorkerReader, { tenant, runId, instance }: AgentKey) =>
+  db
     .deleteFrom('follows')
-    .where((eb) => eb.and(agentColumns(key)))
+    .where((eb) => eb.and(agentColumns({ tenant, runId, instance })))
     .where(({ or, eb, exists, selectFrom }) =>
       or([
         eb('follows.agent', 'is', null),
@@ -122,9 +127,8 @@ export async function endFollows(trx: WorkerTransaction, key: AgentKey): Promise
             .whereRef('others.session_id', '=', 'follows.session_id')
             .whereRef('others.agent', '=', 'follows.agent')
             .whereRef('others.topic', '=', 'follows.topic')
-            .where('others.instance', '<>', key.instance),
+            .where('others.instance', '<>', instance),
         ),
       ]),
-    )
-    .execute();
-}
+    ),
+);

@@ -1,5 +1,5 @@
 import type { RunKey } from '@writ/kernel';
-import { pickColumns, prepareQuery } from '@writ/store';
+import { pickColumns, preparePerColumns, prepareQuery } from '@writ/store';
 import type { OrderKind } from '../domain/order/order-rules.ts';
 import { noteChange, notesOf, type OrderRow } from './change/commit-notes.ts';
 import { orders } from './schema/order.ts';
@@ -140,16 +140,29 @@ export async function nextDueAt(db: SupervisorReader, now: Date): Promise<Date |
 export async function saveOrder(
   trx: SupervisorTransaction,
   { orderId, step }: { readonly orderId: string; readonly step: string },
-  changes: Partial<
-    Pick<OrderRow, 'step' | 'state' | 'attempts' | 'next_attempt_at' | 'last_error'>
-  >,
+  changes: OrderProgress,
 ): Promise<boolean> {
-  const { numUpdatedRows } = await trx
-    .updateTable('orders')
-    .set(changes)
-    .where('order_id', '=', orderId)
-    .where('state', '=', 'open')
-    .where('step', '=', step)
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
+  const change = { ...changes, key_order: orderId, key_step: step };
+  const { numAffectedRows = 0n } = await updateOpen(changes)(trx, change);
+  return numAffectedRows > 0n;
 }
+
+type OrderProgress = Partial<
+  Pick<OrderRow, 'step' | 'state' | 'attempts' | 'next_attempt_at' | 'last_error'>
+>;
+
+interface OrderChange extends OrderProgress {
+  readonly key_order: string;
+  readonly key_step: string;
+}
+
+const updateOpen = preparePerColumns((columns: readonly (keyof OrderProgress)[]) =>
+  prepareQuery((db: SupervisorReader, change: OrderChange) =>
+    db
+      .updateTable('orders')
+      .set(pickColumns(change, columns))
+      .where('order_id', '=', change.key_order)
+      .where('state', '=', 'open')
+      .where('step', '=', change.key_step),
+  ),
+);

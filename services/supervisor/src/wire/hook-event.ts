@@ -6,7 +6,7 @@ import {
   HookEventSchema,
   HookEventType,
 } from '@writ/contracts/writ/hook/v1/hook_event_pb';
-import { codeWaitFrom, derivedId, isWritError } from '@writ/kernel';
+import { codeWaitFrom, derivedId, isWritError, type RunKey } from '@writ/kernel';
 import type { SlotChange } from '../store/agent/pauses.ts';
 import type { WaitChange } from '../store/agent/waits.ts';
 
@@ -18,6 +18,12 @@ const NAMES = new Map<HookEventType, string>(
 export function readHookEvent(message: BusMessage): HookEvent | undefined {
   const event = fromBinary(HookEventSchema, message.payload);
   return matchesSubject(event, message) ? event : undefined;
+}
+
+/** The run in the subject of a hook event. */
+export function runOfSubject(subject: string): RunKey {
+  const [, , , tenant = '', runId = ''] = subject.split('.');
+  return { tenant, runId };
 }
 
 /**

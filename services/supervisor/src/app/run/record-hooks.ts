@@ -11,6 +11,7 @@ import { inCausalOrder, predecessorsOf } from '../../wire/causal-order.ts';
 import {
   isOnTimeline,
   readHookEvent,
+  runOfSubject,
   slotChangeFrom,
   timelineId,
   waitChangeFrom,
@@ -37,11 +38,13 @@ export function recordHooks({
   'handler' | 'handleAll'
 > & { readonly releaseHeld: () => Promise<void> } {
   const read = (message: BusMessage): HookEvent[] => {
+    const { eventId, subject } = message;
+    // Requests have carried most events (CO-1), so they need not be decoded.
+    if (heldEvents.isRecorded({ ...runOfSubject(subject), eventId })) return [];
     const event = readHookEvent(message);
     // The timeline has the supervisor's own events since the transactions that emitted them.
     if (event?.emitter === 'supervisor') return [];
-    if (event !== undefined) return heldEvents.isRecorded(event) ? [] : [event];
-    const { eventId, subject } = message;
+    if (event !== undefined) return [event];
     log.warn({ event_id: eventId, subject }, 'event does not match its subject');
     return [];
   };

@@ -27,7 +27,7 @@ export class HeldEvents {
   }
 
   /** Whether an event is known to be on the timeline, so that another delivery of it needs no transaction. */
-  isRecorded({ tenant, runId, eventId }: HookEvent): boolean {
+  isRecorded({ tenant, runId, eventId }: RunKey & { readonly eventId: string }): boolean {
     return this.#recorded.has(`${nameOf({ tenant, runId })}/${eventId}`);
   }
 

@@ -1,5 +1,5 @@
 import { type AgentKey, HistoryRetention, NotFoundError, type RunKey } from '@writ/kernel';
-import { pickColumns, prepareQuery, RowCache, type RowOf } from '@writ/store';
+import { pickColumns, preparePerColumns, prepareQuery, RowCache, type RowOf } from '@writ/store';
 import { type ActiveClock, activeMsAt, cut, seen } from '../../domain/clock/active-clock.ts';
 import { agents } from '../schema/agent.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
@@ -110,9 +110,8 @@ export async function saveAgent(
   key: AgentKey,
   changes: Partial<AgentRow>,
 ): Promise<void> {
-  const columns = Object.keys(changes).sort() as (keyof AgentRow)[];
-  if (columns.length === 0) return;
-  await updateOf(columns)(trx, {
+  if (Object.keys(changes).length === 0) return;
+  await updateAgent(changes)(trx, {
     ...changes,
     key_tenant: key.tenant,
     key_run: key.runId,
@@ -128,26 +127,16 @@ interface AgentChange extends Partial<AgentRow> {
   readonly key_instance: string;
 }
 
-const updates = new Map<string, ReturnType<typeof prepareUpdate>>();
-
-/** One prepared statement for each combination of columns. */
-function updateOf(columns: readonly (keyof AgentRow)[]): ReturnType<typeof prepareUpdate> {
-  const name = columns.join();
-  const known = updates.get(name) ?? prepareUpdate(columns);
-  updates.set(name, known);
-  return known;
-}
-
-function prepareUpdate(columns: readonly (keyof AgentRow)[]) {
-  return prepareQuery((db: SupervisorReader, change: AgentChange) =>
+const updateAgent = preparePerColumns((columns: readonly (keyof AgentRow)[]) =>
+  prepareQuery((db: SupervisorReader, change: AgentChange) =>
     db
       .updateTable('agents')
       .set(pickColumns(change, columns))
       .where('tenant', '=', change.key_tenant)
       .where('run_id', '=', change.key_run)
       .where('instance', '=', change.key_instance),
-  );
-}
+  ),
+);
 
 /** The key of a row. */
 export function keyOf(agent: AgentRow): AgentKey {

@@ -1,5 +1,5 @@
 import { NotFoundError, type RunKey } from '@writ/kernel';
-import type { RowOf } from '@writ/store';
+import { prepareQuery, type RowOf } from '@writ/store';
 import type { Telemetry } from '@writ/telemetry';
 import { sql } from 'kysely';
 import type { HumanAnswer } from '../../domain/result/run-result.ts';
@@ -140,19 +140,19 @@ export async function expiredApprovals(
 }
 
 /** All approvals of a run, oldest first. */
-export async function approvalsOf(
-  db: SupervisorReader,
-  { tenant, runId }: RunKey,
-): Promise<ApprovalRow[]> {
-  return await db
+export async function approvalsOf(db: SupervisorReader, key: RunKey): Promise<ApprovalRow[]> {
+  return (await selectOfRun(db, key)).rows;
+}
+
+const selectOfRun = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKey) =>
+  db
     .selectFrom('approvals')
     .selectAll()
     .where('tenant', '=', tenant)
     .where('run_id', '=', runId)
     .orderBy('created_at')
-    .orderBy('approval_id')
-    .execute();
-}
+    .orderBy('approval_id'),
+);
 
 /** The answer of the approver; undefined while pending, and for an expired or withdrawn approval. */
 export function humanAnswerOf(row: ApprovalRow): HumanAnswer | undefined {

@@ -1,4 +1,5 @@
-import type { SupervisorTransaction } from '../supervisor-store.ts';
+import { prepareQuery } from '@writ/store';
+import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
 /** The lease to hold. */
 export interface LeaseRequest {
@@ -18,13 +19,8 @@ export async function holdLease(
   now: Date,
 ): Promise<boolean> {
   const expiresAt = new Date(now.getTime() + ttlMs);
-  const { numUpdatedRows } = await trx
-    .updateTable('leases')
-    .set({ holder, expires_at: expiresAt })
-    .where('name', '=', name)
-    .where(({ or, eb }) => or([eb('holder', '=', holder), eb('expires_at', '<=', now)]))
-    .executeTakeFirst();
-  if (numUpdatedRows > 0n) return true;
+  const { numAffectedRows = 0n } = await updateFree(trx, { name, holder, expiresAt, now });
+  if (numAffectedRows > 0n) return true;
   const inserted = await trx
     .insertInto('leases')
     .values({ name, holder, expires_at: expiresAt })
@@ -32,6 +28,20 @@ export async function holdLease(
     .executeTakeFirst();
   return (inserted.numInsertedOrUpdatedRows ?? 0n) > 0n;
 }
+
+const updateFree = prepareQuery(
+  (
+    db: SupervisorReader,
+    lease: Pick<LeaseRequest, 'name' | 'holder'> & Readonly<Record<'expiresAt' | 'now', Date>>,
+  ) =>
+    db
+      .updateTable('leases')
+      .set({ holder: lease.holder, expires_at: lease.expiresAt })
+      .where('name', '=', lease.name)
+      .where(({ or, eb }) =>
+        or([eb('holder', '=', lease.holder), eb('expires_at', '<=', lease.now)]),
+      ),
+);
 
 /** Releases a lease, if it is held. */
 export async function releaseLease(

@@ -162,9 +162,16 @@ async function saveEnd(
   end: LastRecord,
   now: Date,
 ): Promise<void> {
-  await trx
-    .insertInto('audit_chains')
-    .values({ tenant, ...end, signed_count: 0, checkpoints: 0, signed_at: now })
-    .onConflict((conflict) => conflict.column('tenant').doUpdateSet(end))
-    .execute();
+  await upsertEnd(trx, { tenant, ...end, now });
 }
+
+const upsertEnd = prepareQuery(
+  (
+    db: SupervisorReader,
+    { tenant, sequence, hash, now }: LastRecord & { readonly tenant: string; readonly now: Date },
+  ) =>
+    db
+      .insertInto('audit_chains')
+      .values({ tenant, sequence, hash, signed_count: 0, checkpoints: 0, signed_at: now })
+      .onConflict((conflict) => conflict.column('tenant').doUpdateSet({ sequence, hash })),
+);
