@@ -3,7 +3,7 @@ import type { RunKey } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import { ChangeAlarm } from '../../store/change/change-alarm.ts';
 import { runEndTopic, runTopic } from '../../store/change/changes.ts';
-import { loadRun } from '../../store/run/runs.ts';
+import { hasEnded } from '../../store/run/runs.ts';
 import { readTimeline } from '../../store/run/timeline.ts';
 import { eventMessage, heartbeatMessage } from '../../wire/run.ts';
 import { RunProgress } from './run-progress.ts';
@@ -61,7 +61,7 @@ export async function* followRun(
         hasChanged = false;
         readAt = performance.now();
         // Before the timeline: if the run has ended here, the following read returns all of its events.
-        const { ended_at: endedAt } = await loadRun(store.db, key);
+        const isOver = await hasEnded(store.db, key);
         if (progress) live ??= new RunProgress(context, key, () => changed.ring());
         const rows = await readTimeline(store.db, key, last, PAGE);
         for (const row of rows) {
@@ -75,7 +75,7 @@ export async function* followRun(
           readAt = Number.NEGATIVE_INFINITY;
           continue;
         }
-        if (endedAt !== null) return;
+        if (isOver) return;
       }
       const shown = live?.take();
       if (shown !== undefined) yield shown;

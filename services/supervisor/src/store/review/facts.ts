@@ -1,6 +1,6 @@
 import type { RunKey } from '@writ/kernel';
 import { type Facts, initialFacts, type Policy } from '@writ/policy';
-import { pickColumns, prepareQuery, type RowOf } from '@writ/store';
+import { pickColumns, prepareQuery, RowCache, type RowOf } from '@writ/store';
 import { facts as factsTable } from '../schema/review.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
@@ -10,8 +10,37 @@ export async function loadFacts(
   run: RunKey,
   policy: Policy,
 ): Promise<Facts> {
-  const [row] = (await selectFacts(trx, run)).rows;
-  return row === undefined ? initialFacts(policy) : (JSON.parse(row.state) as Facts);
+  const known = cache.get(trx, nameOf(run)) ?? {
+    state: (await selectFacts(trx, run)).rows[0]?.state,
+  };
+  cache.set(trx, nameOf(run), known);
+  return known.state === undefined ? initialFacts(policy) : (JSON.parse(known.state) as Facts);
+}
+
+/** The recorded facts of live runs; `state` is undefined while none are recorded. */
+const cache = new RowCache<{ readonly state: string | undefined }>();
+
+function nameOf({ tenant, runId }: RunKey): string {
+  return `${tenant}/${runId}`;
+}
+
+/** Notes that a run that this transaction inserts has no facts. */
+export function startFacts(trx: SupervisorTransaction, run: RunKey): void {
+  cache.set(trx, nameOf(run), { state: undefined });
+}
+
+/** Drops the cached facts of a run that has ended (CO-2). */
+export function dropFacts(trx: SupervisorTransaction, run: RunKey): void {
+  cache.delete(trx, nameOf(run));
+}
+
+/** Deletes the facts of a run (SUP-4). */
+export async function deleteFacts(
+  trx: SupervisorTransaction,
+  { tenant, runId }: RunKey,
+): Promise<void> {
+  await trx.deleteFrom('facts').where('tenant', '=', tenant).where('run_id', '=', runId).execute();
+  dropFacts(trx, { tenant, runId });
 }
 
 const selectFacts = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKey) =>
@@ -26,6 +55,7 @@ export async function saveFacts(
 ): Promise<void> {
   const state = JSON.stringify(facts);
   await upsertFacts(trx, { tenant, run_id: runId, state });
+  cache.set(trx, nameOf({ tenant, runId }), { state });
 }
 
 const upsertFacts = prepareQuery((db: SupervisorReader, row: RowOf<typeof factsTable>) =>

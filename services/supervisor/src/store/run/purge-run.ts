@@ -4,6 +4,7 @@ import type { RunResult } from '../../domain/result/run-result.ts';
 import { withheldAction, withheldResult } from '../../domain/result/withhold.ts';
 import { type AgentRow, keyOf, purgeAgents, saveAgent } from '../agent/agents.ts';
 import { callKeyOf, decisionsOf, saveDecision } from '../review/decisions.ts';
+import { deleteFacts } from '../review/facts.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 import { loadRun, type RunRow, saveRun } from './runs.ts';
 
@@ -61,10 +62,7 @@ export async function purgeRun(trx: SupervisorTransaction, run: RunRow, at: Date
   const key: RunKey = { tenant: run.tenant, runId: run.run_id };
   await purgeCalls(trx, key, () => true);
   await purgeAgents(trx, key);
-  await trx
-    .deleteFrom('facts')
-    .where(({ and }) => and({ tenant: key.tenant, run_id: key.runId }))
-    .execute();
+  await deleteFacts(trx, key);
   await saveRun(trx, key, {
     goal: '',
     data_json: '',

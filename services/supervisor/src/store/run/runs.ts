@@ -1,7 +1,8 @@
 import { OverloadedError, type RunKey } from '@writ/kernel';
-import { pickColumns, prepareQuery, RowCache, type RowOf } from '@writ/store';
+import { pickColumns, preparePerColumns, prepareQuery, RowCache, type RowOf } from '@writ/store';
 import { runEndTopic, runTopic } from '../change/changes.ts';
 import { noteChange, notesOf } from '../change/commit-notes.ts';
+import { dropFacts, startFacts } from '../review/facts.ts';
 import { runs, type StoredRunState } from '../schema/run.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 import { closeTimeline, runNotFound, startTimeline } from './timeline.ts';
@@ -15,6 +16,7 @@ export async function insertRun(trx: SupervisorTransaction, run: RunRow): Promis
   const key = { tenant: run.tenant, runId: run.run_id };
   cache.set(trx, nameOf(key), run);
   startTimeline(trx, key);
+  startFacts(trx, key);
 }
 
 const insertRow = prepareQuery((db: SupervisorReader, run: RunRow) =>
@@ -79,6 +81,24 @@ const selectRun = prepareQuery((db: SupervisorReader, key: RunKey) =>
     .where('run_id', '=', key.runId),
 );
 
+/**
+ * Whether a run has ended.
+ * @throws NotFoundError RUN_NOT_FOUND
+ */
+export async function hasEnded(db: SupervisorReader, key: RunKey): Promise<boolean> {
+  const [row] = (await selectEnd(db, key)).rows;
+  if (row === undefined) throw runNotFound(key.runId);
+  return row.ended_at !== null;
+}
+
+const selectEnd = prepareQuery((db: SupervisorReader, key: RunKey) =>
+  db
+    .selectFrom('runs')
+    .select('ended_at')
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId),
+);
+
 /** The run that a request started; undefined if there is none. */
 export async function findRunByRequest(
   db: SupervisorReader,
@@ -86,14 +106,18 @@ export async function findRunByRequest(
   createdBy: string,
   requestId: string,
 ): Promise<RunRow | undefined> {
-  return await db
-    .selectFrom('runs')
-    .selectAll()
-    .where('tenant', '=', tenant)
-    .where('created_by', '=', createdBy)
-    .where('request_id', '=', requestId)
-    .executeTakeFirst();
+  return (await selectByRequest(db, { tenant, createdBy, requestId })).rows[0];
 }
+
+const selectByRequest = prepareQuery(
+  (db: SupervisorReader, request: Readonly<Record<'tenant' | 'createdBy' | 'requestId', string>>) =>
+    db
+      .selectFrom('runs')
+      .selectAll()
+      .where('tenant', '=', request.tenant)
+      .where('created_by', '=', request.createdBy)
+      .where('request_id', '=', request.requestId),
+);
 
 /** Updates columns of a run. */
 export async function saveRun(
@@ -101,20 +125,31 @@ export async function saveRun(
   key: RunKey,
   changes: Partial<RunRow>,
 ): Promise<void> {
-  await trx
-    .updateTable('runs')
-    .set(changes)
-    .where('tenant', '=', key.tenant)
-    .where('run_id', '=', key.runId)
-    .execute();
+  await updateRun(changes)(trx, { ...changes, key_tenant: key.tenant, key_run: key.runId });
   keep(trx, key, changes);
   if (changes.state !== undefined) noteState(trx, key, changes.state);
   noteChange(trx, runTopic(key));
   if (changes.ended_at instanceof Date) {
     await closeTimeline(trx, key);
+    dropFacts(trx, key);
     noteChange(trx, runEndTopic(key));
   }
 }
+
+interface RunChange extends Partial<RunRow> {
+  readonly key_tenant: string;
+  readonly key_run: string;
+}
+
+const updateRun = preparePerColumns((columns: readonly (keyof RunRow)[]) =>
+  prepareQuery((db: SupervisorReader, change: RunChange) =>
+    db
+      .updateTable('runs')
+      .set(pickColumns(change, columns))
+      .where('tenant', '=', change.key_tenant)
+      .where('run_id', '=', change.key_run),
+  ),
+);
 
 function noteState(
   trx: SupervisorTransaction,
