@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { createWritClient, type WritClient } from '@writ/client';
 import { API_KEYS_FILE, openApiKeys } from '@writ/identity';
 import { newId } from '@writ/kernel';
 import { StepsHarness } from '../load/steps/steps-harness.ts';
+import type { AttackTarget } from './attacks.ts';
 import { type HostileServer, startHostileServer } from './hostile-server.ts';
+import { hostileSettings } from './hostile-settings.ts';
 
 /** Resident memory that no attack may exceed. */
 export const MEMORY_LIMIT_MB = 1_024;
@@ -13,11 +14,8 @@ export const MEMORY_LIMIT_MB = 1_024;
 const HEAP_LIMIT_MB = 768;
 /** Steps of an honest run. */
 const STEPS = 2;
-/** Models of the attacker, served by the hostile server. */
-const MODELS = ['bomb', 'endless', 'pattern', 'nested'] as const;
-
 /** The platform in a process with limited memory, with an honest tenant, an attacker, and an operator. */
-export class AttackedPlatform {
+export class AttackedPlatform implements AttackTarget {
   readonly hostile: HostileServer;
   readonly #harness: StepsHarness;
   readonly #attackerKey: string;
@@ -30,51 +28,12 @@ export class AttackedPlatform {
 
   static async start(): Promise<AttackedPlatform> {
     const hostile = await startHostileServer();
+    const { agents, ...extra } = hostileSettings(hostile.url, 'STEPS_KEY');
     const harness = await StepsHarness.start({
       counts: [STEPS],
       flags: [`--max-old-space-size=${HEAP_LIMIT_MB}`],
-      agents: MODELS.map((model) => ({
-        name: `${model}-agent`,
-        kind: 'react',
-        instructions: 'Attack.',
-        model: { model },
-        tools: ['mail'],
-      })),
-      extra: {
-        models: Object.fromEntries(
-          MODELS.map((model) => [
-            model,
-            {
-              base_url: `${hostile.url}/${model}/v1`,
-              api_key_env: 'STEPS_KEY',
-              model,
-              priced_as: 'gpt-4.1-mini',
-              context_window: 1_000_000,
-              max_output_tokens: 4_096,
-              timeout: '10s',
-              max_retries: 0,
-            },
-          ]),
-        ),
-        tools: [
-          {
-            name: 'mail',
-            description: 'Sends a mail.',
-            input_schema: {
-              type: 'object',
-              properties: { email: { type: 'string', pattern: '^([a-zA-Z0-9]+)+@example\\.com$' } },
-              required: ['email'],
-            },
-            side_effect: 'idempotent',
-            risk: 0,
-            source: 'mail',
-          },
-        ],
-        sources: {
-          mail: { kind: 'local', module: fileURLToPath(new URL('mail-tool.ts', import.meta.url)) },
-          hostile: { kind: 'mcp', url: `${hostile.url}/mcp` },
-        },
-      },
+      agents,
+      extra,
     });
     const apiKeys = openApiKeys({ file: join(harness.dataDir, API_KEYS_FILE) });
     const roles = ['caller', 'approver'] as const;

@@ -1,15 +1,29 @@
 import { once } from 'node:events';
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from 'node:http2';
 import { connect as connectTcp, type Socket } from 'node:net';
+import type { WritClient } from '@writ/client';
 import { newId } from '@writ/kernel';
 import { untilAdmitted } from '../load/admitted.ts';
-import type { AttackedPlatform } from './attacked-platform.ts';
+import type { HostileServer } from './hostile-server.ts';
+
+/** The platform that is attacked. */
+export interface AttackTarget {
+  /** URL of the public listener. */
+  readonly edgeUrl: string;
+  /** Addresses of the listeners for services. */
+  readonly internal: readonly string[];
+  /** The key of the attacker and a client with it. */
+  readonly attacker: { readonly key: string; readonly client: WritClient };
+  readonly hostile: HostileServer;
+}
 
 /** An attack. */
 export interface Attack {
   readonly name: string;
+  /** Whether it is made at the ports, without a run. */
+  readonly isAtPorts?: true;
   /** Starts the attack; resolves with how to end it once it is in progress. */
-  start(platform: AttackedPlatform): Promise<() => Promise<void>>;
+  start(platform: AttackTarget): Promise<() => Promise<void>>;
 }
 
 /** Streams per connection. */
@@ -17,11 +31,23 @@ const PER_CONNECTION = 1_000;
 
 /** The attacks, each at ports of the platform or by a model or tool that it calls. */
 export const ATTACKS: readonly Attack[] = [
-  { name: 'unfinished bodies over HTTP/2', start: (platform) => unfinishedBodies(platform) },
-  { name: 'unfinished bodies over HTTP/1.1', start: (platform) => unfinishedPosts(platform) },
-  { name: 'watches of one key', start: (platform) => watches(platform) },
-  { name: 'stream resets', start: (platform) => resets(platform) },
-  { name: 'anonymous health watches of every port', start: (platform) => healthWatches(platform) },
+  {
+    name: 'unfinished bodies over HTTP/2',
+    isAtPorts: true,
+    start: (platform) => unfinishedBodies(platform),
+  },
+  {
+    name: 'unfinished bodies over HTTP/1.1',
+    isAtPorts: true,
+    start: (platform) => unfinishedPosts(platform),
+  },
+  { name: 'watches of one key', isAtPorts: true, start: (platform) => watches(platform) },
+  { name: 'stream resets', isAtPorts: true, start: (platform) => resets(platform) },
+  {
+    name: 'anonymous health watches of every port',
+    isAtPorts: true,
+    start: (platform) => healthWatches(platform),
+  },
   { name: 'starts of one tenant', start: (platform) => starts(platform) },
   { name: 'a compressed answer of a model', start: (platform) => runWith(platform, 'bomb') },
   { name: 'an endless answer of a model', start: (platform) => runWith(platform, 'endless') },
@@ -29,7 +55,7 @@ export const ATTACKS: readonly Attack[] = [
   { name: 'nested arguments', start: (platform) => runWith(platform, 'nested') },
 ];
 
-async function unfinishedBodies(platform: AttackedPlatform) {
+async function unfinishedBodies(platform: AttackTarget) {
   return await openStreams(platform.edgeUrl, 5, {
     ':method': 'POST',
     ':path': '/writ.run.v1.RunService/GetRun',
@@ -38,7 +64,7 @@ async function unfinishedBodies(platform: AttackedPlatform) {
   });
 }
 
-async function watches(platform: AttackedPlatform) {
+async function watches(platform: AttackTarget) {
   const headers = {
     ':method': 'POST',
     ':path': '/writ.approval.v1.ApprovalService/WatchApprovals',
@@ -50,7 +76,7 @@ async function watches(platform: AttackedPlatform) {
   return await openStreams(platform.edgeUrl, 5, headers, Buffer.alloc(5));
 }
 
-async function healthWatches(platform: AttackedPlatform) {
+async function healthWatches(platform: AttackTarget) {
   const headers = {
     ':method': 'POST',
     ':path': '/grpc.health.v1.Health/Watch',
@@ -115,7 +141,7 @@ async function openStreams(
   };
 }
 
-async function resets(platform: AttackedPlatform) {
+async function resets(platform: AttackTarget) {
   const sessions: ClientHttp2Session[] = [];
   for (let connection = 0; connection < 4; connection += 1) {
     const session = await opened(platform.edgeUrl);
@@ -132,7 +158,7 @@ async function resets(platform: AttackedPlatform) {
   };
 }
 
-async function unfinishedPosts(platform: AttackedPlatform) {
+async function unfinishedPosts(platform: AttackTarget) {
   const { hostname, port, host } = new URL(platform.edgeUrl);
   const sockets: Socket[] = [];
   for (let count = 0; count < 500; count += 1) {
@@ -151,7 +177,7 @@ async function unfinishedPosts(platform: AttackedPlatform) {
 }
 
 /** Starts more runs at once than the queue of a tenant holds. */
-async function starts(platform: AttackedPlatform) {
+async function starts(platform: AttackTarget) {
   const { client } = platform.attacker;
   const outcomes = Array.from({ length: 150 }, () =>
     client.runs
@@ -163,7 +189,7 @@ async function starts(platform: AttackedPlatform) {
 }
 
 /** Runs the attacker's agent with a hostile model; resolves when the model has been called. */
-async function runWith(platform: AttackedPlatform, model: string) {
+async function runWith(platform: AttackTarget, model: string) {
   const { client } = platform.attacker;
   const before = platform.hostile.asked.get(model) ?? 0;
   const request = {

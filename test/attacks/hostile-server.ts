@@ -19,12 +19,15 @@ const CHUNK = { id: 'c', object: 'chat.completion.chunk', created: 0, model: 'ho
 const event = (choice: object) =>
   `data: ${JSON.stringify({ ...CHUNK, choices: [{ index: 0, ...choice }] })}\n\n`;
 
+let bomb: Buffer | undefined;
+
 /** Answers of the attacker by the first part of the path. */
 const ANSWERS: Readonly<Record<string, Respond>> = {
   // 500 KB of gzip for 500 MB of content.
   bomb: (_, response) => {
     response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' });
-    response.end(gzipSync(Buffer.alloc(500_000_000, 0x20)));
+    bomb ??= gzipSync(Buffer.alloc(500_000_000, 0x20));
+    response.end(bomb);
   },
   // A stream without an end.
   endless: (_, response) => {

@@ -7,7 +7,10 @@ import { underLoad } from './under-load.ts';
 /** Options of a chaos test. Times are milliseconds. */
 export interface ChaosOptions {
   readonly seed: number;
+  /** Every kind of fault is injected at least once, however short. */
   readonly forMs: number;
+  /** Time from the end of all faults until no run that does not wait holds anything; default 60 s. */
+  readonly strandedWithinMs?: number;
   /** Runs in flight at the same time; default 6. */
   readonly inFlight?: number;
   /** Receives one line for each disturbance. */
@@ -25,17 +28,25 @@ export interface ChaosReport {
   readonly diagnostics: string;
 }
 
-/** Disturbs service replicas, PostgreSQL, NATS and network links in the order that the seed determines. */
+/**
+ * Disturbs service replicas, their clocks, stores and links, PostgreSQL and NATS, and attacks the platform, in the order
+ * that the seed determines.
+ */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
-  const { seed, forMs, inFlight = 6, log = () => undefined } = options;
-  const { outcome, load, endedAfterMs, violations, diagnostics } = await underLoad(
-    { seed, inFlight },
-    async ({ platform }) => await disturb(platform, seeded(seed), forMs, log),
+  const { seed, forMs, inFlight = 6, strandedWithinMs = 60_000, log = () => undefined } = options;
+  const report = await underLoad(
+    { seed, inFlight, hostile: { strandedWithinMs } },
+    async (scene) => await disturb(scene, seeded(seed), forMs, log),
   );
+  const { outcome, load, endedAfterMs, freeAfterMs, violations, diagnostics } = report;
   const figures = {
     ...runFigures(load),
     disturbances: [...outcome.values()].reduce((sum, count) => sum + count, 0),
-    ...Object.fromEntries([...outcome].sort()),
+    'kinds of faults never injected': [...outcome]
+      .flatMap(([kind, count]) => (count === 0 ? [kind] : []))
+      .join(', '),
+    ...Object.fromEntries([...outcome].map(([kind, count]) => [`fault: ${kind}`, count])),
+    'seconds until nothing was stranded': Math.round(freeAfterMs / 100) / 10,
     'seconds until all runs ended': Math.round(endedAfterMs / 100) / 10,
     invariants: INVARIANTS.length,
   };

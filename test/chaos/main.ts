@@ -1,4 +1,7 @@
-/** `npm run chaos -- --seed N --minutes M`: injects random faults under load and checks every invariant. */
+/**
+ * `npm run chaos -- --seed N --minutes M`: injects random faults under load and checks every invariant. `--within SECONDS`
+ * (60): time from the end of all faults until no run that does not wait holds anything.
+ */
 import { parseArgs } from 'node:util';
 import { runChaos } from './chaos.ts';
 
@@ -7,20 +10,26 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     minutes: { type: 'string', default: '2' },
     'in-flight': { type: 'string', default: '6' },
+    within: { type: 'string', default: '60' },
     quiet: { type: 'boolean', default: false },
   },
 });
+// Ends the processes of the platform, too.
+for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => process.exit(1));
 const seed = Number(values.seed);
+const startedAt = performance.now();
+const seconds = () => ((performance.now() - startedAt) / 1_000).toFixed(1).padStart(6);
 const title = `chaos, seed ${seed}, ${values.minutes} minutes`;
 const { figures, violations, diagnostics } = await runChaos({
   seed,
   forMs: Number(values.minutes) * 60_000,
+  strandedWithinMs: Number(values.within) * 1_000,
   inFlight: Number(values['in-flight']),
-  ...(values.quiet ? {} : { log: (line: string) => console.log(`  ${line}`) }),
+  ...(values.quiet ? {} : { log: (line: string) => console.log(`${seconds()}  ${line}`) }),
 });
 console.log(`${violations.length === 0 ? 'PASS' : 'FAIL'}: ${title}`);
 for (const [figure, value] of Object.entries(figures)) {
-  console.log(`  ${figure.padEnd(28)} ${value}`);
+  console.log(`  ${figure.padEnd(36)} ${value}`);
 }
 if (violations.length > 0) {
   console.log(`${violations.join('\n')}\n${diagnostics}`);

@@ -3,12 +3,17 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import { isWritError } from '@writ/kernel';
 import { type DistributedPlatform, startDistributedPlatform } from '@writ/testing/distributed';
+import { isFakeClockAvailable, isSmallDiskAvailable } from '@writ/testing/faults';
 import { describeHookStreams } from '@writ/testing/nats';
+import { startHostileServer } from '../attacks/hostile-server.ts';
 import { seeded } from '../load/random.ts';
-import { restart } from './faults/disturbance.ts';
+import { restart, type Scene } from './faults/disturbance.ts';
 import { INVARIANTS } from './invariants/index.ts';
 import type { Evidence } from './invariants/invariant.ts';
+import { findStranded } from './invariants/nothing-stranded.ts';
+import { Attacker } from './load/attacker.ts';
 import { combinedExample } from './load/combined-example.ts';
 import { Load } from './load/load.ts';
 
@@ -19,6 +24,14 @@ export interface LoadOptions {
   readonly inFlight: number;
   /** Total number of runs; default unlimited. */
   readonly runs?: number;
+  /** Faults of clocks and disks and an attacker as well, and runs that wait for a person meanwhile. */
+  readonly hostile?: HostileOptions;
+}
+
+/** Options of a platform in a hostile world. */
+export interface HostileOptions {
+  /** Time from the end of all faults until no run that does not wait may hold anything, milliseconds. */
+  readonly strandedWithinMs: number;
 }
 
 /** The outcome of a test under load. */
@@ -27,6 +40,8 @@ export interface LoadReport<T> {
   readonly load: Load;
   /** Time from the end of the disturbances until every run had ended, milliseconds. */
   readonly endedAfterMs: number;
+  /** Time from the end of the disturbances until nothing was stranded, milliseconds; zero when not checked. */
+  readonly freeAfterMs: number;
   /** Broken invariants with the ids concerned; empty when every invariant holds. */
   readonly violations: readonly string[];
   /** The seed, the state of the hook stream and the last log lines of each replica. */
@@ -38,47 +53,102 @@ const END_WITHIN_MS = 180_000;
 /** Liveness limit for events, receipts and audit records that follow the end of a run. */
 const SETTLE_WITHIN_MS = 60_000;
 
+/** Runs that wait for a person during all faults. */
+const PATIENT_RUNS = 3;
+/** Size of the file system of all tables, larger than what a test writes. */
+const DISK_MB = 512;
+
 /**
  * Runs `disturb` against two replicas of every service under load. Then ends every fault, waits for all
  * runs to end and checks every invariant.
  */
 export async function underLoad<T>(
-  { seed, inFlight, runs }: LoadOptions,
-  disturb: (evidence: Evidence) => Promise<T>,
+  { seed, inFlight, runs, hostile }: LoadOptions,
+  disturb: (scene: Scene) => Promise<T>,
 ): Promise<LoadReport<T>> {
-  const folder = mkdtempSync(join(tmpdir(), 'writ-chaos-'));
-  let platform: DistributedPlatform | undefined;
+  const opened = new AsyncDisposableStack();
   const giveUp = new AbortController();
   try {
-    platform = await startDistributedPlatform({
-      example: combinedExample(join(folder, 'example')),
-      // A short lease lets another worker take over quickly.
-      env: { WRIT_WORKER_LEASE_TTL: '3s' },
-    });
+    const { platform, server } = await openPlatform(opened, hostile !== undefined);
     const load = new Load(platform, seeded(seed + 1), runs);
     const driven = load.drive(inFlight, giveUp.signal);
     driven.catch(() => undefined);
-    const outcome = await disturb({ platform, load });
+    if (hostile !== undefined) await load.startPatient(PATIENT_RUNS);
+    const attacker = await Attacker.enter(platform, server, giveUp.signal);
+    const outcome = await disturb({ platform, load, attacker });
     if (runs === undefined) load.stop();
     await recover(platform);
     const recoveredAt = performance.now();
-    const giveUpTimer = setTimeout(
-      () => giveUp.abort(new Error('runs did not end')),
-      END_WITHIN_MS,
-    );
-    const failure = await driven.then(() => undefined).catch((error: unknown) => error);
-    clearTimeout(giveUpTimer);
+    const stranded = hostile === undefined ? [] : await findStrandedAfter(platform, load, hostile);
+    const freeAfterMs = hostile === undefined ? 0 : performance.now() - recoveredAt;
+    load.release();
+    const failure = await failureOf(driven, giveUp);
     const endedAfterMs = performance.now() - recoveredAt;
-    const violations = await findViolations({ platform, load });
+    const violations = [...stranded, ...(await findViolations({ platform, load }))];
     if (failure !== undefined) violations.push(`runs: ${String(failure)}`);
     const state = await describeHookStreams(platform.nats, 'p-supervisor').catch(String);
     const diagnostics = `Seed ${seed}\n${state}\n${lastLogLines(platform)}`;
-    return { outcome, load, endedAfterMs, violations, diagnostics };
+    return { outcome, load, endedAfterMs, freeAfterMs, violations, diagnostics };
   } finally {
     giveUp.abort();
-    await platform?.close();
-    rmSync(folder, { recursive: true, force: true });
+    await opened.disposeAsync();
   }
+}
+
+/** Waits for all runs; gives up after {@link END_WITHIN_MS}. */
+async function failureOf(driven: Promise<void>, giveUp: AbortController): Promise<unknown> {
+  const timer = setTimeout(() => giveUp.abort(new Error('runs did not end')), END_WITHIN_MS);
+  const failure = await driven.then(() => undefined).catch((error: unknown) => error);
+  clearTimeout(timer);
+  return failure;
+}
+
+async function openPlatform(opened: AsyncDisposableStack, isHostile: boolean) {
+  const folder = mkdtempSync(join(tmpdir(), 'writ-chaos-'));
+  opened.defer(() => rmSync(folder, { recursive: true, force: true }));
+  const server = await startHostileServer();
+  opened.defer(() => server.close());
+  const platform = await startDistributedPlatform({
+    example: combinedExample(join(folder, 'example'), isHostile ? server.url : undefined),
+    // A short lease lets another worker take over quickly.
+    env: { WRIT_WORKER_LEASE_TTL: '3s' },
+    fakeClocks: isHostile && isFakeClockAvailable(),
+    ...(isHostile && isSmallDiskAvailable() && { diskMb: DISK_MB }),
+  });
+  opened.defer(() => platform.close());
+  return { platform, server };
+}
+
+/** Waits until nothing is stranded; returns the violations when the time is over. */
+async function findStrandedAfter(
+  platform: DistributedPlatform,
+  { patient }: Load,
+  { strandedWithinMs }: HostileOptions,
+): Promise<string[]> {
+  const until = performance.now() + strandedWithinMs;
+  for (;;) {
+    const found = await findStranded(platform);
+    if (found.length === 0 || performance.now() > until) {
+      const lines = [...found, ...(await lostPatients(platform, patient))];
+      if (lines.length === 0) return [];
+      const what = `no run that has not ended holds anything ${strandedWithinMs / 1_000} s after all faults, unless it waits (BD-3)`;
+      return [`${what}:`, ...lines.slice(0, 20).map((line) => `  ${line}`)];
+    }
+    await pause(500);
+  }
+}
+
+/** Runs that wait for a person are open, whatever happened meanwhile. */
+async function lostPatients(
+  platform: DistributedPlatform,
+  patient: readonly string[],
+): Promise<string[]> {
+  const rows = await platform.rows(
+    'supervisor',
+    'select run_id, state from runs where run_id = any($1) and ended_at is not null',
+    [patient],
+  );
+  return rows.map(({ run_id: id, state }) => `${id} waited for a person and is ${state}`);
 }
 
 /** Throws an Error that names each broken invariant. */
@@ -88,6 +158,7 @@ export function assertNoViolations({ violations, diagnostics }: LoadReport<unkno
 
 async function recover(platform: DistributedPlatform): Promise<void> {
   platform.heal();
+  platform.disk?.free();
   await Promise.all(platform.replicas.map((replica) => restart(replica)));
 }
 
@@ -97,12 +168,18 @@ async function findViolations(evidence: Evidence): Promise<string[]> {
   for (;;) {
     const found: string[] = [];
     for (const { holds, violations } of INVARIANTS) {
-      const lines = await violations(evidence);
+      const lines = await violations(evidence).catch(retryable);
       if (lines.length > 0) found.push(`${holds}:`, ...lines.slice(0, 20).map((it) => `  ${it}`));
     }
     if (found.length === 0 || performance.now() > until) return found;
     await pause(500);
   }
+}
+
+/** An answer such as AUDIT_CHAIN_LAGGING is a violation only when it remains. */
+function retryable(error: unknown): string[] {
+  if (isWritError(error) && error.kind === 'unavailable') return [error.message];
+  throw error;
 }
 
 function lastLogLines({ replicas }: DistributedPlatform): string {

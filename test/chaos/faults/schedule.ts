@@ -1,22 +1,28 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { DistributedPlatform } from '@writ/testing/distributed';
-import { type Disturbance, KINDS } from './disturbance.ts';
+import { CLOCK_KINDS } from './clocks.ts';
+import { type Disturbance, type Kind, PROCESS_KINDS, type Scene } from './disturbance.ts';
+import { HOSTILE_KINDS } from './hostility.ts';
+import { STORE_KINDS } from './stores.ts';
 
 const MAX_ACTIVE = 2;
 
+const KINDS: readonly Kind[] = [...PROCESS_KINDS, ...CLOCK_KINDS, ...STORE_KINDS, ...HOSTILE_KINDS];
+
 /**
- * Disturbs a platform for `forMs` and ends every disturbance. The same seed gives the same disturbances in
- * the same order; their exact timing depends on the machine.
- * @returns the number of disturbances by kind
+ * Disturbs a platform for `forMs`, and at least until each kind of fault was injected, and ends every disturbance. The
+ * same seed gives the same disturbances in the same order; their exact timing depends on the machine.
+ * @returns the number of disturbances of each kind; zero for a kind that is not possible on this machine
  */
 export async function disturb(
-  platform: DistributedPlatform,
+  scene: Scene,
   random: () => number,
   forMs: number,
   log: (line: string) => void,
 ): Promise<Map<string, number>> {
-  const counts = new Map<string, number>();
+  const counts = new Map(KINDS.map(({ name }) => [name, 0]));
+  const possible = KINDS.filter(({ isPossible }) => isPossible?.(scene.platform) ?? true);
   const active = new Map<string, Promise<void>>();
+  const counted = new Set<Promise<void>>();
   const failures: unknown[] = [];
   const between = (least: number, most: number) => Math.round(least + random() * (most - least));
   const choose = <T>(from: readonly T[]): T => {
@@ -25,22 +31,59 @@ export async function disturb(
     return chosen;
   };
   const until = performance.now() + forMs;
-  while (performance.now() < until && failures.length === 0) {
+  // Dealt like cards, so that each kind occurs in every round.
+  let deck: Kind[] = [];
+  let rounds = 0;
+  while (failures.length === 0) {
+    if (deck.length === 0) {
+      rounds += 1;
+      deck = shuffled(possible, rounds, random);
+    }
+    if (rounds > 1 && performance.now() > until) break;
+    const kind = deck.pop();
+    if (kind === undefined) break;
     await pause(between(200, 1_500));
-    const next = choose(KINDS)(platform, choose, between);
-    if (active.has(next.target)) continue;
-    if (active.size >= MAX_ACTIVE) await Promise.race(active.values());
-    const [kind = ''] = next.what.split(/[: ](?!-)/);
-    counts.set(kind, (counts.get(kind) ?? 0) + 1);
+    const next = kind.disturbance(scene, choose, between);
+    await free(active, next.targets);
+    while (kind.isBackground !== true && counted.size >= MAX_ACTIVE) await Promise.race(counted);
+    counts.set(kind.name, (counts.get(kind.name) ?? 0) + 1);
     log(`${next.what} for ${next.forMs} ms`);
     const done = inject(next)
       .catch((error: unknown) => void failures.push(error))
-      .finally(() => active.delete(next.target));
-    active.set(next.target, done);
+      .finally(() => {
+        for (const target of next.targets) active.delete(target);
+        counted.delete(done);
+      });
+    for (const target of next.targets) active.set(target, done);
+    if (kind.isBackground !== true) counted.add(done);
   }
   await Promise.all(active.values());
   if (failures.length > 0) throw failures[0];
   return counts;
+}
+
+/** Resolves when no disturbance of these targets is active. */
+async function free(
+  active: ReadonlyMap<string, Promise<void>>,
+  targets: readonly string[],
+): Promise<void> {
+  for (;;) {
+    const ofTargets = targets.flatMap((target) => active.get(target) ?? []);
+    if (ofTargets.length === 0) return;
+    await Promise.all(ofTargets);
+  }
+}
+
+function shuffled(kinds: readonly Kind[], round: number, random: () => number): Kind[] {
+  const deck = kinds.flatMap((kind) =>
+    Array.from({ length: round > 1 ? (kind.times ?? 1) : 1 }, () => kind),
+  );
+  for (let last = deck.length - 1; last > 0; last -= 1) {
+    const other = Math.floor(random() * (last + 1));
+    const [one, two] = [deck[last], deck[other]];
+    if (one !== undefined && two !== undefined) [deck[last], deck[other]] = [two, one];
+  }
+  return deck;
 }
 
 async function inject({ begin, end, forMs }: Disturbance): Promise<void> {

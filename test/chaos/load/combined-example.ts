@@ -2,18 +2,26 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { loadYaml } from '@writ/config';
 import { type Example, loadExample } from '@writ/platform';
+import { hostileSettings } from '../../attacks/hostile-settings.ts';
 
 type Data = Record<string, unknown>;
 
-/** Merges the refund desk and the research team into one example, so that one platform runs both. */
-export function combinedExample(folder: string): Example {
+/** Active time of an agent in a hostile world. */
+const MAX_SECONDS = 1_200;
+
+/**
+ * Merges the refund desk and the research team into one example, so that one platform runs both.
+ * @param hostileUrl URL of a hostile server, whose models and tools are added
+ */
+export function combinedExample(folder: string, hostileUrl?: string): Example {
   const refunds = loadExample('refund-desk');
   const team = loadExample('research-team');
   mkdirSync(folder, { recursive: true });
   for (const file of ['agents', 'models', 'tools', 'policy'] as const) {
     const merged = MERGE[file](dataOf(refunds, file), dataOf(team, file));
+    const all = hostileUrl === undefined ? merged : withHostile(file, merged, hostileUrl);
     // JSON is valid YAML.
-    writeFileSync(join(folder, `${file}.yaml`), JSON.stringify(merged));
+    writeFileSync(join(folder, `${file}.yaml`), JSON.stringify(all));
   }
   // The children of the research team use the model of their manifests, which plays the default script.
   return { ...team, folder, scripts: [...refunds.scripts, ...team.scripts] };
@@ -39,6 +47,31 @@ const MERGE = {
     rules: [...(team.rules as Data[]).map(limitToTeam), ...(refunds.rules as Data[])],
   }),
 };
+
+function withHostile(file: keyof typeof MERGE, merged: Data, url: string): Data {
+  const { agents, models, tools, sources } = hostileSettings(url, 'WRIT_SIMULATOR_KEY');
+  const own: Record<keyof typeof MERGE, Data> = {
+    agents: { agents },
+    models: { models },
+    tools: { tools, sources },
+    policy: { rules: [{ id: 'mail', match: { tool: 'mail' }, decide: 'approve', reason: 'fine' }] },
+  };
+  if (file === 'agents') for (const agent of merged.agents as Data[]) relax(agent);
+  const added = Object.entries(own[file]).map(([name, values]) => [
+    name,
+    Array.isArray(values)
+      ? lists(merged, own[file], name)[name]
+      : objects(merged, own[file], name)[name],
+  ]);
+  return { ...merged, ...Object.fromEntries(added) };
+}
+
+/** Faults take time; only a wrong clock makes an agent exceed this. */
+function relax(agent: Data): void {
+  if (agent.budget !== undefined) {
+    agent.budget = { ...(agent.budget as Data), max_seconds: MAX_SECONDS };
+  }
+}
 
 const TEAM = ['research-lead', 'historian', 'analyst', 'writer', 'person-at-desk'];
 

@@ -8,19 +8,25 @@ export interface Job {
   readonly tool: 'issue_refund' | 'publish_brief';
 }
 
+/** An automatically approved refund. */
+export const FLOODED: Job = {
+  name: 'refund',
+  agent: 'refund-worker',
+  model: 'sim-auto-1000',
+  tool: 'issue_refund',
+};
+
+/** A refund that a human decides. */
+export const PATIENT: Job = {
+  name: 'refund-escalated',
+  agent: 'refund-worker',
+  model: 'sim-escalate-1200',
+  tool: 'issue_refund',
+};
+
 /** An automatically approved refund, a refund that a human decides, and a team that asks a human. */
 export const JOBS: readonly Job[] = [
-  {
-    name: 'refund',
-    agent: 'refund-worker',
-    model: 'sim-auto-1000',
-    tool: 'issue_refund',
-  },
-  {
-    name: 'refund-escalated',
-    agent: 'refund-worker',
-    model: 'sim-escalate-1200',
-    tool: 'issue_refund',
-  },
+  FLOODED,
+  PATIENT,
   { name: 'team', agent: 'research-lead', tool: 'publish_brief' },
 ];

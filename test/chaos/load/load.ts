@@ -1,12 +1,15 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { createWritClient, type WritClient } from '@writ/client';
 import { type Run, RunState } from '@writ/contracts/writ/run/v1/run_pb';
-import { isWritError } from '@writ/kernel';
+import { isWritError, newId } from '@writ/kernel';
 import type { DistributedPlatform } from '@writ/testing/distributed';
-import { JOBS, type Job } from './job.ts';
+import { FLOODED, JOBS, type Job, PATIENT } from './job.ts';
 import { RetryingClient } from './retrying-client.ts';
 import { Reviewers } from './reviewers.ts';
 
 const WATCH_TIMEOUT_MS = 10_000;
+/** Limit of a start that is attempted once. */
+const START_TIMEOUT_MS = 10_000;
 
 /** A run whose start was acknowledged. */
 export interface StartedRun {
@@ -19,11 +22,19 @@ export class Load {
   readonly started: StartedRun[] = [];
   readonly ended = new Map<string, Run>();
   readonly reviewers: Reviewers;
+  /** Runs that wait for a person until {@link Load.release}. */
+  readonly patient: string[] = [];
+  /** Outcomes of the starts of floods. */
+  readonly flooded = new Map<string, number>();
+  readonly #released = Promise.withResolvers<void>();
+  /** Runs that are followed beside those of {@link Load.drive}. */
+  readonly #others: Promise<void>[] = [];
   readonly #platform: DistributedPlatform;
   readonly #random: () => number;
   readonly #maxRuns: number;
   #startedCount = 0;
   #isStopped = false;
+  #signal: AbortSignal = new AbortController().signal;
 
   /** @param maxRuns total number of runs; default unlimited */
   constructor(
@@ -44,6 +55,7 @@ export class Load {
 
   /** Resolves when all runs are started and have ended. */
   async drive(inFlight: number, signal: AbortSignal): Promise<void> {
+    this.#signal = signal;
     const driveNext = async (number: number): Promise<void> => {
       const client = new RetryingClient(this.#platform.clients, number);
       for (let turn = 0; !this.#isStopped && this.#startedCount < this.#maxRuns; turn += 1) {
@@ -54,6 +66,73 @@ export class Load {
       }
     };
     await Promise.all(Array.from({ length: inFlight }, (_, number) => driveNext(number)));
+    while (this.#others.length > 0) await Promise.all(this.#others.splice(0));
+  }
+
+  /** Starts runs that wait for a person until {@link Load.release}; resolves when they wait. */
+  async startPatient(count: number): Promise<void> {
+    const client = new RetryingClient(this.#platform.clients, 0);
+    for (let number = 0; number < count; number += 1) {
+      const request = { ...PATIENT, requestId: `patient-${number}`, goal: 'Do it.' };
+      const { run } = await client.call(({ runs }, to) => runs.startRun(request, to), this.#signal);
+      const runId = run?.runId ?? '';
+      this.started.push({ job: PATIENT, runId });
+      this.patient.push(runId);
+      await this.#untilSuspended(client, runId);
+      this.#followBeside(
+        this.#released.promise.then(() => this.#follow(client, runId, this.#signal)),
+      );
+    }
+  }
+
+  async #untilSuspended(client: RetryingClient, runId: string): Promise<void> {
+    for (;;) {
+      const { run } = await client.call(({ runs }, to) => runs.getRun({ runId }, to), this.#signal);
+      if (run?.state === RunState.SUSPENDED) return;
+      if (run?.result !== undefined) throw new Error(`${runId} does not wait for a person.`);
+      await pause(100, undefined, { signal: this.#signal });
+    }
+  }
+
+  /** Lets the reviewers decide the approvals of patient runs. */
+  release(): void {
+    this.#released.resolve();
+  }
+
+  /** Starts many runs at once, each with one attempt; those that are accepted are followed to their end. */
+  async flood(count: number): Promise<void> {
+    const client = new RetryingClient(this.#platform.clients, 0);
+    const { edgeUrls, apiKey } = this.#platform;
+    const floodClients = edgeUrls.map((baseUrl) =>
+      createWritClient({ baseUrl, apiKey, retryStarts: false }),
+    );
+    const starts = Array.from({ length: count }, async (_, number) => {
+      const { runs } = floodClients[number % floodClients.length] as WritClient;
+      const request = { ...FLOODED, requestId: newId('req'), goal: 'Do it at once.' };
+      try {
+        const { run } = await runs.startRun(request, {
+          signal: AbortSignal.timeout(START_TIMEOUT_MS),
+        });
+        const runId = run?.runId ?? '';
+        this.#count('accepted');
+        this.started.push({ job: FLOODED, runId });
+        this.#followBeside(this.#follow(client, runId, this.#signal));
+      } catch (error) {
+        if (!isWritError(error)) throw error;
+        this.#count(error.reason);
+      }
+    });
+    await Promise.all(starts);
+  }
+
+  #count(outcome: string): void {
+    this.flooded.set(outcome, (this.flooded.get(outcome) ?? 0) + 1);
+  }
+
+  #followBeside(followed: Promise<void>): void {
+    // Its failure is reported by drive().
+    followed.catch(() => undefined);
+    this.#others.push(followed);
   }
 
   async #run(
@@ -103,7 +182,7 @@ export class Load {
 }
 
 /** The number of runs by stop reason. */
-export function runFigures({ started, ended, reviewers }: Load) {
+export function runFigures({ started, ended, reviewers, flooded }: Load) {
   const reasons = new Map<string, number>();
   for (const { result } of ended.values()) {
     const reason = `ended ${result?.stopReason ?? 'none'}`;
@@ -113,5 +192,6 @@ export function runFigures({ started, ended, reviewers }: Load) {
     runs: started.length,
     ...Object.fromEntries(reasons),
     'human decisions': reviewers.decided.size,
+    ...Object.fromEntries([...flooded].map(([what, count]) => [`flooded start ${what}`, count])),
   };
 }

@@ -8,7 +8,7 @@ import { type Example, loadExample, openModelSource, readPlatformConfig } from '
 import { type RequestRecord, readRequestLog } from '@writ/simulator';
 import { traceparentOf } from '@writ/telemetry';
 import { generateTestCertificates, type TestCertificates } from '../certificates/index.ts';
-import type { ProxyFault } from '../faults/index.ts';
+import { FakeClock, openSmallDisk, type ProxyFault, type SmallDisk } from '../faults/index.ts';
 import { isNatsAvailable, type NatsServer, startNatsServer } from '../nats/index.ts';
 import {
   type DedicatedPostgres,
@@ -45,6 +45,10 @@ export interface DistributedOptions {
   readonly build?: string;
   /** Additional environment variables of one replica. */
   readonly envOf?: (replica: ReplicaId) => Readonly<Record<string, string>>;
+  /** Whether a test sets the clock of each replica; requires libfaketime. */
+  readonly fakeClocks?: boolean;
+  /** Keeps the tables of all services on a file system of this size; requires the permission to mount. */
+  readonly diskMb?: number;
 }
 
 /**
@@ -66,6 +70,8 @@ export interface DistributedPlatform {
   readonly certificates?: TestCertificates;
   readonly nats: NatsServer;
   readonly postgres: DedicatedPostgres;
+  /** The file system of the tables of all services; present with `diskMb`. The write-ahead log is on another one. */
+  readonly disk?: SmallDisk;
   /** @throws Error when the replica does not exist */
   replica(name: ReplicaName): Replica;
   /** Injects a fault into all connections from `from` to `to`, until `heal()`. */
@@ -124,7 +130,10 @@ async function open(
       keyFile: certificates.keyFile('postgres'),
     },
   );
+  const disk = options.diskMb === undefined ? undefined : openSmallDisk('/tmp', options.diskMb);
+  opened.defer(() => disk?.close());
   opened.defer(() => postgres.stop());
+  if (disk !== undefined) await postgres.keepTablesIn(disk.folder);
   const model = await openModelSource({}, example, { script: example.script, dataDir });
   opened.defer(() => model.close());
   const apiKey = await devApiKey(dataDir);
@@ -158,7 +167,9 @@ async function open(
   const replicas = await Promise.all(
     places.map(async ({ id, ports: own }) => {
       const env = { ...(await replicaSettings(id, own, shared)), ...options.envOf?.(id) };
-      return new ReplicaProcess(id, targets.get(id.name) ?? '', env);
+      const clock =
+        options.fakeClocks === true ? new FakeClock(join(dataDir, `${id.name}.clock`)) : undefined;
+      return new ReplicaProcess(id, targets.get(id.name) ?? '', env, clock);
     }),
   );
   opened.defer(() => endAll(replicas));
@@ -191,6 +202,7 @@ async function open(
     ...(certificates && { certificates }),
     nats,
     postgres,
+    ...(disk && { disk }),
     replica: (name) => {
       const found = replicas.find((each) => each.name === name);
       if (found === undefined) throw new Error(`Replica "${name}" does not exist.`);

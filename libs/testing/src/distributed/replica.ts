@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { ServiceName } from '@writ/identity';
+import type { FakeClock } from '../faults/index.ts';
 import type { ReplicaId, ReplicaName } from './parts.ts';
 
 const REPOSITORY = resolve(import.meta.dirname, '../../../..');
@@ -43,6 +44,11 @@ export interface Replica {
   pause(): void;
   /** Sends SIGCONT. */
   resume(): void;
+  /**
+   * Sets its wall clock ahead of the machine's, or behind it when negative, also across restarts.
+   * @throws Error when the platform has no fake clocks
+   */
+  setClock(aheadMs: number): void;
 }
 
 /** Creates a replica that is not started yet. */
@@ -53,17 +59,24 @@ export class ReplicaProcess implements Replica {
   readonly log: string[] = [];
   readonly crashes: string[] = [];
   readonly #env: Readonly<Record<string, string>>;
+  readonly #clock: FakeClock | undefined;
   #build = REPOSITORY;
   #child: ChildProcess | undefined;
   #isPaused = false;
   #isEnding = false;
 
   /** @param env the complete environment, apart from PATH */
-  constructor(id: ReplicaId, address: string, env: Readonly<Record<string, string>>) {
+  constructor(
+    id: ReplicaId,
+    address: string,
+    env: Readonly<Record<string, string>>,
+    clock?: FakeClock,
+  ) {
     this.name = id.name;
     this.service = id.service;
     this.address = address;
-    this.#env = env;
+    this.#env = { ...env, ...clock?.env };
+    this.#clock = clock;
   }
 
   get isUp(): boolean {
@@ -120,6 +133,11 @@ export class ReplicaProcess implements Replica {
   resume(): void {
     this.#child?.kill('SIGCONT');
     this.#isPaused = false;
+  }
+
+  setClock(aheadMs: number): void {
+    if (this.#clock === undefined) throw new Error('The platform has no fake clocks.');
+    this.#clock.set(aheadMs);
   }
 
   async #end(signal: NodeJS.Signals): Promise<number | null> {

@@ -1,1 +1,3 @@
+export { FakeClock, isFakeClockAvailable } from './fake-clock.ts';
 export { type FaultProxy, type ProxyFault, startFaultProxy } from './fault-proxy.ts';
+export { isSmallDiskAvailable, openSmallDisk, type SmallDisk } from './small-disk.ts';

@@ -5,6 +5,7 @@ import {
   chownSync,
   copyFileSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -12,6 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import pg from 'pg';
 import { postgresBinaries } from './postgres-availability.ts';
 import { postgresBase } from './postgres-run.ts';
 import { initPostgres, launchPostgres, postgresUrl, serverUser } from './postgres-server.ts';
@@ -33,6 +35,8 @@ export interface DedicatedPostgres {
   signal(signal: NodeJS.Signals): void;
   /** Starts it again with the same port and data. */
   start(): Promise<void>;
+  /** Keeps tables that are created from now on in this folder; the write-ahead log stays where it is. */
+  keepTablesIn(folder: string): Promise<void>;
   /** Kills it and deletes its data. */
   stop(): Promise<void>;
 }
@@ -95,11 +99,27 @@ export async function startDedicatedPostgres(
     kill,
     signal,
     start,
+    keepTablesIn: (tables) => keepTablesIn(postgresUrl(port), tables),
     stop: async () => {
       await kill();
       rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
     },
   };
+}
+
+async function keepTablesIn(url: string, folder: string): Promise<void> {
+  const as = await serverUser();
+  const tables = join(folder, 'tables');
+  mkdirSync(tables, { mode: 0o700 });
+  if (as !== undefined) chownSync(tables, as.uid, as.gid);
+  const admin = new pg.Client({ connectionString: url });
+  await admin.connect();
+  try {
+    await admin.query(`create tablespace small location '${tables}'`);
+    await admin.query("alter role writ set default_tablespace = 'small'");
+  } finally {
+    await admin.end();
+  }
 }
 
 /** Server settings for the files that {@link requireTls} copies. */
