@@ -1,4 +1,5 @@
 /** `npm run load` lists the load tests; `npm run load -- NAME [--seed N]` runs one, `all` runs every one. */
+import { strict as assert } from 'node:assert';
 import { parseArgs } from 'node:util';
 import { answeredThenKilled } from './answered-then-killed.ts';
 import { flood } from './flood.ts';
@@ -13,6 +14,7 @@ import { races } from './races.ts';
 import { cuts } from './replicated/cuts.ts';
 import { natsDown } from './replicated/nats-down.ts';
 import { sharedRuns } from './replicated/shared-runs.ts';
+import { runMemory } from './run-memory.ts';
 import { spawnCap } from './spawn-cap.ts';
 import { longRun } from './steps/long-run.ts';
 import { streamAbort } from './stream-abort.ts';
@@ -80,6 +82,14 @@ const LOAD_TESTS: Readonly<Record<string, LoadTest>> = {
   'suspended-agents': {
     about: '100,000 suspended agents: memory of the worker, and wake-up latency of a signal',
     run: () => suspendedAgents({ many: 100_000, wakes: 300 }),
+  },
+  'run-memory': {
+    about: 'live heap after 500 and after 5,000 runs of two steps (CO-2)',
+    run: async () => {
+      const { firstMb, lastMb, grownMb } = await runMemory({ before: 500, runs: 5_000 });
+      assert.ok(grownMb < 5, `the live heap grew by ${grownMb.toFixed(1)} MB`);
+      return { 'MB after 500 runs': firstMb.toFixed(1), 'MB after 5,000 runs': lastMb.toFixed(1) };
+    },
   },
   'long-run': {
     about:

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createWritClient, type WritClient } from '@writ/client';
@@ -11,6 +12,8 @@ import { newId } from '@writ/kernel';
 import { COMPILE_CACHE } from '../program.ts';
 import type { Work } from './count-work.ts';
 import { type CountingModel, startCountingModel } from './counting-model.ts';
+
+const KEPT_LINES = 1_000;
 
 /** Counters of a platform process. */
 export interface Counters {
@@ -22,6 +25,8 @@ export interface Counters {
   readonly work?: Work;
   /** Resident memory, bytes. */
   readonly rss: number;
+  /** Used heap, bytes; after a collection when asked for `heap` with `--expose-gc`. */
+  readonly heap: number;
   /** CPU time so far, milliseconds. */
   readonly cpuMs: number;
 }
@@ -44,6 +49,8 @@ export interface HarnessOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Whether the client repeats rejected starts; default true. */
   readonly retryStarts?: boolean;
+  /** Folder for the data; default: that of temporary files. */
+  readonly base?: string;
   /** Flags of node. */
   readonly flags?: readonly string[];
   /** More entries of the other files. */
@@ -65,6 +72,8 @@ interface Started {
 export class StepsHarness {
   readonly dataDir: string;
   readonly model: CountingModel;
+  /** Lines that the platform wrote to standard error. */
+  readonly log: string[] = [];
   readonly #options: HarnessOptions;
   #child: ChildProcess | undefined;
   #client: WritClient | undefined;
@@ -78,7 +87,7 @@ export class StepsHarness {
 
   /** Starts the model and the platform. */
   static async start(options: HarnessOptions): Promise<StepsHarness> {
-    const dataDir = await mkdtemp(join(tmpdir(), 'writ-steps-'));
+    const dataDir = await mkdtemp(join(options.base ?? tmpdir(), 'writ-steps-'));
     const harness = new StepsHarness(dataDir, await startCountingModel(), options);
     await harness.#writeFiles();
     await harness.startPlatform();
@@ -102,7 +111,10 @@ export class StepsHarness {
     return this.#child?.pid;
   }
 
-  /** Starts the platform on the stored data. */
+  /**
+   * Starts the platform on the stored data.
+   * @throws Error with the log when the process exits instead
+   */
   async startPlatform(): Promise<void> {
     const program = fileURLToPath(new URL('platform-program.ts', import.meta.url));
     const child = fork(program, {
@@ -121,9 +133,16 @@ export class StepsHarness {
         ...(this.#options.example !== undefined && { STEPS_EXAMPLE: this.#options.example }),
         ...this.#options.env,
       },
+      stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
     });
     this.#child = child;
-    const [started] = (await once(child, 'message')) as [Started];
+    if (child.stderr !== null) createInterface({ input: child.stderr }).on('line', this.#keep);
+    const [started] = (await Promise.race([
+      once(child, 'message'),
+      once(child, 'exit').then(([code]) => {
+        throw new Error(`The platform exited with ${code}:\n${this.log.slice(-5).join('\n')}`);
+      }),
+    ])) as [Started];
     this.#started = started;
     const { retryStarts = true } = this.#options;
     const { edgeUrl: baseUrl, apiKey } = started;
@@ -143,7 +162,7 @@ export class StepsHarness {
   }
 
   /** Reads the counters of the platform. */
-  async counters(message: 'idle' | 'counters' = 'counters'): Promise<Counters> {
+  async counters(message: 'idle' | 'counters' | 'heap' = 'counters'): Promise<Counters> {
     const child = this.#child;
     if (child === undefined) throw new Error('The platform is not running.');
     const answered = once(child, 'message');
@@ -186,6 +205,11 @@ export class StepsHarness {
     await this.model.close();
     await rm(this.dataDir, { recursive: true, force: true });
   }
+
+  readonly #keep = (line: string): void => {
+    this.log.push(line);
+    if (this.log.length > KEPT_LINES) this.log.shift();
+  };
 
   async #end(signal: NodeJS.Signals): Promise<void> {
     const child = this.#child;
