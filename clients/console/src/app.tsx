@@ -14,6 +14,24 @@ const RunsPage = lazy(async () => ({
   default: (await import('./pages/runs/runs-page.tsx')).RunsPage,
 }));
 const RunPage = lazy(async () => ({ default: (await import('./pages/run/run-page.tsx')).RunPage }));
+const ApprovalsPage = lazy(async () => ({
+  default: (await import('./pages/approvals/approvals-page.tsx')).ApprovalsPage,
+}));
+const ApprovalPage = lazy(async () => ({
+  default: (await import('./pages/approvals/approval-page.tsx')).ApprovalPage,
+}));
+const UsagePage = lazy(async () => ({
+  default: (await import('./pages/usage/usage-page.tsx')).UsagePage,
+}));
+const PoolsPage = lazy(async () => ({
+  default: (await import('./pages/pools/pools-page.tsx')).PoolsPage,
+}));
+const AuditPage = lazy(async () => ({
+  default: (await import('./pages/audit/audit-page.tsx')).AuditPage,
+}));
+const HaltsPage = lazy(async () => ({
+  default: (await import('./pages/halts/halts-page.tsx')).HaltsPage,
+}));
 
 /** The pages by path; before the sign-in only the sign-in. */
 export function App() {
@@ -34,6 +52,12 @@ export function App() {
           <Route path="/" element={<Navigate to={firstPage(session)} replace />} />
           <Route path="/runs" element={<RunsPage />} />
           <Route path="/runs/:runId" element={<RunPage />} />
+          <Route path="/approvals" element={<ApprovalsPage />} />
+          <Route path="/approvals/:approvalId" element={<ApprovalPage />} />
+          <Route path="/usage" element={<UsagePage />} />
+          <Route path="/pools" element={<PoolsPage />} />
+          <Route path="/audit" element={<AuditPage />} />
+          <Route path="/halts" element={<HaltsPage />} />
           <Route path="*" element={<NotFoundPage />} />
         </Routes>
       </Suspense>

@@ -15,7 +15,8 @@ import { SessionProvider } from './session/session-provider.tsx';
 
 const theme = createTheme({
   primaryColor: 'indigo',
-  primaryShade: { light: 7, dark: 8 },
+  // The shades with enough contrast to their text.
+  primaryShade: { light: 9, dark: 8 },
   defaultRadius: 'md',
   fontFamily: 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", sans-serif',
   fontFamilyMonospace: 'ui-monospace, "SF Mono", "DejaVu Sans Mono", Menlo, Consolas, monospace',

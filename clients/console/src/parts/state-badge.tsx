@@ -1,5 +1,6 @@
 import { Badge } from '@mantine/core';
 import { wordsOf } from '@writ/client/display';
+import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 
 const RUN_COLORS: Partial<Record<RunState, string>> = {
@@ -14,9 +15,23 @@ const RUN_COLORS: Partial<Record<RunState, string>> = {
   [RunState.CANCELLED]: 'gray',
 };
 
+const APPROVAL_COLORS: Partial<Record<ApprovalState, string>> = {
+  [ApprovalState.PENDING]: 'yellow',
+  [ApprovalState.APPROVED]: 'green',
+  [ApprovalState.RESOLVED]: 'green',
+  [ApprovalState.REJECTED]: 'red',
+};
+
 /** The state of a run in words. */
 export function RunStateBadge({ state }: { readonly state: RunState }) {
   return <WordBadge word={wordsOf(RunState, state)} color={RUN_COLORS[state] ?? 'red'} />;
+}
+
+/** The state of an approval in words. */
+export function ApprovalStateBadge({ state }: { readonly state: ApprovalState }) {
+  return (
+    <WordBadge word={wordsOf(ApprovalState, state)} color={APPROVAL_COLORS[state] ?? 'gray'} />
+  );
 }
 
 /** A word with a coloured dot; the word alone carries the meaning. */

@@ -52,6 +52,8 @@ async function readConfig(): Promise<ConsoleConfig> {
 /** Signs in with the stored credential and provides the session. */
 export function SessionProvider({ children }: { readonly children: ReactNode }) {
   const [apiKey, setApiKey] = useState(storedApiKey);
+  // Each attempt is a query of its own, never answered with the previous key.
+  const [attempt, setAttempt] = useState(0);
   const queries = useQueryClient();
   const { data: config, error: configError } = useQuery({
     queryKey: ['config'],
@@ -64,25 +66,24 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
     [apiKey, oidc],
   );
   const caller = useQuery({
-    queryKey: ['caller', apiKey !== undefined],
-    enabled: config !== undefined,
+    queryKey: ['caller', attempt],
+    // An API key needs no settings.
+    enabled: apiKey !== undefined || config !== undefined,
     queryFn: async () => {
       const isSignedIn = apiKey !== undefined || (oidc && (await oidcToken(oidc))) !== undefined;
       return isSignedIn ? await api.caller.getCaller({}) : null;
     },
     staleTime: 60_000,
   });
-  const signIn = useCallback(
-    (key: string) => {
-      storeApiKey(key);
-      setApiKey(key);
-      void queries.resetQueries({ queryKey: ['caller'] });
-    },
-    [queries],
-  );
+  const signIn = useCallback((key: string) => {
+    storeApiKey(key);
+    setApiKey(key);
+    setAttempt((count) => count + 1);
+  }, []);
   const signOut = useCallback(() => {
     storeApiKey(undefined);
     setApiKey(undefined);
+    setAttempt((count) => count + 1);
     if (oidc !== undefined) void oidcManager(oidc).then((manager) => manager.removeUser());
     queries.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'config' });
   }, [oidc, queries]);
@@ -93,12 +94,23 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
       api,
       config: config ?? {},
       caller: person,
-      isPending: config === undefined ? configError === null : caller.isPending,
+      isPending:
+        apiKey === undefined && config === undefined ? configError === null : caller.isPending,
       error: configError ?? caller.error,
       can: (rpc) => person?.methods.includes(rpc) === true,
       signIn,
       signOut,
     };
-  }, [api, config, configError, caller.data, caller.error, caller.isPending, signIn, signOut]);
+  }, [
+    api,
+    apiKey,
+    config,
+    configError,
+    caller.data,
+    caller.error,
+    caller.isPending,
+    signIn,
+    signOut,
+  ]);
   return <SessionContext value={session}>{children}</SessionContext>;
 }

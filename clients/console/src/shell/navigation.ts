@@ -1,4 +1,12 @@
-import { Activity, type LucideIcon } from 'lucide-react';
+import {
+  Activity,
+  ChartColumn,
+  type LucideIcon,
+  OctagonPause,
+  ScrollText,
+  UserCheck,
+  Users,
+} from 'lucide-react';
 import type { Session } from '../session/session-provider.tsx';
 
 /** A page of the navigation. */
@@ -12,6 +20,31 @@ export interface NavigationEntry {
 
 const ENTRIES: readonly NavigationEntry[] = [
   { path: '/runs', name: 'Runs', icon: Activity, rpc: 'writ.run.v1.RunService/ListRuns' },
+  {
+    path: '/approvals',
+    name: 'Approvals',
+    icon: UserCheck,
+    rpc: 'writ.approval.v1.ApprovalService/ListApprovals',
+  },
+  {
+    path: '/usage',
+    name: 'Usage',
+    icon: ChartColumn,
+    rpc: 'writ.usage.v1.UsageService/QueryUsage',
+  },
+  { path: '/pools', name: 'Pools', icon: Users, rpc: 'writ.run.v1.RunService/ListRuns' },
+  {
+    path: '/audit',
+    name: 'Audit',
+    icon: ScrollText,
+    rpc: 'writ.audit.v1.AuditService/ListAuditRecords',
+  },
+  {
+    path: '/halts',
+    name: 'Halts',
+    icon: OctagonPause,
+    rpc: 'writ.control.v1.ControlService/ListHalts',
+  },
 ];
 
 /** The pages that the roles of the person permit. */

@@ -4,4 +4,4 @@ export { printable } from './printable.ts';
 export { actionJson, resultJson } from './result-json.ts';
 export { createRunShow, type Voice } from './run-lines.ts';
 export { wordOf } from './word-of.ts';
-export { haltStateText, scopeText, timeText, usdText, wordsOf } from './words.ts';
+export { haltStateText, recordFactsText, scopeText, timeText, usdText, wordsOf } from './words.ts';

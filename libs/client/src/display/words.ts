@@ -47,3 +47,28 @@ export function scopeText(scope: Scope | undefined): string {
       return 'everything';
   }
 }
+
+/** Facts that tell most about a record, in this order. */
+const TELLING = [
+  'agent',
+  'action_name',
+  'tool',
+  'verdict',
+  'rule',
+  'state',
+  'approver',
+  'basis',
+  'status',
+  'outcome',
+  'stop_reason',
+  'reason',
+];
+
+/** The telling facts of an audit record in one line, from its canonical JSON. */
+export function recordFactsText(canonicalJson: string): string {
+  const facts = JSON.parse(canonicalJson) as Readonly<Record<string, unknown>>;
+  return TELLING.flatMap((name) => {
+    const fact = facts[name];
+    return fact ? [`${name}=${typeof fact === 'string' ? fact : JSON.stringify(fact)}`] : [];
+  }).join(' ');
+}

@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { recordFactsText } from '@writ/client/display';
 import {
   type AuditRecord,
   AuditRecordSchema,
@@ -24,28 +25,12 @@ export interface ListOptions extends ClientOptions, FormatOptions {
   readonly limit: number;
 }
 
-/** Facts that tell most about a record, in this order. */
-const TELLING = [
-  'agent',
-  'action_name',
-  'tool',
-  'verdict',
-  'rule',
-  'state',
-  'approver',
-  'basis',
-  'status',
-  'outcome',
-  'stop_reason',
-  'reason',
-];
-
 const COLUMNS: readonly Column<AuditRecord>[] = [
   { heading: 'RECORD', isNumber: true, text: ({ sequence }) => String(sequence) },
   { heading: 'TIME', text: ({ recordTime }) => timeText(recordTime) },
   { heading: 'KIND', text: ({ kind }) => kind },
   { heading: 'RUN', text: ({ runId }) => runId },
-  { heading: 'FACTS', isWhole: true, text: factsText },
+  { heading: 'FACTS', isWhole: true, text: ({ canonicalJson }) => recordFactsText(canonicalJson) },
 ];
 
 /** Prints records of the tenant, in the order of the chain. */
@@ -96,11 +81,6 @@ export async function showRecord(
     }),
   );
   return EXIT.success;
-}
-
-function factsText(record: AuditRecord): string {
-  const facts = factsOf(record);
-  return TELLING.flatMap((name) => (facts[name] ? [`${name}=${text(facts[name])}`] : [])).join(' ');
 }
 
 function factsOf({ canonicalJson }: AuditRecord): Record<string, unknown> {

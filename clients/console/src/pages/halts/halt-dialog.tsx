@@ -84,7 +84,7 @@ function HaltForm({ onClose, start }: Omit<Props, 'isOpen'>) {
       }}
     >
       <Stack>
-        <Alert color="red" icon={<TriangleAlert size={18} />}>
+        <Alert color="red" role="note" icon={<TriangleAlert size={18} />}>
           Model calls and tool calls in the scope stop at once and stay stopped until the halt is
           lifted.
         </Alert>

@@ -1,23 +1,12 @@
-import {
-  Anchor,
-  Badge,
-  Button,
-  Card,
-  Grid,
-  Group,
-  SimpleGrid,
-  Stack,
-  Text,
-  Title,
-} from '@mantine/core';
+import { Anchor, Badge, Button, Card, Grid, Group, SimpleGrid, Stack, Text } from '@mantine/core';
 import { timeText, usdText, wordOf } from '@writ/client/display';
 import { type Run, RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { Priority } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { ExternalLink } from 'lucide-react';
-import type { ReactNode } from 'react';
 import { Link, useParams } from 'react-router';
 import { ErrorNotice, Loading } from '../../parts/notices.tsx';
 import { Page } from '../../parts/page.tsx';
+import { Section } from '../../parts/section.tsx';
 import { CopyId, ShownText } from '../../parts/shown-text.tsx';
 import { RunStateBadge } from '../../parts/state-badge.tsx';
 import { localTime } from '../../parts/times.ts';
@@ -89,17 +78,6 @@ export function RunPage() {
         </Grid.Col>
       </Grid>
     </Page>
-  );
-}
-
-function Section({ title, children }: { readonly title: string; readonly children: ReactNode }) {
-  return (
-    <Card withBorder component="section" aria-label={title}>
-      <Title order={2} size="h5" mb="sm">
-        {title}
-      </Title>
-      {children}
-    </Card>
   );
 }
 

@@ -90,7 +90,7 @@ function Row({
           color="gray"
           size="compact-xs"
           onClick={() => onShow(event)}
-          aria-label={`Details of event ${event.sequence}`}
+          aria-label={`${localClock(event.recordTime)}, details of event ${event.sequence}`}
           className={classes.time}
         >
           {localClock(event.recordTime)}

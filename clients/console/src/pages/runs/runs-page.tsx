@@ -44,7 +44,7 @@ export function RunsPage() {
   return (
     <Page
       title="Runs"
-      about={`Tenant ${caller?.tenant ?? ''}${rows.length > 0 ? `, ${rows.length}${hasNextPage ? '+' : ''} runs listed` : ''}`}
+      about={`Tenant ${caller?.tenant ?? ''}${rows.length > 0 ? `, ${rows.length}${hasNextPage ? '+' : ''} ${rows.length === 1 ? 'run' : 'runs'} listed` : ''}`}
       actions={
         <Button
           variant="default"
@@ -98,7 +98,7 @@ export function RunsPage() {
           keyOf={(run) => run.runId}
           rowHeight={61}
           columns={COLUMNS}
-          template="minmax(0, 3fr) 150px minmax(90px, 1fr) minmax(90px, 1fr) 190px 110px"
+          template="minmax(0, 3fr) 150px minmax(120px, 1fr) minmax(80px, 0.7fr) 176px 110px"
           onEnd={onEnd}
           renderRow={(run) => <RunRow run={run} />}
         />

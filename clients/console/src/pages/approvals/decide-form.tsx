@@ -1,0 +1,207 @@
+import {
+  Alert,
+  Button,
+  Checkbox,
+  Group,
+  JsonInput,
+  NumberInput,
+  Stack,
+  Text,
+  Textarea,
+  TextInput,
+} from '@mantine/core';
+import { printable } from '@writ/client/display';
+import type { Approval } from '@writ/contracts/writ/approval/v1/approval_pb';
+import { Lock } from 'lucide-react';
+import { useMemo, useState } from 'react';
+import { ErrorNotice } from '../../parts/notices.tsx';
+import { Section } from '../../parts/section.tsx';
+import {
+  changesJson,
+  type FormArgument,
+  formArguments,
+  type JsonValue,
+} from './edited-arguments.ts';
+import { useDecide } from './use-decide.ts';
+
+/** Approves, edits and approves, or rejects an action. What the policy locks is shown as locked. */
+export function DecideForm({ approval }: { readonly approval: Approval }) {
+  const { readerRights: rights, editableArguments, action } = approval;
+  const argumentsJson = action?.kind.case === 'tool' ? action.kind.value.argumentsJson : '{}';
+  const form = useMemo(
+    () => formArguments(argumentsJson, editableArguments),
+    [argumentsJson, editableArguments],
+  );
+  const [entered, setEntered] = useState<Readonly<Record<string, JsonValue>>>({});
+  const [comment, setComment] = useState('');
+  const decide = useDecide(approval);
+  const changes = changesJson(form, entered);
+  const mayEdit = rights?.mayEdit === true && editableArguments.length > 0;
+  const enter = (name: string, value: JsonValue): void => {
+    decide.reset();
+    setEntered({ ...entered, [name]: value });
+  };
+  return (
+    <Section title="Your decision">
+      <Stack>
+        {rights !== undefined && rights.refusal !== '' && (
+          <Alert color="yellow" role="note" title="You may not approve it as it is">
+            {printable(rights.refusal)}
+          </Alert>
+        )}
+        {action?.kind.case === 'tool' && (
+          <Stack gap="sm" component="fieldset" style={{ border: 0, margin: 0, padding: 0 }}>
+            <Text component="legend" size="sm" fw={600} p={0} mb={6}>
+              Arguments
+            </Text>
+            {form.map((argument) => (
+              <ArgumentField
+                key={argument.name}
+                argument={mayEdit ? argument : { ...argument, editable: undefined }}
+                value={entered[argument.name] ?? argument.value}
+                onChange={(value) => enter(argument.name, value)}
+              />
+            ))}
+          </Stack>
+        )}
+        <Textarea
+          label="Comment"
+          description="Recorded with the decision, and shown to the agent."
+          value={comment}
+          onChange={(event) => setComment(event.currentTarget.value)}
+          autosize
+          minRows={2}
+        />
+        {decide.error !== null && <ErrorNotice error={decide.error} />}
+        {decide.proposal !== '' && (
+          <Alert color="yellow" title="A rule changes your edit; nothing was approved">
+            {printable(decide.proposal)}
+          </Alert>
+        )}
+        <Group>
+          {changes !== undefined || (mayEdit && rights?.mayApprove !== true) ? (
+            <Button
+              color="green.9"
+              loading={decide.isPending}
+              disabled={changes === undefined}
+              onClick={() => changes !== undefined && decide.edit(changes, comment)}
+            >
+              Approve with changes
+            </Button>
+          ) : (
+            rights?.mayApprove === true && (
+              <Button
+                color="green.9"
+                loading={decide.isPending}
+                onClick={() => decide.approve(comment)}
+              >
+                Approve
+              </Button>
+            )
+          )}
+          <Button
+            color="red"
+            variant="outline"
+            loading={decide.isPending}
+            onClick={() => decide.reject(comment)}
+          >
+            Reject
+          </Button>
+        </Group>
+      </Stack>
+    </Section>
+  );
+}
+
+function ArgumentField({
+  argument: { name, editable, value: proposed },
+  value,
+  onChange,
+}: {
+  readonly argument: FormArgument;
+  readonly value: JsonValue;
+  readonly onChange: (value: JsonValue) => void;
+}) {
+  const label = printable(name);
+  if (editable === undefined) {
+    return (
+      <TextInput
+        label={label}
+        description="Locked by the policy"
+        value={printable(typeof proposed === 'string' ? proposed : JSON.stringify(proposed))}
+        readOnly
+        rightSection={<Lock size={14} aria-hidden />}
+        variant="filled"
+      />
+    );
+  }
+  const cap = editable.maxJson === '' ? '' : `At most ${editable.maxJson}, your cap. `;
+  const description = `${cap}Proposed: ${printable(JSON.stringify(proposed))}`;
+  if (typeof proposed === 'number' || editable.maxJson !== '') {
+    return (
+      <NumberInput
+        label={label}
+        description={description}
+        value={typeof value === 'number' ? value : ''}
+        decimalScale={editable.decimals ?? 9}
+        onChange={(next) => onChange(typeof next === 'number' ? next : null)}
+        hideControls
+      />
+    );
+  }
+  if (typeof proposed === 'boolean') {
+    return (
+      <Checkbox
+        label={label}
+        description={description}
+        checked={value === true}
+        onChange={(event) => onChange(event.currentTarget.checked)}
+      />
+    );
+  }
+  if (typeof proposed === 'string' || proposed === null) {
+    return (
+      <Textarea
+        label={label}
+        description={description}
+        value={typeof value === 'string' ? value : ''}
+        onChange={(event) => onChange(event.currentTarget.value)}
+        autosize
+        minRows={1}
+      />
+    );
+  }
+  return <JsonField label={label} description={description} value={value} onChange={onChange} />;
+}
+
+function JsonField({
+  label,
+  description,
+  value,
+  onChange,
+}: {
+  readonly label: string;
+  readonly description: string;
+  readonly value: JsonValue;
+  readonly onChange: (value: JsonValue) => void;
+}) {
+  const [text, setText] = useState(() => JSON.stringify(value, null, 2));
+  return (
+    <JsonInput
+      label={label}
+      description={description}
+      value={text}
+      validationError="This is not JSON."
+      onChange={(next) => {
+        setText(next);
+        try {
+          onChange(JSON.parse(next) as JsonValue);
+        } catch {
+          // The field shows that the text is not JSON; the last valid value stays.
+        }
+      }}
+      autosize
+      minRows={2}
+    />
+  );
+}

@@ -1,0 +1,47 @@
+import type { EditableArgument } from '@writ/contracts/writ/approval/v1/approval_pb';
+
+/** A JSON value that a form edits. */
+export type JsonValue = null | boolean | number | string | readonly JsonValue[] | object;
+
+/** An argument of the action in the form. */
+export interface FormArgument {
+  readonly name: string;
+  readonly value: JsonValue;
+  /** How to edit it; undefined when it is locked. */
+  readonly editable: EditableArgument | undefined;
+}
+
+/** The arguments of an action with what the policy lets approvers change; missing editable ones are empty. */
+export function formArguments(
+  argumentsJson: string,
+  editable: readonly EditableArgument[],
+): readonly FormArgument[] {
+  const values = parsed(argumentsJson);
+  const byName = new Map(editable.map((each) => [each.argument, each]));
+  const names = [...new Set([...Object.keys(values), ...byName.keys()])];
+  return names.map((name) => ({ name, value: values[name] ?? null, editable: byName.get(name) }));
+}
+
+/** The changed arguments as JSON; undefined when nothing was changed. */
+export function changesJson(
+  form: readonly FormArgument[],
+  entered: Readonly<Record<string, JsonValue>>,
+): string | undefined {
+  const changed = form.filter(
+    ({ name, value }) =>
+      Object.hasOwn(entered, name) && JSON.stringify(entered[name]) !== JSON.stringify(value),
+  );
+  if (changed.length === 0) return undefined;
+  return JSON.stringify(Object.fromEntries(changed.map(({ name }) => [name, entered[name]])));
+}
+
+function parsed(json: string): Readonly<Record<string, JsonValue>> {
+  try {
+    const value: unknown = JSON.parse(json);
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, JsonValue>)
+      : {};
+  } catch {
+    return {};
+  }
+}

@@ -1,0 +1,66 @@
+import { Button, Group, JsonInput, Radio, Stack, Text, Textarea } from '@mantine/core';
+import type { Approval } from '@writ/contracts/writ/approval/v1/approval_pb';
+import { ResolvedOutcome } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { useState } from 'react';
+import { ErrorNotice } from '../../parts/notices.tsx';
+import { Section } from '../../parts/section.tsx';
+import { useDecide } from './use-decide.ts';
+
+/** Records whether a call with an unknown outcome was executed. */
+export function ResolveForm({ approval }: { readonly approval: Approval }) {
+  const [outcome, setOutcome] = useState('');
+  const [result, setResult] = useState('{}');
+  const [comment, setComment] = useState('');
+  const decide = useDecide(approval);
+  const isDone = outcome === 'done';
+  return (
+    <Section title="Outcome of the call">
+      <Stack>
+        <Text size="sm">
+          The connection was lost during the call. Find out in the called system whether it
+          happened.
+        </Text>
+        <Radio.Group label="The call" value={outcome} onChange={setOutcome} required>
+          <Stack gap="xs" mt={6}>
+            <Radio value="done" label="was executed" />
+            <Radio value="not_done" label="was not executed" />
+          </Stack>
+        </Radio.Group>
+        {isDone && (
+          <JsonInput
+            label="Result"
+            description="A JSON object, as the tool would have returned it."
+            value={result}
+            onChange={setResult}
+            validationError="This is not JSON."
+            autosize
+            minRows={3}
+          />
+        )}
+        <Textarea
+          label="Comment"
+          value={comment}
+          onChange={(event) => setComment(event.currentTarget.value)}
+          autosize
+          minRows={2}
+        />
+        {decide.error !== null && <ErrorNotice error={decide.error} />}
+        <Group>
+          <Button
+            disabled={outcome === ''}
+            loading={decide.isPending}
+            onClick={() =>
+              decide.resolve(
+                isDone ? ResolvedOutcome.DONE : ResolvedOutcome.NOT_DONE,
+                isDone ? result : '',
+                comment,
+              )
+            }
+          >
+            Record the outcome
+          </Button>
+        </Group>
+      </Stack>
+    </Section>
+  );
+}

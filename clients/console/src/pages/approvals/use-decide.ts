@@ -1,0 +1,42 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { notifications } from '@mantine/notifications';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { wordsOf } from '@writ/client/display';
+import { type Approval, ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
+import type { DecideApprovalRequestSchema } from '@writ/contracts/writ/approval/v1/approval_service_pb';
+import type { ResolvedOutcome } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { newRequestId } from '../../api/ids.ts';
+import { useApi } from '../../session/session-provider.tsx';
+
+type Answer = MessageInitShape<typeof DecideApprovalRequestSchema>['answer'];
+
+/** Decides an approval; exactly one decision counts. */
+export function useDecide({ approvalId }: Approval) {
+  const api = useApi();
+  const queries = useQueryClient();
+  const { mutate, error, isPending, data, reset } = useMutation({
+    mutationFn: ({ answer, comment }: { readonly answer: Answer; readonly comment: string }) =>
+      // Each answer is another request; the platform accepts one.
+      api.approvals.decideApproval({ requestId: newRequestId(), approvalId, answer, comment }),
+    onSuccess: async ({ approval }) => {
+      if (approval !== undefined && approval.state !== ApprovalState.PENDING) {
+        notifications.show({ message: `Recorded: ${wordsOf(ApprovalState, approval.state)}.` });
+      }
+      await queries.invalidateQueries({ queryKey: ['approval', approvalId] });
+      await queries.invalidateQueries({ queryKey: ['approvals'] });
+    },
+  });
+  return {
+    error,
+    isPending,
+    reset,
+    /** Arguments that a rule would make of an edit; empty when there are none. */
+    proposal: data?.proposedArgumentsJson ?? '',
+    approve: (comment: string) => mutate({ answer: { case: 'approve', value: {} }, comment }),
+    reject: (comment: string) => mutate({ answer: { case: 'reject', value: {} }, comment }),
+    edit: (changesJson: string, comment: string) =>
+      mutate({ answer: { case: 'approveWithEdits', value: { changesJson } }, comment }),
+    resolve: (outcome: ResolvedOutcome, resultJson: string, comment: string) =>
+      mutate({ answer: { case: 'resolve', value: { outcome, resultJson } }, comment }),
+  };
+}

@@ -1,0 +1,161 @@
+import { Button, Card, Group, Modal, SegmentedControl, Stack, Text } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { haltStateText, printable, scopeText } from '@writ/client/display';
+import { type Halt, HaltState } from '@writ/contracts/writ/control/v1/control_service_pb';
+import { OctagonPause } from 'lucide-react';
+import { useState } from 'react';
+import { newRequestId } from '../../api/ids.ts';
+import { EmptyNotice, ErrorNotice, Loading } from '../../parts/notices.tsx';
+import { Page } from '../../parts/page.tsx';
+import { CopyId, ShownText } from '../../parts/shown-text.tsx';
+import { WordBadge } from '../../parts/state-badge.tsx';
+import { localTime } from '../../parts/times.ts';
+import { useSession } from '../../session/session-provider.tsx';
+import { HaltDialog } from './halt-dialog.tsx';
+
+/** The halts of the tenant: order, list, lift. */
+export function HaltsPage() {
+  const { api, can, caller } = useSession();
+  const [isAll, setAll] = useState(false);
+  const [isOrdering, setOrdering] = useState(false);
+  const [lifted, setLifted] = useState<Halt>();
+  const halts = useQuery({
+    queryKey: ['halts', isAll],
+    queryFn: async ({ signal }) =>
+      (await api.control.listHalts({ inForceOnly: !isAll, pageSize: 200 }, { signal })).halts,
+  });
+  const mayHalt = can('writ.control.v1.ControlService/Halt');
+  const mayLift = can('writ.control.v1.ControlService/Resume');
+  return (
+    <Page
+      title="Halts"
+      about="A halt stops model calls and tool calls at once, until it is lifted"
+      actions={
+        <>
+          <SegmentedControl
+            aria-label="Which halts"
+            value={isAll ? 'all' : 'in force'}
+            onChange={(which) => setAll(which === 'all')}
+            data={['in force', 'all']}
+          />
+          {mayHalt && (
+            <Button
+              color="red"
+              leftSection={<OctagonPause size={16} />}
+              onClick={() => setOrdering(true)}
+            >
+              Halt
+            </Button>
+          )}
+        </>
+      }
+    >
+      {halts.error !== null && <ErrorNotice error={halts.error} onRetry={halts.refetch} />}
+      {halts.isPending && <Loading />}
+      {halts.data?.length === 0 && (
+        <EmptyNotice title={isAll ? 'No halt was ordered yet' : 'No halt is in force'} />
+      )}
+      {halts.data?.map((halt) => (
+        <HaltCard
+          key={halt.haltId}
+          halt={halt}
+          onLift={mayLift ? () => setLifted(halt) : undefined}
+        />
+      ))}
+      <HaltDialog
+        isOpen={isOrdering}
+        onClose={() => setOrdering(false)}
+        start={{ kind: 'tenant', tenant: caller?.tenant ?? '', runId: '', instance: '' }}
+      />
+      <LiftDialog halt={lifted} onClose={() => setLifted(undefined)} />
+    </Page>
+  );
+}
+
+function HaltCard({ halt, onLift }: { readonly halt: Halt; readonly onLift?: () => void }) {
+  const isOver = halt.state === HaltState.RESUMED;
+  return (
+    <Card withBorder component="article" aria-label={`Halt of ${scopeText(halt.scope)}`}>
+      <Group justify="space-between" align="flex-start">
+        <div style={{ minWidth: 0, flex: '1 1 240px' }}>
+          <Group gap="xs">
+            <Text fw={600} style={{ overflowWrap: 'anywhere' }}>
+              {scopeText(halt.scope)}
+            </Text>
+            <WordBadge word={haltStateText(halt.state)} color={isOver ? 'gray' : 'red'} />
+            {halt.endRuns && <WordBadge word="ends runs" color="red" />}
+          </Group>
+          <Text size="sm" mt={4} component="div">
+            <ShownText>{halt.reason}</ShownText>
+          </Text>
+          <Text size="xs" className="muted" mt={4}>
+            by {printable(halt.orderedBy)}, {localTime(halt.createTime)}
+            {halt.resumedBy === ''
+              ? ''
+              : `; lifted by ${printable(halt.resumedBy)}, ${localTime(halt.resumeTime)}`}
+          </Text>
+          <Text size="xs" className="muted" component="div">
+            <CopyId id={halt.haltId} />
+          </Text>
+          {halt.inFlight.length > 0 && (
+            <Text size="xs" className="muted">
+              Still in flight: {halt.inFlight.map(({ target }) => printable(target)).join(', ')}
+            </Text>
+          )}
+        </div>
+        {!isOver && onLift !== undefined && (
+          <Button variant="default" onClick={onLift}>
+            Lift
+          </Button>
+        )}
+      </Group>
+    </Card>
+  );
+}
+
+function LiftDialog({
+  halt,
+  onClose,
+}: {
+  readonly halt: Halt | undefined;
+  readonly onClose: () => void;
+}) {
+  const { api } = useSession();
+  const queries = useQueryClient();
+  const lift = useMutation({
+    mutationFn: (haltId: string) => api.control.resume({ requestId: newRequestId(), haltId }),
+    onSuccess: async () => {
+      notifications.show({ message: 'The halt is lifted.' });
+      onClose();
+      await queries.invalidateQueries();
+    },
+  });
+  return (
+    <Modal
+      opened={halt !== undefined}
+      onClose={onClose}
+      title="Lift the halt"
+      closeButtonProps={{ 'aria-label': 'Close' }}
+    >
+      <Stack>
+        <Text size="sm">
+          Agents in {scopeText(halt?.scope)} continue where they stopped, unless another halt covers
+          them.
+        </Text>
+        {lift.error !== null && <ErrorNotice error={lift.error} />}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Back
+          </Button>
+          <Button
+            loading={lift.isPending}
+            onClick={() => halt !== undefined && lift.mutate(halt.haltId)}
+          >
+            Lift the halt
+          </Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}
