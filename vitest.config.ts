@@ -18,6 +18,7 @@ const FOLDERS = [
 const SLOW_TESTS = [
   'test/{load,distributed,interop,conformance,packages}/**/*.test.ts',
   'deploy/**/*.test.ts',
+  'clients/console/test/**/*.test.ts',
   `{${FOLDERS.join()}}/**/*{crash,faults,kill,mutations,processes,replicas}.test.ts`,
 ];
 

@@ -1,0 +1,221 @@
+import { readFileSync } from 'node:fs';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { buildConsole, hasBrowser, launchBrowser, openPage } from './browser.ts';
+import { type ConsolePlatform, startConsolePlatform } from './console-platform.ts';
+
+const PATIENT = { timeout: 60_000 };
+
+describe.runIf(hasBrowser())('the console in Chromium', () => {
+  let browser: Browser;
+  let platform: ConsolePlatform;
+
+  beforeAll(async () => {
+    buildConsole();
+    platform = await startConsolePlatform();
+    browser = await launchBrowser();
+  });
+
+  afterAll(async () => {
+    await browser?.close();
+    await platform?.close();
+  });
+
+  const open = (apiKey?: string) =>
+    openPage(browser, { baseURL: platform.platform.edgeUrl, ...(apiKey && { apiKey }) });
+
+  /** Waits until a run waits for a person, and returns the path of its approval. */
+  const approvalOf = async (runId: string): Promise<string> => {
+    const id = await expect
+      .poll(async () => {
+        const { approvals } = await platform.client.approvals.listApprovals({ runId });
+        return approvals[0]?.approvalId;
+      }, PATIENT)
+      .toBeDefined()
+      .then(() => platform.client.approvals.listApprovals({ runId }));
+    return `/approvals/${id.approvals[0]?.approvalId}`;
+  };
+
+  it('signs in with an API key, which is in no address and no cookie, and signs out (PE-2)', async () => {
+    const { page, context, problems } = await open();
+    await page.goto('/');
+    const key = page.getByLabel('API key', { exact: true });
+    await key.fill('writ_wrong');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('The API key is not valid.').waitFor();
+    await key.fill(platform.platform.apiKey);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { name: 'Runs' }).waitFor();
+    expect(page.url()).not.toContain('writ_');
+    expect(await context.cookies()).toEqual([]);
+    expect(await page.evaluate(() => Object.keys(localStorage).join())).not.toContain('key');
+    await page.getByRole('button', { name: 'Signed in as developer' }).click();
+    await page.getByRole('menuitem', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'Sign in to Writ' }).waitFor();
+    expect(await page.evaluate(() => sessionStorage.length)).toBe(0);
+    expect(problems).toEqual([]);
+    await context.close();
+  });
+
+  it('shows a run live while it waits for a person, and its end after the approval (PE-1, PE-2)', async () => {
+    const { page, context, problems } = await open(platform.platform.apiKey);
+    const runId = await platform.startRefund('live', 1000);
+    await page.goto(`/runs/${runId}`);
+    const timeline = page.getByRole('table', { name: 'Timeline' });
+    await timeline.getByText('high_refund_requires_human').waitFor();
+    await timeline.getByText(/for a person: approval apr_/).waitFor();
+    await page.getByRole('region', { name: 'Agents' }).getByText('waiting').waitFor();
+    // Control characters of the goal are shown by their code.
+    await page.getByText('plan.\\u001b[2J\\u202e').first().waitFor();
+    const other = await open(platform.platform.apiKey);
+    await other.page.goto(await approvalOf(runId));
+    await other.page.getByRole('button', { name: 'Approve', exact: true }).click();
+    await other.page.getByText(/Approved by developer/).waitFor();
+    // The first page shows the decision and the end without a reload.
+    await timeline.getByText(/approved_with_cap:1000 by developer/).waitFor();
+    await timeline.getByText('success', { exact: true }).waitFor();
+    await page.getByText('completed').first().waitFor();
+    expect([...problems, ...other.problems]).toEqual([]);
+    await other.context.close();
+    await context.close();
+  });
+
+  it('refuses an edit beyond the cap in the sentence of the platform, and approves one within (PE-2, SV-5)', async () => {
+    const { page, context, problems } = await open(platform.platform.apiKey);
+    const runId = await platform.startRefund('edited', 1200);
+    await page.goto(await approvalOf(runId));
+    await page.getByText('You may not approve it as it is').waitFor();
+    expect(await page.getByRole('button', { name: 'Approve', exact: true }).count()).toBe(0);
+    // Locked arguments cannot be changed.
+    expect(await page.getByLabel('user_id').getAttribute('readonly')).not.toBeNull();
+    const amount = page.getByLabel('amount_usd');
+    await amount.fill('1150');
+    await page.getByRole('button', { name: 'Approve with changes' }).click();
+    await page.getByText("amount_usd 1150 exceeds developer's cap of 1100 USD").waitFor();
+    await amount.fill('900');
+    await page.getByRole('button', { name: 'Approve with changes' }).click();
+    await page.getByText(/Approved by developer/).waitFor();
+    await expect
+      .poll(
+        async () => (await platform.client.runs.getRun({ runId })).run?.result?.stopReason,
+        PATIENT,
+      )
+      .toBe('success');
+    await page.goto(`/runs/${runId}`);
+    await page.getByText(/to issue_refund \{"amount_usd":900/).waitFor();
+    expect(problems).toEqual([]);
+    await context.close();
+  });
+
+  it('rejects an action with a comment; the inbox is live (PE-2)', async () => {
+    const { page, context, problems } = await open(platform.approverKey);
+    await page.goto('/');
+    await page.getByRole('heading', { name: 'Approvals', level: 1 }).waitFor();
+    await page.getByText('Nothing waits for you').waitFor();
+    const runId = await platform.startRefund('rejected', 1200);
+    await page.getByRole('link', { name: /issue_refund/ }).click();
+    // An approver decides with evidence, without a right to read runs.
+    const evidence = page.getByRole('region', { name: 'Evidence' });
+    await evidence.getByText(/Refund Anna/).waitFor();
+    await evidence.getByText(/get_refund_context/).waitFor();
+    await page.getByLabel('Comment').fill('The plan was used.');
+    await page.getByRole('button', { name: 'Reject' }).click();
+    await page.getByText(/Rejected by the-approver/).waitFor();
+    const { run } = await platform.client.runs.getRun({ runId });
+    expect(run?.runId).toBe(runId);
+    expect(await navigation(page)).toEqual(['Approvals']);
+    expect(problems).toEqual([]);
+    await context.close();
+  });
+
+  it('shows an auditor every page and offers no change (PE-1)', async () => {
+    const runId = await platform.startRefund('audited', 1200);
+    const approval = await approvalOf(runId);
+    const { page, context, problems } = await open(platform.auditorKey);
+    await page.goto('/');
+    await page.getByRole('heading', { name: 'Runs' }).waitFor();
+    expect(await navigation(page)).toEqual([
+      'Runs',
+      'Approvals',
+      'Usage',
+      'Pools',
+      'Audit',
+      'Halts',
+    ]);
+    for (const [path, heading] of [
+      [`/runs/${runId}`, /Run of refund-worker/],
+      [approval, /Approve issue_refund/],
+      ['/usage', /Usage/],
+      ['/pools', /Pools/],
+      ['/audit', /Audit/],
+      ['/halts', /Halts/],
+    ] as const) {
+      await page.goto(path);
+      await page.getByRole('heading', { name: heading, level: 1 }).waitFor();
+      const offered = page.getByRole('button', {
+        name: /^(Approve|Reject|Halt|Lift|Actions|Cancel)/,
+      });
+      expect(await offered.count(), path).toBe(0);
+      expect(await page.getByRole('alert').count(), path).toBe(0);
+    }
+    await platform.client.runs.cancelRun({ requestId: 'audited-end', runId });
+    expect(problems).toEqual([]);
+    await context.close();
+  });
+
+  it('halts a tenant after a second confirmation, and lifts the halt (SV-9)', async () => {
+    const { page, context, problems } = await open(platform.platform.apiKey);
+    await page.goto('/halts');
+    await page.getByRole('button', { name: 'Halt', exact: true }).click();
+    const dialog = page.getByRole('dialog', { name: 'Halt' });
+    await dialog.getByLabel('Reason').fill('Wrong refunds.');
+    const confirm = dialog.getByRole('button', { name: 'Halt' });
+    expect(await confirm.isDisabled()).toBe(true);
+    await dialog.getByLabel('Type default to confirm').fill('default');
+    await confirm.click();
+    const card = page.getByRole('article', { name: 'Halt of tenant default' });
+    await card.getByText('in force').waitFor();
+    const { halts } = await platform.client.control.listHalts({ inForceOnly: true });
+    expect(halts.map(({ reason }) => reason)).toEqual(['Wrong refunds.']);
+    await card.getByRole('button', { name: 'Lift' }).click();
+    await page.getByRole('button', { name: 'Lift the halt' }).click();
+    await page.getByText('No halt is in force').waitFor();
+    expect((await platform.client.control.listHalts({ inForceOnly: true })).halts).toEqual([]);
+    expect(problems).toEqual([]);
+    await context.close();
+  });
+
+  it('downloads the audit chain and verifies it in the browser; a changed one does not hold (SV-8, PE-2)', async () => {
+    const { page, context, problems } = await open(platform.auditorKey);
+    await page.goto('/audit');
+    await page.getByRole('button', { name: 'Verify' }).click();
+    await page.getByText(/The chain of tenant default holds: \d+ records/).waitFor();
+    const downloaded = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Download' }).click();
+    const lines = readFileSync(await (await downloaded).path(), 'utf8')
+      .trimEnd()
+      .split('\n');
+    expect(lines.at(-1)).toContain('"type":"head"');
+    const changed = lines.map((line, index) =>
+      index === 1 ? line.replace('default', 'defaulT') : line,
+    );
+    const chooser = page.waitForEvent('filechooser');
+    await page.getByLabel('Export').click();
+    await (await chooser).setFiles({
+      name: 'changed.jsonl',
+      mimeType: 'application/jsonl',
+      buffer: Buffer.from(`${changed.join('\n')}\n`),
+    });
+    await page.getByRole('button', { name: 'Verify' }).click();
+    await page.getByText('The chain does not hold').waitFor();
+    await page.getByText(/^Line 2: /).waitFor();
+    expect(problems).toEqual([]);
+    await context.close();
+  });
+});
+
+/** The names of the pages in the navigation. */
+async function navigation(page: Page): Promise<string[]> {
+  const links = page.getByRole('navigation').getByRole('link');
+  return (await links.allInnerTexts()).map((text) => text.split('\n')[0] ?? '');
+}
