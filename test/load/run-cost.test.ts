@@ -17,6 +17,8 @@ const TOLERANCE = 1.05;
 interface Cost {
   readonly commits: number;
   readonly statements: number;
+  /** Queries that are built anew instead of prepared. */
+  readonly built: number;
   readonly calls: number;
   readonly signs: number;
   readonly verifies: number;
@@ -24,10 +26,10 @@ interface Cost {
 
 /** What each run may take: the recorded figures of docs/explanation/performance.md. */
 const BUDGETS = {
-  'two-step run': { commits: 19, statements: 121, calls: 11, signs: 7, verifies: 0 },
-  handoff: { commits: 55, statements: 338, calls: 30, signs: 13, verifies: 0 },
-  escalation: { commits: 30, statements: 188, calls: 14, signs: 12, verifies: 0 },
-  refund: { commits: 31, statements: 198, calls: 17, signs: 11, verifies: 0 },
+  'two-step run': { commits: 19, statements: 121, built: 0, calls: 11, signs: 7, verifies: 0 },
+  handoff: { commits: 55, statements: 338, built: 62, calls: 30, signs: 13, verifies: 0 },
+  escalation: { commits: 30, statements: 184, built: 24, calls: 14, signs: 12, verifies: 0 },
+  refund: { commits: 31, statements: 191, built: 0, calls: 17, signs: 11, verifies: 0 },
 } as const satisfies Record<string, Cost>;
 
 const LEAD = {
@@ -93,6 +95,7 @@ async function expectWithin(
   const typical = ranked[Math.floor(RUNS / 4)]?.byTable ?? {};
   const largest = Object.entries(typical)
     .toSorted(([, left], [, right]) => right - left)
+    .filter(([, count]) => count > 0)
     .map(([name, count]) => `${count} ${name}`);
   const figures = Object.fromEntries(
     Object.keys(BUDGETS[kind]).map((name) => {

@@ -1,5 +1,5 @@
 import crypto from 'node:crypto';
-import { syncBuiltinESMExports } from 'node:module';
+import { createRequire, syncBuiltinESMExports } from 'node:module';
 import { DatabaseSync, StatementSync } from 'node:sqlite';
 
 /** The work of a process so far, by kind (CO-1). */
@@ -8,11 +8,13 @@ export interface Work {
   commits: number;
   /** SQL statements other than transaction control, PRAGMA, and those of background loops. */
   statements: number;
+  /** Queries built for one execution instead of prepared, other than those of background loops. */
+  built: number;
   /** Signatures made. */
   signs: number;
   /** Signatures verified. */
   verifies: number;
-  /** Statements by verb and table, to name what has become more. */
+  /** Statements by verb and table, and built queries, to name what has become more. */
   readonly byTable: Record<string, number>;
 }
 
@@ -21,7 +23,10 @@ const TABLE = /\b(?:from|into|update)\s+"?(\w+)"?/i;
 
 /** Rounds of loops that a run causes, but whose number depends on time: marks, links, acknowledgements. */
 const ROUND =
-  /^update "(outbox|audit|leases)"|"audit_chains"|^select .* from "audit"|"acknowledged_at" = /;
+  /^update "(outbox|audit|leases)"|"audit_(chains|checkpoints)"|^select .* from "audit"|"acknowledged_at" = /;
+
+/** How much of a built query names it, characters. */
+const MAX_SHOWN = 120;
 
 /** The counted work of a process. */
 export interface WorkCounter {
@@ -32,7 +37,7 @@ export interface WorkCounter {
 
 /** Counts from now on; for a process that does nothing else, since it replaces functions of node. */
 export function countWork(): WorkCounter {
-  const work: Work = { commits: 0, statements: 0, signs: 0, verifies: 0, byTable: {} };
+  const work: Work = { commits: 0, statements: 0, built: 0, signs: 0, verifies: 0, byTable: {} };
   const counter = { work, isIdle: false };
   const polls = new Set<string>();
   const databases = new WeakMap<StatementSync, DatabaseSync>();
@@ -71,6 +76,17 @@ export function countWork(): WorkCounter {
     count(this, sql);
     exec.call(this, sql);
   };
+  const compiler = queryCompiler();
+  const { compileQuery } = compiler;
+  compiler.compileQuery = function (...values) {
+    const compiled = compileQuery.apply(this, values);
+    const { sql } = compiled;
+    if (counter.isIdle || polls.has(sql) || ROUND.test(sql)) return compiled;
+    work.built += 1;
+    const name = `built: ${sql.slice(0, MAX_SHOWN)}`;
+    work.byTable[name] = (work.byTable[name] ?? 0) + 1;
+    return compiled;
+  };
   const { sign, verify } = crypto;
   Object.assign(crypto, {
     sign: (...values: Parameters<typeof sign>) => {
@@ -84,4 +100,10 @@ export function countWork(): WorkCounter {
   });
   syncBuiltinESMExports();
   return counter;
+}
+
+/** What compiles the queries of every store: a dependency of libs/store, not of this test. */
+function queryCompiler(): { compileQuery(...values: unknown[]): { readonly sql: string } } {
+  const fromStore = createRequire(import.meta.resolve('@writ/store'));
+  return fromStore('kysely').DefaultQueryCompiler.prototype;
 }
