@@ -12,6 +12,7 @@ import {
 import type { ServiceName } from '@writ/identity';
 import type { Logger } from '@writ/telemetry';
 import type { NatsAccess } from '../settings/config.ts';
+import { busFailures } from './bus-failures.ts';
 
 /**
  * Opens the bus of a service process: NATS if a server is configured (HK-2), otherwise an in-process bus without
@@ -38,8 +39,7 @@ export async function openBus(
     streams: isSupervisor ? [...HOOK_STREAMS, OBSERVED_STREAM] : [hookStream(name)],
     createsStreams: isSupervisor,
     requiredConsumers,
-    onError: (error, failure) =>
-      log.warn({ err: error, ...failure }, 'NATS connection or message handler failed'),
+    onError: busFailures(log, nats.servers, 'NATS connection or message handler failed'),
   });
 }
 

@@ -1,6 +1,7 @@
 import type { Bus } from '@writ/bus';
 import type { OutboxBacklog } from '@writ/store';
 import type { Telemetry } from '@writ/telemetry';
+import { busFailures } from './bus-failures.ts';
 import { tracedPublish, tracedPublishAll } from './traced-events.ts';
 
 /**
@@ -44,7 +45,7 @@ export function outboxPublisher(bus: Bus, telemetry: Telemetry): OutboxPublisher
       if (hasSubscribers) log.info('event delivery resumed');
       else log.info('no event subscriber; events remain in the outbox');
     },
-    onError: (error, failure) => log.warn({ err: error, ...failure }, 'failed to publish event'),
+    onError: busFailures(log, [], 'failed to publish event'),
     backlog: {
       warnAt: BACKLOG_WARNING,
       onBacklog: (backlog) => {

@@ -1,0 +1,32 @@
+import { UnavailableError } from '@writ/kernel';
+import { expect, it } from 'vitest';
+import { busFailures } from './bus-failures.ts';
+
+it('logs an outage in one line every ten seconds, with host and port and without a stack (SYS-4)', () => {
+  const lines: [object, string | undefined][] = [];
+  const log = { warn: (fields: object, message?: string) => void lines.push([fields, message]) };
+  let now = 0;
+  const report = busFailures(
+    log,
+    ['nats://user:secret@nats-1:4222', 'tls://nats-2:4222'],
+    'bus failed',
+    () => now,
+  );
+  const missing = new UnavailableError('BUS_STREAM_MISSING', 'Stream X does not exist yet.');
+  for (now = 0; now <= 25_000; now += 100) report(missing, {});
+  const fields = {
+    reason: 'BUS_STREAM_MISSING',
+    problem: 'Stream X does not exist yet.',
+    servers: 'nats-1:4222, nats-2:4222',
+  };
+  expect(lines).toEqual(Array.from({ length: 3 }, () => [fields, 'waiting for NATS']));
+  report(new UnavailableError('BUS_UNREACHABLE', 'Not connected to NATS.'), {});
+  expect(lines).toHaveLength(4);
+  const bug = new TypeError('undefined is not a function');
+  report(bug, { subject: 'a' });
+  report(bug, { subject: 'b' });
+  expect(lines.slice(4).map(([logged]) => logged)).toEqual([
+    { err: bug, subject: 'a' },
+    { err: bug, subject: 'b' },
+  ]);
+});

@@ -1,0 +1,34 @@
+import { isWritError } from '@writ/kernel';
+import type { Logger } from '@writ/telemetry';
+
+/** Least interval of two lines about the same outage, ms: connections are retried several times a second. */
+const EVERY_MS = 10_000;
+
+/**
+ * Returns how failures of the bus are logged. An outage, such as a server that is down or streams that do not exist yet, is
+ * one line every ten seconds, without a stack, that names the servers; other failures are logged each.
+ * @param servers URLs of the NATS servers; their hosts are logged, without credentials
+ * @param message the line of a failure that is no outage
+ * @param now milliseconds of a clock that is never set
+ */
+export function busFailures(
+  log: Pick<Logger, 'warn'>,
+  servers: readonly string[],
+  message: string,
+  now: () => number = () => performance.now(),
+): (error: unknown, failure: object) => void {
+  const loggedAt = new Map<string, number>();
+  const hosts = servers.map((server) => URL.parse(server)?.host ?? 'unknown').join(', ');
+  return (error, failure) => {
+    if (!isWritError(error) || error.kind !== 'unavailable') {
+      log.warn({ err: error, ...failure }, message);
+      return;
+    }
+    const { reason, message: problem } = error;
+    const last = loggedAt.get(reason);
+    if (last !== undefined && now() - last < EVERY_MS) return;
+    loggedAt.set(reason, now());
+    const named = hosts === '' ? {} : { servers: hosts };
+    log.warn({ reason, problem, ...named }, 'waiting for NATS');
+  };
+}
