@@ -10,7 +10,9 @@ import {
 import { dirname, join, relative } from 'node:path';
 import { copyPart, type Parts, PROGRAMS, packageOf, partsOfImage, ROOT } from './parts.ts';
 
-const OWN_FILES = ['start', 'health', 'prepare'].map((name) => `deploy/docker/${name}.ts`);
+const OWN_FILES = ['start', 'choose-models', 'health', 'prepare'].map(
+  (name) => `deploy/docker/${name}.ts`,
+);
 
 /**
  * Assembles the contents of the image besides Node: the programs, their example data, and the packages that

@@ -1,5 +1,6 @@
 /** Entry point of the image: the first argument selects the program, the others are passed to it. */
 import { hostname } from 'node:os';
+import { chooseModels } from './choose-models.ts';
 
 const MAINS: Readonly<Record<string, string>> = {
   supervisor: 'services/supervisor/src/main.ts',
@@ -22,6 +23,7 @@ if (main === undefined) {
 } else {
   // The id of a worker must be unique, and the name of a container is.
   process.env.WRIT_WORKER_ID ||= hostname().toLowerCase();
+  chooseModels(process.env);
   const file = new URL(`../../${main}`, import.meta.url);
   process.argv.splice(1, process.argv.length, file.pathname, ...rest);
   await import(file.href);

@@ -105,7 +105,12 @@ describe('docker-compose.yml', () => {
         expect(address).toBe(`${other}:${READERS[other]({}).port}`);
       }
       expect(command).toEqual([name]);
-      expect(healthcheck).toMatchObject({ test: [...healthCommand(), name] });
+      expect(healthcheck).toMatchObject({
+        test: [...healthCommand(), name],
+        // No process of Node every few seconds.
+        interval: '30s',
+        start_interval: '2s',
+      });
       expect(depends_on?.postgres?.condition).toBe('service_healthy');
     },
   );
@@ -152,6 +157,24 @@ describe('docker-compose.yml', () => {
       );
     expect(prepare?.network_mode).toBe('none');
     expect(owners?.network_mode).toBe('none');
+  });
+
+  it('names an exact version of every image, and one of Jaeger 2 (SYS-5)', () => {
+    for (const [name, { image = '' }] of services) {
+      if (image === 'writ') continue;
+      expect(`${name} ${image}`).toMatch(
+        / [a-z0-9./-]+:v?\d+\.\d+(\.\d+)?(-[a-z]+)?(@sha256:[0-9a-f]{64})?$/,
+      );
+    }
+    expect(compose.services.jaeger?.image).toMatch(/^jaegertracing\/jaeger:2\./);
+  });
+
+  it('gives the command the address of the supervisor, on a network of both (PE-2)', () => {
+    const { environment, networks = [] } = compose.services.cli ?? {};
+    expect(environment?.WRIT_ADDRESS).toBe(
+      `http://supervisor:${readSupervisorConfig({}).edge.port}`,
+    );
+    expect(service('supervisor').networks).toEqual(expect.arrayContaining([...networks]));
   });
 
   it('publishes ports on loopback only, and the public port unchanged', () => {

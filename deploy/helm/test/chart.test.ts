@@ -230,6 +230,45 @@ describe.skipIf(helm === undefined)('the chart', () => {
     }
   });
 
+  it('gives every service a writable volume for the marker of its store, which can be a claim (BD-4)', () => {
+    const mounted = (rendered: readonly Manifest[], service: ServiceName) => {
+      const { containers, volumes } = deployment(rendered, service).spec.template.spec;
+      const [{ env, volumeMounts }] = containers;
+      const dir = env.find(({ name }: { name: string }) => name === 'WRIT_STORE_MARKER_DIR')?.value;
+      const mount = volumeMounts.find(({ mountPath }: { mountPath: string }) => mountPath === dir);
+      expect(mount.readOnly).toBeUndefined();
+      return volumes.find(({ name }: { name: string }) => name === mount.name);
+    };
+    const volume = { persistentVolumeClaim: { claimName: 'markers' } };
+    const claimed = manifestsOf(renderChart(helm ?? '', { storeMarkers: { volume } }));
+    for (const service of SERVICE_NAMES) {
+      expect(mounted(manifests, service)).toEqual({ name: 'markers', emptyDir: {} });
+      expect(mounted(claimed, service)).toEqual({ name: 'markers', ...volume });
+    }
+  });
+
+  it('has an autoscaler, an Ingress and a PodMonitor only where they are enabled (SYS-5)', () => {
+    const kinds = ['HorizontalPodAutoscaler', 'Ingress', 'PodMonitor'];
+    for (const kind of kinds) expect(all(kind)).toEqual([]);
+    const values = {
+      services: { 'agent-worker': { autoscaling: { enabled: true, maxReplicas: 9 } } },
+      ingress: { enabled: true, host: 'writ.example.com', tlsSecret: 'edge' },
+      podMonitor: { enabled: true },
+    };
+    const rendered = manifestsOf(renderChart(helm ?? '', values));
+    const specOf = (kind: string) => rendered.find((manifest) => manifest.kind === kind)?.spec;
+    expect(specOf('HorizontalPodAutoscaler')).toMatchObject({
+      scaleTargetRef: { name: 'writ-agent-worker' },
+      minReplicas: 2,
+      maxReplicas: 9,
+    });
+    // The autoscaler decides; a number of replicas in the Deployment would undo it at each upgrade.
+    expect(deployment(rendered, 'agent-worker').spec.replicas).toBeUndefined();
+    expect(specOf('Ingress')?.rules[0]).toMatchObject({ host: 'writ.example.com' });
+    expect(specOf('PodMonitor')?.podMetricsEndpoints).toMatchObject([{ honorLabels: true }]);
+    expect(() => renderChart(helm ?? '', { ingress: { enabled: true } })).toThrow(/host/);
+  });
+
   it('has no disruption budget for a single replica', () => {
     const one = { 'tool-gateway': { replicas: 1 } };
     const budgets = manifestsOf(renderChart(helm ?? '', { services: one }))
