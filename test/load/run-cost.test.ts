@@ -17,7 +17,7 @@ const TOLERANCE = 1.05;
 interface Cost {
   readonly commits: number;
   readonly statements: number;
-  /** Queries that are built anew instead of prepared. */
+  /** Queries that are built at each execution instead of prepared. */
   readonly built: number;
   readonly calls: number;
   readonly signs: number;
