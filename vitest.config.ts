@@ -42,11 +42,9 @@ export default defineConfig({
       { extends: true, test: { name: 'chaos', include: CHAOS_TESTS } },
     ],
     pool: 'forks',
-    // Test files share a process and its loaded modules, which makes the suite more than twice as fast. This
-    // is safe:
-    // no test mocks a module, mocks and stubs are reset after each test (below), and the embedded platform
-    // requires
-    // that several services share a process anyway.
+    // Test files share a process and its loaded modules, which makes the suite more than twice as fast. This is
+    // safe: no test mocks a module, mocks and stubs are reset after each test (below), and in the embedded
+    // platform several services share a process anyway.
     isolate: false,
     // One more than the cores, because some tests wait for other processes.
     maxWorkers: availableParallelism() + 1,

@@ -52,7 +52,7 @@ export async function runDev(dev: Dev, io: CliIo): Promise<Exit> {
   }
 }
 
-/** Starts the next version; undefined when it is invalid, and the previous one continues, or does not start. */
+/** Replaces the previous version by a new process; undefined when that one is invalid or does not start. */
 async function replace(
   previous: ChildProcess | undefined,
   dev: Dev,

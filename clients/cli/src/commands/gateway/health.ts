@@ -13,7 +13,7 @@ export async function isServing(gateway: GatewayUnderTest, service: string): Pro
   const client = createRpcClient(Health, {
     ...gateway.as('supervisor'),
     timeoutMs: 3_000,
-    // Uses the same connection as other calls, so that they are ready when this is.
+    // Connects like other calls do, so that a service that is SERVING also accepts those.
     health: 'responding',
   });
   try {

@@ -21,9 +21,9 @@ interface Link extends LastRecord {
 /** A batch of linked records. */
 export interface LinkedBatch {
   readonly records: number;
-  /** The ends of the chains that existed before. */
+  /** The last records of the existing chains before the batch. */
   readonly before: readonly ChainEnd[];
-  /** The ends of the chains since. */
+  /** The last records of the extended chains after the batch. */
   readonly after: readonly {
     readonly tenant: string;
     readonly count: number;
