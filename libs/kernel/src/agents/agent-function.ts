@@ -90,20 +90,20 @@ export type ReplyAnswer =
     };
 
 /** The state of an agent between two steps. */
-export interface AgentCheckpoint {
+export interface AgentCheckpoint<State = JsonValue, Item = JsonValue> {
   /** The complete state except the items, as plain JSON. */
-  readonly state: JsonValue;
+  readonly state: State;
   /** Items added since the previous checkpoint; stored once, separately from the state. */
-  readonly added?: readonly JsonValue[];
+  readonly added?: readonly Item[];
   /** Number of the first item that the agent still needs, counted from 0 over all checkpoints. Default 0. */
   readonly needsFrom?: number;
 }
 
 /** The latest checkpoint of an agent. */
-export interface RestoredAgent {
-  readonly state: JsonValue;
+export interface RestoredAgent<State = JsonValue, Item = JsonValue> {
+  readonly state: State;
   /** The items from `needsFrom` on. */
-  readonly items: readonly JsonValue[];
+  readonly items: readonly Item[];
 }
 
 /**

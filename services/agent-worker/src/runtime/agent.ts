@@ -1,9 +1,11 @@
 import type {
+  AgentCheckpoint,
   AgentRef,
   FollowOptions,
   JsonObject,
   ModelAnswer,
   PriorityName,
+  RestoredAgent,
   RunMeta,
 } from '@writ/kernel';
 import type { AgentManifest } from '../domain/agent/manifest.ts';
@@ -107,21 +109,10 @@ export type ProposalOutcome = { readonly callId: string; readonly decision: Deci
 );
 
 /** The state of an agent between two steps, from which it can resume (RT-1). */
-export interface Checkpoint {
-  /** The complete state of the agent except its items, as plain JSON. */
-  readonly state: object;
-  /** Items added since the previous checkpoint; stored once, separately from the state. */
-  readonly added?: readonly unknown[];
-  /** Number of the first item that the agent needs, counted from 0 over all checkpoints. */
-  readonly needsFrom?: number;
-}
+export type Checkpoint = AgentCheckpoint<object, unknown>;
 
 /** The latest checkpoint of an agent. */
-export interface Restored {
-  readonly state: unknown;
-  /** The items from `needsFrom` on. */
-  readonly items: readonly unknown[];
-}
+export type Restored = RestoredAgent<unknown, unknown>;
 
 /** A rate limit that several agents share (AG-9). */
 export interface RateLimit {
