@@ -6,7 +6,7 @@ import { mkdirSync, rmSync } from 'node:fs';
 import { relative } from 'node:path';
 import { buildPackages } from './packages/build.ts';
 import { type PublicPackage, publishable, ROOT } from './packages/public-packages.ts';
-import { STAGED, stagePackage } from './packages/stage.ts';
+import { STAGED, stageConsole, stagePackage } from './packages/stage.ts';
 import { runCommand } from './run-command.ts';
 
 const all = publishable();
@@ -14,7 +14,13 @@ const packages = neededBy([...all.values()].filter(({ isForUsers }) => isForUser
 rmSync(STAGED, { recursive: true, force: true });
 mkdirSync(STAGED, { recursive: true });
 await buildPackages(packages.values());
-const staged = [...packages.values()].map((one) => stagePackage(one, packages));
+const page = stageConsole();
+if (page === undefined)
+  console.log('The console is not built (npm run console); packed without it.');
+const staged = [
+  ...[...packages.values()].map((one) => stagePackage(one, packages)),
+  ...(page === undefined ? [] : [page]),
+];
 const { code, output } = await runCommand(
   'npm',
   'pack',

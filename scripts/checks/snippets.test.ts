@@ -3,6 +3,8 @@ import { loadPolicy, parsePolicyTable, runPolicyTable } from '@writ/policy';
 import { METRICS, type MetricKey, prometheusName } from '@writ/telemetry';
 import { describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
+import { checkScripts } from '../../libs/simulator/src/load-scripts.ts';
+import type { Script } from '../../libs/simulator/src/script.ts';
 import { readCatalog } from '../../services/execution-meter/src/providers/catalog/read-catalog.ts';
 import { loadAgents } from '../../services/supervisor/src/app/definitions/agents-file.ts';
 import { loadToolsFile } from '../../services/tool-gateway/src/sources/tools-file.ts';
@@ -98,6 +100,10 @@ function load(text: string): unknown {
 }
 
 const READERS: readonly (readonly [keys: readonly string[], read: (part: Entries) => unknown])[] = [
+  [
+    ['name', 'description', 'expect', 'entries'],
+    (part) => checkScripts([part as unknown as Script]),
+  ],
   [
     ['policy', 'about', 'limits', 'facts', 'outcomes', 'rules', 'human'],
     (part) => loadPolicy(withFile('policy', part), { file: 'policy.yaml' }),

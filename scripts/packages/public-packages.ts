@@ -38,6 +38,8 @@ export function publishable(): ReadonlyMap<string, PublicPackage> {
   const folders = ['libs', 'services', 'clients']
     .flatMap((parent) => readdirSync(join(ROOT, parent)).map((name) => join(parent, name)))
     .concat('platform')
+    // The console has no modules to import; its built page is staged as it is.
+    .filter((folder) => folder !== 'clients/console')
     .filter((folder) => existsSync(join(ROOT, folder, 'package.json')));
   return new Map(
     folders.map((folder) => {

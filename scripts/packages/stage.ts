@@ -9,7 +9,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { BUILD } from './build.ts';
-import { importsOf, type PublicPackage, ROOT } from './public-packages.ts';
+import { importsOf, type PackageJson, type PublicPackage, ROOT } from './public-packages.ts';
 
 /** Where the packages are staged, a folder for each. */
 export const STAGED = join(ROOT, 'dist/packages');
@@ -27,6 +27,12 @@ const MORE: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   'libs/contracts': { 'proto/writ': 'proto/writ' },
 };
+
+/** Folder of the console. It has no sources to compile: its page is built by `npm run console`. */
+const CONSOLE = 'clients/console';
+
+/** Whether the console is built; without it, the packages serve the API only. */
+const isConsoleBuilt = existsSync(join(ROOT, CONSOLE, 'dist/index.html'));
 
 /** A staged package. */
 export interface StagedPackage {
@@ -71,6 +77,30 @@ export function stagePackage(
   return { name: published.name, folder };
 }
 
+/** Stages the built page of the console; undefined when it is not built. */
+export function stageConsole(): StagedPackage | undefined {
+  if (!isConsoleBuilt) return undefined;
+  const { name, version, description } = JSON.parse(
+    readFileSync(join(ROOT, CONSOLE, 'package.json'), 'utf8'),
+  ) as PackageJson;
+  const folder = join(STAGED, 'writ-console');
+  cpSync(join(ROOT, CONSOLE, 'dist'), join(folder, 'dist'), { recursive: true });
+  cpSync(join(ROOT, 'LICENSE'), join(folder, 'LICENSE'));
+  writeFileSync(
+    join(folder, 'package.json'),
+    JSON.stringify({
+      name,
+      version,
+      description,
+      license: 'Apache-2.0',
+      type: 'module',
+      exports: { './package.json': './package.json', './dist/*': './dist/*' },
+      files: ['dist'],
+    }),
+  );
+  return { name, folder };
+}
+
 /** Built files with their place in the package: src/ and gen/ become dist/. */
 function builtFiles({ folder }: PublicPackage): (readonly [string, string])[] {
   return globSync('{src,gen}/**/*', { cwd: join(BUILD, folder) })
@@ -101,7 +131,11 @@ function manifestOf(
     exports: { ...builtExports(exports), './package.json': './package.json' },
     ...(json.bin && { bin: mapped(json.bin, (file) => built(file, 'js').replace('./', '')) }),
     files: ['dist', ...Object.values(MORE[folder] ?? {})],
-    dependencies: Object.fromEntries(dependencies),
+    dependencies: {
+      ...Object.fromEntries(dependencies),
+      // Found by its name at run time, see services/supervisor/src/console.ts.
+      ...(folder === 'services/supervisor' && isConsoleBuilt && { '@writ/console': json.version }),
+    },
   };
 }
 

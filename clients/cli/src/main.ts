@@ -1,7 +1,9 @@
 #!/usr/bin/env node
 /** Entry point of the `writ` command. */
-import { runCli } from './cli.ts';
+import './quiet-warnings.ts';
 
+// Imported afterwards, because node:sqlite warns when it is loaded.
+const { runCli } = await import('./cli.ts');
 process.exitCode = await runCli(process.argv.slice(2), {
   env: process.env,
   print: (line) => console.log(line),

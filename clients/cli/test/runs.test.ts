@@ -37,6 +37,20 @@ async function pending(runId: string): Promise<string> {
   );
 }
 
+describe('writ tools', () => {
+  it('lists tools with arguments, effect and risk, and their schemas as JSON (PE-2)', async () => {
+    const { out } = await writ(['tools']);
+    expect(out[0]).toMatch(/^TOOL +ARGUMENTS +EFFECT +RISK +SOURCE +DESCRIPTION$/);
+    expect(out.join('\n')).toMatch(
+      /^issue_refund +user_id, amount_usd, reason +idempotent +0\.7 /m,
+    );
+    const json = await writ(['tools', '-o', 'json']);
+    const { tools } = JSON.parse(json.out.join('\n')) as { tools: { inputSchemaJson: string }[] };
+    expect(tools.length).toBe(3);
+    for (const tool of tools) expect(JSON.parse(tool.inputSchemaJson)).toHaveProperty('type');
+  });
+});
+
 describe('writ run', () => {
   it('follows a run to its end in the words of npm start, and finds the development key (PE-2)', async () => {
     const { exit, out, err } = await writ([...START, 'sim-auto-1000', '--label', 'case=7']);

@@ -17,6 +17,7 @@ import { poolCommands } from './pools/index.ts';
 import { recoverCommands } from './recover/index.ts';
 import { runCommands } from './runs/index.ts';
 import { runCommand } from './runs/start.ts';
+import { toolCommands } from './tools/index.ts';
 import { usageCommands } from './usage/index.ts';
 
 /** The command groups of `writ`. */
@@ -28,6 +29,7 @@ export const COMMANDS: readonly CommandGroup[] = [
   runCommands,
   approvalCommands,
   agentCommands,
+  toolCommands,
   modelCommands,
   usageCommands,
   budgetCommands,

@@ -82,7 +82,9 @@ async function linesOf(project: Project, { platform, model, dataDir }: OpenProje
       ? `model     simulated by ${script}, because OPENAI_API_KEY is not set`
       : `model     ${model.description}`,
     `public    ${edgeUrl}   gRPC, gRPC-Web and JSON`,
-    `console   ${edgeUrl}/`,
+    ...((await hasConsole(edgeUrl))
+      ? [`console   ${edgeUrl}/   in a browser; sign in with the API key`]
+      : []),
     `API key   in ${join(data, 'dev-api-key')}, for development only; writ finds it in this folder`,
     `agents    ${agents.map(({ name }) => name).join(', ') || 'none'}`,
     '',
@@ -90,6 +92,12 @@ async function linesOf(project: Project, { platform, model, dataDir }: OpenProje
     `  npx writ run ${agents[0]?.name ?? 'AGENT'} "What the agent should do."`,
     '  npx writ approvals list',
   ];
+}
+
+/** The package of the console may be missing, as in a checkout in which it is not built. */
+async function hasConsole(edgeUrl: string): Promise<boolean> {
+  const { ok, headers } = await fetch(edgeUrl);
+  return ok && (headers.get('content-type') ?? '').startsWith('text/html');
 }
 
 async function tell(message: FromPlatform): Promise<void> {
