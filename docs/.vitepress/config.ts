@@ -23,6 +23,7 @@ export default defineConfig({
     'reference/api/README.md': 'reference/api/index.md',
   },
   markdown: {
+    languageAlias: { promql: 'sql' },
     // The anchors of headings are those of GitHub, so that a link works in both.
     anchor: { slugify: githubAnchor },
     config: withoutOutsideLinks,

@@ -1,4 +1,7 @@
-import { readFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { loadPolicy, parsePolicyTable, runPolicyTable } from '@writ/policy';
 import { METRICS, type MetricKey, prometheusName } from '@writ/telemetry';
 import { describe, expect, it } from 'vitest';
@@ -7,6 +10,7 @@ import { checkScripts } from '../../libs/simulator/src/load-scripts.ts';
 import type { Script } from '../../libs/simulator/src/script.ts';
 import { readCatalog } from '../../services/execution-meter/src/providers/catalog/read-catalog.ts';
 import { loadAgents } from '../../services/supervisor/src/app/definitions/agents-file.ts';
+import { loadNotifications } from '../../services/supervisor/src/app/notify/notifications-file.ts';
 import { loadToolsFile } from '../../services/tool-gateway/src/sources/tools-file.ts';
 import { examplesIn } from './examples.ts';
 import {
@@ -66,8 +70,10 @@ describe('the blocks of README.md and docs/', () => {
 
   it.each(ofLanguage('promql'))('query metrics that exist: %s', (_, { text }) => {
     const known = (Object.keys(METRICS) as MetricKey[]).map(prometheusName);
-    const named = text.match(/\bwrit_\w+(?=[{\s[)])/g) ?? [];
-    const metrics = named.filter((name) => !/^writ_(certificate|fingerprint)$/.test(name));
+    const named = text.match(/\b(?:writ|gen_ai|rpc|nodejs)_\w+(?=[{\s[)])/g) ?? [];
+    const metrics = named.filter(
+      (name) => !/^(writ_(certificate|fingerprint)|gen_ai_request_model)$/.test(name),
+    );
     expect(metrics.length).toBeGreaterThan(0);
     for (const name of metrics) {
       expect(
@@ -119,6 +125,17 @@ const READERS: readonly (readonly [keys: readonly string[], read: (part: Entries
   [
     ['models', 'templates', 'tenants', 'prices', 'price_overrides'],
     (part) => readCatalog({ text: withFile('models', part), file: 'models.yaml' }, {}),
+  ],
+  [
+    ['console_url', 'tenants', 'allowed_hosts'],
+    (part) => {
+      const file = join(mkdtempSync(join(tmpdir(), 'notifications-')), 'secret');
+      const secret = `whsec_${randomBytes(32).toString('base64')}`;
+      writeFileSync(file, secret);
+      const text = stringify(part).replaceAll('/run/secrets/finance', file);
+      const urls = { WRIT_SLACK_URL: 'https://chat.example.com/hook', WRIT_ON_CALL_SECRET: secret };
+      return loadNotifications({ text, file: 'notifications.yaml' }, urls);
+    },
   ],
   [['agents', 'extensions'], (part) => loadAgents({ text: stringify(part), file: 'agents.yaml' })],
   [

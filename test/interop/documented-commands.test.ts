@@ -12,6 +12,9 @@ const ROOT = resolve(import.meta.dirname, '../..');
 /** The folders of a checkout that commands name. */
 const FOLDERS = ['node_modules', 'examples', 'deploy', 'clients', 'docs', 'proto', 'package.json'];
 
+/** Pages whose commands follow the run to its end, so that its approval is decided before they start. */
+const FOLLOWING = ['docs/how-to/debug-a-run.md', 'docs/how-to/watch-over-http.md'];
+
 const pages = Map.groupBy(
   allSnippets().filter((each) => each.language === 'sh' && exemptionOf(each) === undefined),
   ({ page }) => page,
@@ -21,14 +24,14 @@ describe('the commands of README.md and docs/', () => {
   it.each([...pages])(
     'succeed on a running platform, in the order of the page: %s (PE-2, PE-3)',
     { timeout: 300_000 },
-    async (_, blocks) => {
+    async (page, blocks) => {
       const test = await startTestPlatform();
       const folder = checkoutOf(test);
       try {
-        const variables = await variablesOf(test, folder);
+        const variables = await variablesOf(test, folder, FOLLOWING.includes(page));
         const { code, output } = await runInBash(scriptOf(blocks, test), folder, variables);
         expect(code, output).toBe(0);
-        for (const { page, line } of blocks) expect(output).toContain(`${page}:${line}`);
+        for (const { line } of blocks) expect(output).toContain(`${page}:${line}`);
       } finally {
         await test.close();
         rmSync(folder, { recursive: true, force: true });
@@ -73,10 +76,11 @@ function scriptOf(blocks: readonly Snippet[], { platform }: TestPlatform): strin
   return ['set -euo pipefail', ...lines].join('\n');
 }
 
-/** The shell variables that pages use: a run that waits for an approval, a halt and a key. */
+/** The shell variables that pages use: a run that waits for an approval unless it is decided, a halt and a key. */
 async function variablesOf(
   test: TestPlatform,
   folder: string,
+  isDecided: boolean,
 ): Promise<Readonly<Record<string, string>>> {
   const { client, platform } = test;
   const { run } = await client.runs.startRun({
@@ -86,7 +90,7 @@ async function variablesOf(
   });
   const { runId = '', sessionId = '' } = run ?? {};
   const approvalId = await pendingApproval(test, runId);
-  void approveOthers(test, approvalId);
+  void approveOthers(test, isDecided ? '' : approvalId);
   const { agents } = await client.runs.listRunAgents({ runId });
   const { halt } = await client.control.halt({
     requestId: 'documented-halt',
