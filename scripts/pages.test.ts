@@ -57,7 +57,7 @@ describe('the generated pages', () => {
       for (const each of [command, ...command.commands]) {
         const path = each === command ? each.name() : `${command.name()} ${each.name()}`;
         expect(page).toContain(`# writ ${path}\n`);
-        for (const { flags, description } of each.options) {
+        for (const { flags, description } of each.options.filter(({ hidden }) => !hidden)) {
           expect(page).toContain(`| \`${flags}\` |`);
           expect(description, `${path} ${flags}`).not.toBe('');
         }

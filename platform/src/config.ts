@@ -82,9 +82,10 @@ export interface PlatformOptions {
 export const AGENT_MODULES = ['agents.ts', 'agents.js', 'src/agents.ts', 'src/agents.js'];
 
 const FREE_PORTS = Object.fromEntries(
-  ['EDGE', 'SUPERVISOR', 'SPAWN_BUDGET', 'EXECUTION_METER', 'TOOL_GATEWAY', 'AGENT_WORKER'].map(
-    (name) => [`WRIT_${name}_PORT`, '0'],
-  ),
+  [
+    ...['EDGE', 'SUPERVISOR', 'SPAWN_BUDGET', 'EXECUTION_METER', 'TOOL_GATEWAY', 'AGENT_WORKER'],
+    ...['AGENT_PROXY', 'AGENT_PROXY_ENDPOINT'],
+  ].map((name) => [`WRIT_${name}_PORT`, '0']),
 );
 
 /**

@@ -1,10 +1,11 @@
 import { join } from 'node:path';
+import { createAgentProxy, readAgentProxyConfig } from '@writ/agent-proxy';
 import { createAgentWorker, readAgentWorkerConfig } from '@writ/agent-worker';
 import { createInProcessBus, TIMELINE_CONSUMER } from '@writ/bus';
 import { rejectMisspelt } from '@writ/config';
 import { createExecutionMeter, readExecutionMeterConfig } from '@writ/execution-meter';
 import { DEVELOPER, devApiKey, type ServiceName, TRUST_FILE, writeTrustFile } from '@writ/identity';
-import { UnavailableError } from '@writ/kernel';
+import { isWritError, UnavailableError } from '@writ/kernel';
 import { Loopback } from '@writ/rpc';
 import { lockDataFolder, readPeerSettings, type Service, type ServiceParts } from '@writ/service';
 import { createSpawnBudget, readSpawnBudgetConfig } from '@writ/spawn-budget';
@@ -18,10 +19,12 @@ import { createTelemetry, type Telemetry } from '@writ/telemetry';
 import { createToolGateway, readToolGatewayConfig } from '@writ/tool-gateway';
 import type { PlatformConfig } from './config.ts';
 
-/** All five services in one process (SYS-5). */
+/** All services in one process (SYS-5). */
 export interface Platform {
   /** Base URL of the public port. */
   readonly edgeUrl: string;
+  /** Base URL of the model endpoint for external agents. */
+  readonly modelBaseUrl: string;
   /** The development API key, with every role. */
   readonly apiKey: string;
   /** Internal addresses, `host:port`. */
@@ -38,6 +41,7 @@ const START_ORDER = [
   'execution-meter',
   'tool-gateway',
   'supervisor',
+  'agent-proxy',
   'agent-worker',
 ] as const satisfies readonly ServiceName[];
 
@@ -68,12 +72,14 @@ export async function startPlatform(config: PlatformConfig): Promise<Platform> {
       'execution-meter': services['execution-meter'].address,
       'tool-gateway': services['tool-gateway'].address,
       'agent-worker': services['agent-worker'].address,
+      'agent-proxy': services['agent-proxy'].address,
     };
     await writeTrustFile(join(config.dataDir, TRUST_FILE), addresses);
     for (const name of START_ORDER) await services[name].start();
     const { edgeTls } = readSupervisorConfig(config.env);
     return {
       edgeUrl: `${edgeTls === undefined ? 'http' : 'https'}://${services.supervisor.edgeAddress}`,
+      modelBaseUrl: modelBaseUrlOf(services['agent-proxy'].edgeAddress, config.env),
       apiKey,
       addresses,
       commits: () => Object.values(services).reduce((sum, { commits }) => sum + commits, 0),
@@ -108,6 +114,8 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
   const { cleartext } = readPeerSettings(env);
   const loopback = config.loopback === 'memory' ? new Loopback() : undefined;
   const addresses = new Map<ServiceName, string>();
+  let endpoint = '';
+  const modelBaseUrl = () => modelBaseUrlOf(endpoint, env);
   const addressOf = (service: ServiceName): string => {
     const address = addresses.get(service);
     if (address !== undefined) return address;
@@ -140,6 +148,7 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
           ...agentsOf(config),
           unsavedApiKeys: config.unsavedApiKeys,
           developer: DEVELOPER.subject,
+          agentProxyUrl: readSupervisorConfig(env).agentProxyUrl ?? modelBaseUrl,
         },
         parts,
       ),
@@ -164,6 +173,11 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
           )
         : externalService(toolGatewayAddress),
     ),
+    'agent-proxy': await add('agent-proxy', async (parts) => {
+      const proxy = await openAgentProxy(env, parts);
+      endpoint = proxy.edgeAddress;
+      return proxy;
+    }),
     'agent-worker': await add('agent-worker', (parts) =>
       createAgentWorker(
         { ...readAgentWorkerConfig(env), agentsInCode: functionsOf(config.agents ?? []) },
@@ -171,6 +185,27 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
       ),
     ),
   };
+}
+
+/**
+ * Its callers learn both addresses from the platform, so that it takes free ports where the settings name none: the port
+ * for external agents only if the default one is in use.
+ */
+async function openAgentProxy(env: PlatformConfig['env'], parts: ServiceParts) {
+  const config = readAgentProxyConfig({ WRIT_AGENT_PROXY_PORT: '0', ...env });
+  try {
+    return await createAgentProxy(config, parts);
+  } catch (error) {
+    const isTaken = isWritError(error) && error.reason === 'PORT_IN_USE';
+    if (!isTaken || env.WRIT_AGENT_PROXY_ENDPOINT_PORT !== undefined) throw error;
+    const endpoint = { ...config.endpoint, port: 0 };
+    return await createAgentProxy({ ...config, endpoint }, parts);
+  }
+}
+
+function modelBaseUrlOf(address: string, env: PlatformConfig['env']): string {
+  const { endpointTls } = readAgentProxyConfig(env);
+  return `${endpointTls === undefined ? 'http' : 'https'}://${address}/v1`;
 }
 
 /** The agents in code; the default of the file does not apply beside them. */

@@ -4,7 +4,7 @@ import {
   Health,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from '@writ/contracts/grpc/health/v1/health_pb';
-import { SERVICE_NAMES } from '@writ/identity';
+import { CORE_SERVICES } from '@writ/identity';
 import { newId } from '@writ/kernel';
 import { createRpcClient } from '@writ/rpc';
 import { createTelemetry } from '@writ/telemetry';
@@ -19,8 +19,8 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 const PATIENT = { timeout: 60_000, interval: 200 };
 const HEALTH_PROGRAM = join(import.meta.dirname, '../../deploy/docker/health.ts');
 const EVERY = {
-  SERVING: SERVICE_NAMES.map(() => true),
-  NOT_SERVING: SERVICE_NAMES.map(() => false),
+  SERVING: CORE_SERVICES.map(() => true),
+  NOT_SERVING: CORE_SERVICES.map(() => false),
 };
 
 describe.skipIf(!isDistributedPlatformAvailable())('health without a database', () => {

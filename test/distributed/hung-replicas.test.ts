@@ -1,5 +1,5 @@
 import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
-import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
+import { CORE_SERVICES, type CoreService } from '@writ/identity';
 import { newId } from '@writ/kernel';
 import { createRpcClient } from '@writ/rpc';
 import { createTelemetry } from '@writ/telemetry';
@@ -34,7 +34,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('replicas that hang', () => {
   });
   afterAll(() => platform?.close());
 
-  const replicasOf = (service: ServiceName) =>
+  const replicasOf = (service: CoreService) =>
     platform.replicas.filter((replica) => replica.service === service);
 
   /** Runs the refund desk `count` times; returns the stop reason of each run. */
@@ -62,7 +62,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('replicas that hang', () => {
 
   /** A client that calls a service through all its replicas. */
   function caller(
-    service: ServiceName,
+    service: CoreService,
     addresses = replicasOf(service).map(({ address }) => address),
   ) {
     const lines: string[] = [];
@@ -92,7 +92,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('replicas that hang', () => {
     return { callConcurrently, callInSequence, logged };
   }
 
-  it.each(SERVICE_NAMES)(
+  it.each(CORE_SERVICES)(
     'ejects a frozen replica of %s without failing a call (SYS-4, SYS-5)',
     async (service) => {
       const { callConcurrently, callInSequence, logged } = caller(service);

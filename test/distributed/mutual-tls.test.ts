@@ -6,7 +6,7 @@ import { status } from '@grpc/grpc-js';
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
 import { RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
-import { callerRow, SERVICE_NAMES, type ServiceName } from '@writ/identity';
+import { CORE_SERVICES, type CoreService, callerRow } from '@writ/identity';
 import { newId } from '@writ/kernel';
 import { loadExample } from '@writ/platform';
 import { createTelemetry, METRICS } from '@writ/telemetry';
@@ -32,7 +32,7 @@ const NAMES_A_CERTIFICATE = /[Cc]ertificate/;
 const { PERMISSION_DENIED, UNAVAILABLE } = status;
 
 /** The certificate that a service presents in a handshake; none without a name. */
-function presented({ ca, certFile, keyFile }: TestCertificates, name?: ServiceName): RawTls {
+function presented({ ca, certFile, keyFile }: TestCertificates, name?: CoreService): RawTls {
   const own = name && { cert: readFileSync(certFile(name)), key: readFileSync(keyFile(name)) };
   return { ca: Buffer.from(ca), ...own };
 }
@@ -84,8 +84,8 @@ describe.skipIf(!isDistributedPlatformAvailable())('services over mutual TLS', (
     rmSync(untrustedDir, { recursive: true, force: true });
   });
 
-  const addressOf = (service: ServiceName) => platform.replica(`${service}-0`).address;
-  const bearer = async (caller: ServiceName, server: ServiceName) => ({
+  const addressOf = (service: CoreService) => platform.replica(`${service}-0`).address;
+  const bearer = async (caller: CoreService, server: CoreService) => ({
     authorization: `Bearer ${await forge.service(caller, server)}`,
   });
 
@@ -122,7 +122,9 @@ describe.skipIf(!isDistributedPlatformAvailable())('services over mutual TLS', (
     'reject %s without a certificate or with one of a service that may not call it (SYS-4, SYS-6)',
     async (_, method, server) => {
       const row = callerRow(method);
-      const allowed: readonly ServiceName[] = row && 'services' in row ? row.services : [];
+      const allowed: readonly CoreService[] = CORE_SERVICES.filter(
+        (name) => row && 'services' in row && row.services.includes(name),
+      );
       const [caller = 'supervisor'] = allowed;
       const token = await bearer(caller, server);
       const request = requestFor(method.input, { request_id: newId('req') });
@@ -139,7 +141,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('services over mutual TLS', (
         const { code, bytes } = await call(tls);
         expect([name, code, bytes.length]).toEqual([name, UNAVAILABLE, 0]);
       }
-      for (const other of SERVICE_NAMES.filter((name) => !allowed.includes(name))) {
+      for (const other of CORE_SERVICES.filter((name) => !allowed.includes(name))) {
         const tls = presented(certificates, other);
         // Neither its own token nor a stolen one is accepted.
         for (const headers of [await bearer(other, server), token]) {
@@ -160,7 +162,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('services over mutual TLS', (
     },
   );
 
-  it.each(SERVICE_NAMES)(
+  it.each(CORE_SERVICES)(
     '%s serves its keys only to clients with a certificate (SYS-4)',
     async (server) => {
       const { getKeys } = KeyService.method;
@@ -214,15 +216,15 @@ describe.skipIf(!isDistributedPlatformAvailable())('services over mutual TLS', (
           ),
         );
       expect([...of('edge').keys()]).toEqual(['supervisor']);
-      expect([...of('authority').keys()].sort()).toEqual([...SERVICE_NAMES].sort());
-      expect([...of('service').keys()].sort()).toEqual([...SERVICE_NAMES].sort());
+      expect([...of('authority').keys()].sort()).toEqual([...CORE_SERVICES].sort());
+      expect([...of('service').keys()].sort()).toEqual([...CORE_SERVICES].sort());
       return of('service');
     }, PATIENT);
   }
 
   /** The serial number of the certificate that each service presents. */
-  async function serials(): Promise<Map<ServiceName, string>> {
-    const handshakes = SERVICE_NAMES.map(async (service) => {
+  async function serials(): Promise<Map<CoreService, string>> {
+    const handshakes = CORE_SERVICES.map(async (service) => {
       const [host = '', port = ''] = addressOf(service).split(':');
       const { promise, resolve, reject } = Promise.withResolvers<string>();
       const worker = presented(certificates, 'agent-worker');

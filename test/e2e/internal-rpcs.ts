@@ -6,9 +6,9 @@ import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_s
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
 import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
-import { rpcKey, type ServiceName } from '@writ/identity';
+import { type CoreService, rpcKey } from '@writ/identity';
 
-const INTERNAL: readonly (readonly [DescService, ServiceName])[] = [
+const INTERNAL: readonly (readonly [DescService, CoreService])[] = [
   [SupervisionService, 'supervisor'],
   [ReviewService, 'supervisor'],
   [SpawnBudgetService, 'spawn-budget'],

@@ -20,7 +20,9 @@ export const agents = [defineAgent({
 
 const WRITES = { model: { model: 'research' }, instructions: 'You write.' };
 /** What an agent of each kind needs to publish one item. */
-const PUBLISHERS: Readonly<Record<AgentSettings['kind'], Partial<AgentSettings>>> = {
+const PUBLISHERS: Readonly<
+  Record<Exclude<AgentSettings['kind'], 'external'>, Partial<AgentSettings>>
+> = {
   react: WRITES,
   'json-action': { ...WRITES, instructions: 'You act.' },
   orchestrator: WRITES,
@@ -30,7 +32,7 @@ const PUBLISHERS: Readonly<Record<AgentSettings['kind'], Partial<AgentSettings>>
   flow: { sub_agents: [{ name: 'helper' }], options: { steps: ['helper'] } },
   custom: {},
 };
-const KINDS = Object.keys(PUBLISHERS) as AgentSettings['kind'][];
+const KINDS = Object.keys(PUBLISHERS) as (keyof typeof PUBLISHERS)[];
 const TOPICS = KINDS.map((kind) => `from-${kind}`);
 
 const AGENTS = [

@@ -21,6 +21,8 @@ async function silentSupervisor() {
         getRun: absent,
         listRuns: absent,
         cancelRun: absent,
+        issueRunToken: absent,
+        closeRun: absent,
         signalRun: absent,
         listLogEntries: absent,
         listAgents: absent,

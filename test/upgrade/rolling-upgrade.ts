@@ -1,6 +1,6 @@
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { readLedger } from '@writ/example-refund-desk/ledger';
-import { SERVICE_NAMES } from '@writ/identity';
+import { CORE_SERVICES } from '@writ/identity';
 import { newId } from '@writ/kernel';
 import { type DistributedPlatform, startDistributedPlatform } from '@writ/testing/distributed';
 
@@ -43,7 +43,7 @@ export async function rollingUpgrade(options: RollingUpgradeOptions): Promise<Ro
     for (const runId of patient) await untilSuspended(platform, runId);
     log(`${waiting} runs wait for a person`);
     const runIds = [...patient];
-    const replicas = SERVICE_NAMES.flatMap((service) =>
+    const replicas = CORE_SERVICES.flatMap((service) =>
       platform.replicas.filter((replica) => replica.service === service),
     );
     for (const replica of replicas) {

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { createWritClient } from '@writ/client';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
-import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
+import { CORE_SERVICES, type CoreService } from '@writ/identity';
 import { newId } from '@writ/kernel';
 import { loadExample } from '@writ/platform';
 import { freePorts, isDistributedPlatformAvailable } from '@writ/testing/distributed';
@@ -69,7 +69,7 @@ describe.skipIf(!isDistributedPlatformAvailable())(
       throw new Error(`${name} exited before it listened.`);
     };
 
-    const startService = (name: ServiceName, port: number): Promise<void> =>
+    const startService = (name: CoreService, port: number): Promise<void> =>
       start(name, {
         [`WRIT_${name.toUpperCase().replaceAll('-', '_')}_PORT`]: String(port),
         WRIT_EDGE_PORT: String(edge),
@@ -86,7 +86,7 @@ describe.skipIf(!isDistributedPlatformAvailable())(
         .replaceAll('"/tls/', `"${join(volumes, 'nats')}/`);
 
     /** TLS parameters of a URL with the certificate of `name`. */
-    const shown = (name: ServiceName): string => {
+    const shown = (name: CoreService): string => {
       const tls = join(volumes, name, 'tls');
       return `?sslmode=verify-full&sslrootcert=${tls}/ca.crt&sslcert=${tls}/service.crt&sslkey=${tls}/service.key`;
     };
@@ -114,10 +114,10 @@ describe.skipIf(!isDistributedPlatformAvailable())(
       await psql(postgres.url() + shown('supervisor'), '-f', roles);
       places.set('nats:4222', nats.address).set('postgres:5432', postgres.address);
       places.set('simulator:8090', `127.0.0.1:${simulator}`);
-      for (const [index, name] of SERVICE_NAMES.entries())
+      for (const [index, name] of CORE_SERVICES.entries())
         places.set(`${name}:${50_051 + index}`, `127.0.0.1:${ports[index]}`);
       await start('simulator', { WRIT_SIMULATOR_PORT: String(simulator) });
-      await Promise.all(SERVICE_NAMES.map((name, index) => startService(name, ports[index] ?? 0)));
+      await Promise.all(CORE_SERVICES.map((name, index) => startService(name, ports[index] ?? 0)));
     });
     afterAll(async () => {
       await Promise.all(
@@ -151,7 +151,7 @@ describe.skipIf(!isDistributedPlatformAvailable())(
         `select distinct application_name, ssl, version from pg_stat_ssl join pg_stat_activity using (pid)
          where application_name like 'writ %' order by 1`,
       );
-      const lines = SERVICE_NAMES.map((name) => `writ ${name}|t|TLSv1.3`).sort();
+      const lines = CORE_SERVICES.map((name) => `writ ${name}|t|TLSv1.3`).sort();
       expect(inside.split('\n')).toEqual(lines);
     });
 

@@ -2,7 +2,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readAgentWorkerConfig } from '@writ/agent-worker';
 import { readExecutionMeterConfig } from '@writ/execution-meter';
-import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
+import { CORE_SERVICES, type CoreService } from '@writ/identity';
 import { readSpawnBudgetConfig } from '@writ/spawn-budget';
 import { readSupervisorConfig } from '@writ/supervisor';
 import { readToolGatewayConfig } from '@writ/tool-gateway';
@@ -13,7 +13,7 @@ import { type ComposeService, composeText, generated, ROOT, readCompose } from '
 
 const compose = readCompose();
 const services = Object.entries(compose.services);
-const service = (name: ServiceName): ComposeService => compose.services[name] ?? { profiles: [] };
+const service = (name: CoreService): ComposeService => compose.services[name] ?? { profiles: [] };
 const schemaFile = requireDeployTool('composeSchema');
 
 const READERS = {
@@ -75,7 +75,7 @@ describe('docker-compose.yml', () => {
   it('starts the services with both profiles, and observability with full only (SYS-5)', () => {
     const inCore = services.filter(([, { profiles }]) => profiles.includes('core'));
     expect(inCore.map(([name]) => name)).toEqual(
-      expect.arrayContaining([...SERVICE_NAMES, 'nats', 'postgres', 'simulator']),
+      expect.arrayContaining([...CORE_SERVICES, 'nats', 'postgres', 'simulator']),
     );
     const onlyFull = services.filter(([, { profiles }]) => profiles.join() === 'full');
     expect(onlyFull.map(([name]) => name)).toEqual([
@@ -89,7 +89,7 @@ describe('docker-compose.yml', () => {
         expect(compose.services[needed]?.profiles).toContain('core');
   });
 
-  it.each([...SERVICE_NAMES])(
+  it.each([...CORE_SERVICES])(
     'gives %s settings that it knows and can start with (SYS-5)',
     (name) => {
       const { environment = {}, command, healthcheck, depends_on } = service(name);
@@ -100,7 +100,7 @@ describe('docker-compose.yml', () => {
         dialect: 'postgres',
         schema: name.replaceAll('-', '_'),
       });
-      for (const other of SERVICE_NAMES) {
+      for (const other of CORE_SERVICES) {
         const address = environment[`WRIT_${other.toUpperCase().replaceAll('-', '_')}_ADDRESS`];
         expect(address).toBe(`${other}:${READERS[other]({}).port}`);
       }
@@ -116,7 +116,7 @@ describe('docker-compose.yml', () => {
   );
 
   it('requires TLS and a certificate for NATS and PostgreSQL, and gives every service one (SYS-4, SYS-6)', () => {
-    for (const name of SERVICE_NAMES) {
+    for (const name of CORE_SERVICES) {
       const { environment = {}, volumes } = service(name);
       const { store } = READERS[name](environment);
       if (store.dialect !== 'postgres') throw new Error('unreachable');
@@ -186,11 +186,11 @@ describe('docker-compose.yml', () => {
   });
 
   it('gives Internet access only to the meter and the gateway, not to the worker (SYS-6)', () => {
-    const ways = (name: ServiceName) =>
+    const ways = (name: CoreService) =>
       (service(name).networks ?? []).filter(
         (network) => compose.networks[network]?.internal !== true,
       );
-    expect(Object.fromEntries(SERVICE_NAMES.map((name) => [name, ways(name)]))).toEqual({
+    expect(Object.fromEntries(CORE_SERVICES.map((name) => [name, ways(name)]))).toEqual({
       supervisor: ['public'],
       'spawn-budget': [],
       'execution-meter': ['models'],

@@ -1,4 +1,4 @@
-import { callerTable, SERVICE_NAMES, type ServiceName } from '@writ/identity';
+import { CORE_SERVICES, type CoreService, callerTable } from '@writ/identity';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { requireDeployTool } from '../../../scripts/deploy-tools.ts';
 import { canReach, type Place } from './reach.ts';
@@ -13,7 +13,7 @@ import {
 const helm = requireDeployTool('helm');
 const kubernetesValidate = requireDeployTool('kubernetesValidate');
 
-const PORTS: Readonly<Record<ServiceName, number>> = {
+const PORTS: Readonly<Record<CoreService, number>> = {
   supervisor: 50_051,
   'spawn-budget': 50_052,
   'execution-meter': 50_053,
@@ -31,7 +31,7 @@ const EVERYTHING = {
   networkPolicy: { identityProvider: { to: [{ ipBlock: { cidr: '198.51.100.0/24' } }] } },
 };
 
-const SERVED_BY: Readonly<Record<string, ServiceName>> = {
+const SERVED_BY: Readonly<Record<string, CoreService>> = {
   supervision: 'supervisor',
   review: 'supervisor',
   spawn: 'spawn-budget',
@@ -58,7 +58,7 @@ function neededReach(): Set<string> {
   return reach;
 }
 
-function deployment(rendered: readonly Manifest[], service: ServiceName): Manifest {
+function deployment(rendered: readonly Manifest[], service: CoreService): Manifest {
   const found = rendered.find(
     ({ kind, metadata }) => kind === 'Deployment' && metadata.name === `writ-${service}`,
   );
@@ -71,12 +71,12 @@ describe.skipIf(helm === undefined)('the chart', () => {
   let manifests: Manifest[] = [];
   let policies: Manifest[] = [];
   const all = (kind: string) => manifests.filter((manifest) => manifest.kind === kind);
-  const pod = (service: ServiceName): Place => ({
+  const pod = (service: CoreService): Place => ({
     labels: all('Deployment').find(({ metadata }) => metadata.name === `writ-${service}`)?.spec
       .template.metadata.labels,
   });
   const who = (to: Place, port: number) =>
-    SERVICE_NAMES.filter((service) => canReach(policies, pod(service), to, port));
+    CORE_SERVICES.filter((service) => canReach(policies, pod(service), to, port));
 
   beforeAll(() => {
     text = renderChart(helm ?? '', EVERYTHING);
@@ -109,7 +109,7 @@ describe.skipIf(helm === undefined)('the chart', () => {
   });
 
   it('configures the certificate of every service for NATS and PostgreSQL by default (SYS-4)', () => {
-    const variables = (rendered: readonly Manifest[], service: ServiceName) => {
+    const variables = (rendered: readonly Manifest[], service: CoreService) => {
       const { spec } = rendered.find(
         ({ kind, metadata }) => kind === 'Deployment' && metadata.name === `writ-${service}`,
       ) as Manifest;
@@ -121,7 +121,7 @@ describe.skipIf(helm === undefined)('the chart', () => {
       return { names, of: (name: string) => env.find((each) => each.name === name) };
     };
     const files = { CA_FILE: 'ca.crt', CERT_FILE: 'tls.crt', KEY_FILE: 'tls.key' };
-    for (const service of SERVICE_NAMES) {
+    for (const service of CORE_SERVICES) {
       const own = `WRIT_${service.toUpperCase().replaceAll('-', '_')}_DATABASE_URL`;
       const { names, of: variable } = variables(manifests, service);
       expect(variable('WRIT_NATS_URL')?.value).toBe('tls://nats:4222');
@@ -155,8 +155,8 @@ describe.skipIf(helm === undefined)('the chart', () => {
   });
 
   it('permits exactly the connections that the caller table and key requests need (SYS-6)', () => {
-    const pairs = SERVICE_NAMES.flatMap((from) =>
-      SERVICE_NAMES.filter((to) => to !== from).map((to) => ({ from, to })),
+    const pairs = CORE_SERVICES.flatMap((from) =>
+      CORE_SERVICES.filter((to) => to !== from).map((to) => ({ from, to })),
     );
     const reached = pairs
       .filter(({ from, to }) => canReach(policies, pod(from), pod(to), PORTS[to]))
@@ -203,7 +203,7 @@ describe.skipIf(helm === undefined)('the chart', () => {
   it('permits unknown clients to reach the public port and no internal port', () => {
     const unknownClient = { labels: {}, namespace: { name: 'other' } };
     expect(canReach(policies, unknownClient, pod('supervisor'), EDGE)).toBe(true);
-    for (const service of SERVICE_NAMES)
+    for (const service of CORE_SERVICES)
       for (const from of [
         unknownClient,
         { labels: { app: 'neighbour' } },
@@ -214,13 +214,13 @@ describe.skipIf(helm === undefined)('the chart', () => {
 
   it('permits every service to reach its database, NATS and the collector', () => {
     const named = (name: string): Place => ({ labels: { 'app.kubernetes.io/name': name } });
-    expect(who(named('postgresql'), 5432)).toEqual([...SERVICE_NAMES]);
-    expect(who(named('nats'), 4222)).toEqual([...SERVICE_NAMES]);
-    expect(who(named('opentelemetry-collector'), 4317)).toEqual([...SERVICE_NAMES]);
+    expect(who(named('postgresql'), 5432)).toEqual([...CORE_SERVICES]);
+    expect(who(named('nats'), 4222)).toEqual([...CORE_SERVICES]);
+    expect(who(named('opentelemetry-collector'), 4317)).toEqual([...CORE_SERVICES]);
   });
 
   it('has two replicas of each service behind a headless name, and keeps one through disruptions (SYS-5)', () => {
-    for (const service of SERVICE_NAMES) {
+    for (const service of CORE_SERVICES) {
       const named = (kind: string) =>
         all(kind).find(({ metadata }) => metadata.name === `writ-${service}`)?.spec;
       expect(named('Deployment').replicas).toBe(2);
@@ -231,7 +231,7 @@ describe.skipIf(helm === undefined)('the chart', () => {
   });
 
   it('gives every service a writable volume for the marker of its store, which can be a claim (BD-4)', () => {
-    const mounted = (rendered: readonly Manifest[], service: ServiceName) => {
+    const mounted = (rendered: readonly Manifest[], service: CoreService) => {
       const { containers, volumes } = deployment(rendered, service).spec.template.spec;
       const [{ env, volumeMounts }] = containers;
       const dir = env.find(({ name }: { name: string }) => name === 'WRIT_STORE_MARKER_DIR')?.value;
@@ -241,7 +241,7 @@ describe.skipIf(helm === undefined)('the chart', () => {
     };
     const volume = { persistentVolumeClaim: { claimName: 'markers' } };
     const claimed = manifestsOf(renderChart(helm ?? '', { storeMarkers: { volume } }));
-    for (const service of SERVICE_NAMES) {
+    for (const service of CORE_SERVICES) {
       expect(mounted(manifests, service)).toEqual({ name: 'markers', emptyDir: {} });
       expect(mounted(claimed, service)).toEqual({ name: 'markers', ...volume });
     }
@@ -274,12 +274,12 @@ describe.skipIf(helm === undefined)('the chart', () => {
     const budgets = manifestsOf(renderChart(helm ?? '', { services: one }))
       .filter(({ kind }) => kind === 'PodDisruptionBudget')
       .map(({ metadata }) => metadata.name);
-    expect(budgets).toHaveLength(SERVICE_NAMES.length - 1);
+    expect(budgets).toHaveLength(CORE_SERVICES.length - 1);
     expect(budgets).not.toContain('writ-tool-gateway');
   });
 
   it('serves the public port until load balancers have removed a terminating replica, within the grace period', () => {
-    for (const service of SERVICE_NAMES) {
+    for (const service of CORE_SERVICES) {
       const { spec } = deployment(manifests, service).spec.template;
       const [{ lifecycle }] = spec.containers;
       const isEdge = service === 'supervisor';
@@ -364,7 +364,7 @@ describe.skipIf(helm === undefined)('the chart', () => {
       expect(container.resources.limits.memory).toBeTruthy();
       for (const probe of ['startupProbe', 'readinessProbe'])
         expect(container[probe].exec.command).toContain(metadata.name.slice('writ-'.length));
-      const others = SERVICE_NAMES.filter((service) => metadata.name !== `writ-${service}`);
+      const others = CORE_SERVICES.filter((service) => metadata.name !== `writ-${service}`);
       const notes = JSON.stringify([container.env, container.envFrom ?? [], volumes]);
       for (const other of others) expect(notes).not.toMatch(new RegExp(`"writ-${other}(-tls)?"`));
       expect(notes.includes('"writ-models"')).toBe(metadata.name === 'writ-execution-meter');

@@ -42,6 +42,8 @@ export { internalGate } from './services/internal-gate.ts';
 export type { ServerName, ServiceName } from './services/names.ts';
 export {
   AUDIT,
+  CORE_SERVICES,
+  type CoreService,
   EVERY_SERVICE,
   isServiceName,
   SERVICE_NAMES,

@@ -33,7 +33,7 @@ export interface World {
   readonly verifier: Verifier;
 }
 
-/** Creates the signers of all five services, and a verifier that trusts them. */
+/** Creates the signers of all services, and a verifier that trusts them. */
 export async function createWorld(keyDir: string = tempDir()): Promise<World> {
   const clock = new ManualClock();
   const open = (service: ServiceName) => openSigner({ service, keyDir, clock });
@@ -43,6 +43,7 @@ export async function createWorld(keyDir: string = tempDir()): Promise<World> {
     'execution-meter': await open('execution-meter'),
     'tool-gateway': await open('tool-gateway'),
     'agent-worker': await open('agent-worker'),
+    'agent-proxy': await open('agent-proxy'),
   };
   const trust = trustSigners(...Object.values(signers));
   return { clock, keyDir, signers, verifier: createVerifier({ trust, clock }) };
@@ -107,6 +108,7 @@ export const CLAIMS: { readonly [K in TokenKind]: ClaimsInit<K> } = {
     step: 2,
   },
   checkpoint: { tenant: 'acme', count: 12n, headHash: sha256Hex('head') },
+  run_token: { tenant: 'acme', runId: 'run_1', agent: AGENT },
 };
 
 /** Issuer and audience of each kind in these tests. */
@@ -119,6 +121,7 @@ export const ISSUED: {
   writ: { issuer: 'supervisor', audience: 'tool-gateway' },
   receipt: { issuer: 'tool-gateway', audience: 'supervisor' },
   checkpoint: { issuer: 'supervisor', audience: AUDIT },
+  run_token: { issuer: 'supervisor', audience: 'agent-proxy' },
 };
 
 export const KINDS: readonly TokenKind[] = [
@@ -128,6 +131,7 @@ export const KINDS: readonly TokenKind[] = [
   'writ',
   'receipt',
   'checkpoint',
+  'run_token',
 ];
 
 /** A valid token of `kind` that expires in a minute. */

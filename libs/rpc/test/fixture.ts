@@ -54,6 +54,8 @@ export function runRoute(handlers: Partial<RunHandlers>): Route {
     listRuns: absent,
     watchRun: absent,
     cancelRun: absent,
+    issueRunToken: absent,
+    closeRun: absent,
     signalRun: absent,
     listLogEntries: absent,
     listAgents: absent,

@@ -3,9 +3,11 @@ import type { Platform } from '../platform.ts';
 type Print = (line: string) => void;
 
 /** Prints the addresses of all services. */
-export function showAddresses({ edgeUrl, addresses }: Platform, print: Print): void {
-  print(`console   ${edgeUrl}/   in a browser; sign in with the API key`);
+export function showAddresses(platform: Platform, print: Print): void {
+  const { edgeUrl, modelBaseUrl, addresses } = platform;
+  print(`console   ${edgeUrl}/   in a browser`);
   print(`public    ${edgeUrl}   gRPC, gRPC-Web and JSON`);
+  print(`models    ${modelBaseUrl}   for external agents`);
   for (const [service, address] of Object.entries(addresses)) {
     print(`internal  ${address}   ${service}`);
   }

@@ -60,6 +60,8 @@ export interface SupervisorConfig {
   readonly childWaitMs: number;
   /** How long Halt and Resume wait for the meter and the gateway. */
   readonly haltWaitMs: number;
+  /** Base URL of the model endpoint of agent-proxy, for those who get a run token. */
+  readonly agentProxyUrl?: (() => string) | undefined;
   /** Limit of runs of one tenant in progress; undefined = unlimited. */
   readonly maxRunsPerTenant: number | undefined;
   /** Limits of runs that wait for their start, of all tenants and of one (BD-5). */
@@ -192,13 +194,19 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
       min: 1_000,
       about: 'maximum age of audit records without a signed checkpoint',
     }),
+    agentProxyUrl: variable.string('WRIT_AGENT_PROXY_URL', {
+      optional: true,
+      pattern: /^https?:\/\/\S+$/,
+      about:
+        'the base URL of the model endpoint for external agents, such as https://models.example/v1',
+    }),
     auditCheckpointFile: variable.string('WRIT_AUDIT_CHECKPOINT_FILE', {
       optional: true,
       about: 'the file, outside the database, to which every signed audit checkpoint is appended',
     }),
   });
   const { host, port, edgeHost, edgePort, dataDir, agentsFile, policyFile, approvalTtlMs } = values;
-  const { fourEyes, keyRotationMs, clockLeewayMs } = values;
+  const { fourEyes, keyRotationMs, clockLeewayMs, agentProxyUrl } = values;
   return {
     ...SUPERVISOR_DEFAULTS,
     ...readEdgeConfig(env),
@@ -221,5 +229,6 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
     auditCheckpointRecords: values.auditCheckpointRecords,
     auditCheckpointMs: values.auditCheckpointMs,
     auditCheckpointFile: values.auditCheckpointFile,
+    agentProxyUrl: agentProxyUrl === undefined ? undefined : () => agentProxyUrl,
   };
 }

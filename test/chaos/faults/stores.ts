@@ -1,4 +1,4 @@
-import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
+import { CORE_SERVICES, type CoreService } from '@writ/identity';
 import type { DistributedPlatform, Replica } from '@writ/testing/distributed';
 import { type Choose, type Kind, POSTGRES, restart } from './disturbance.ts';
 
@@ -44,9 +44,9 @@ function otherStore(
   choose: Choose,
   what: string,
   because: string,
-  prepare: (service: ServiceName) => Promise<void>,
+  prepare: (service: CoreService) => Promise<void>,
 ) {
-  const service = choose(SERVICE_NAMES);
+  const service = choose(CORE_SERVICES);
   const replicas = replicasOf(platform, service);
   const links = replicas.map(({ name }) => `${name} to postgres`);
   const schema = schemaOf(service);
@@ -92,7 +92,7 @@ async function markAgain(replica: Replica): Promise<void> {
 }
 
 /** Copies the tables of a service and their rows, as a backup does. */
-async function copySchema(platform: DistributedPlatform, service: ServiceName): Promise<void> {
+async function copySchema(platform: DistributedPlatform, service: CoreService): Promise<void> {
   const schema = schemaOf(service);
   await platform.rows(
     service,
@@ -106,14 +106,14 @@ async function copySchema(platform: DistributedPlatform, service: ServiceName): 
   );
 }
 
-function replicasOf({ replicas }: DistributedPlatform, service: ServiceName): Replica[] {
+function replicasOf({ replicas }: DistributedPlatform, service: CoreService): Replica[] {
   return replicas.filter((replica) => replica.service === service);
 }
 
-function schemaOf(service: ServiceName): string {
+function schemaOf(service: CoreService): string {
   return service.replaceAll('-', '_');
 }
 
-function other(service: ServiceName): string {
+function other(service: CoreService): string {
   return `${schemaOf(service)}_other`;
 }

@@ -1,11 +1,11 @@
 import { strict as assert } from 'node:assert';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { ServiceName } from '@writ/identity';
+import type { CoreService } from '@writ/identity';
 import type { Evidence } from '../../chaos/invariants/invariant.ts';
 import { runFigures } from '../../chaos/load/load.ts';
 import { assertNoViolations, underLoad } from '../../chaos/under-load.ts';
 
-const PEERS: readonly ServiceName[] = [
+const PEERS: readonly CoreService[] = [
   'supervisor',
   'spawn-budget',
   'execution-meter',

@@ -56,6 +56,7 @@ const SERVER_OF: Readonly<Record<string, ServerName>> = {
 function mayCall(service: ServiceName, rpc: string): boolean {
   switch (service) {
     case 'agent-worker':
+    case 'agent-proxy':
       return WORKER_MAY.includes(rpc);
     case 'supervisor':
       return SUPERVISOR_MAY.test(rpc) && !SUPERVISOR_MAY_NOT.test(rpc);

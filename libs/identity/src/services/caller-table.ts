@@ -1,10 +1,10 @@
 import { InternalError } from '@writ/kernel';
 import type { Role, Route } from '@writ/rpc';
-import type { ServiceName } from './names.ts';
+import { AGENT_HOSTS, type ServiceName } from './names.ts';
 
 /**
- * The permitted callers of one RPC. `agentToken`, `slotGrant` and `epoch` apply to agent workers only,
- * which act for an agent; the other services act in their own name.
+ * The permitted callers of one RPC. `agentToken`, `slotGrant` and `epoch` apply to the hosts of
+ * agents only, which act for an agent; the other services act in their own name.
  */
 export type CallerRow = OpenRow | PeopleRow | ServicesRow;
 
@@ -49,10 +49,10 @@ const HALT_READERS: PeopleRow = { people: ['auditor', 'admin', 'operator'] };
 const SUPERVISOR: ServicesRow = { services: ['supervisor'] };
 const GATEWAY: ServicesRow = { services: ['tool-gateway'] };
 /** The request itself contains the agent tokens. */
-const SUPERVISOR_AND_WORKER: ServicesRow = { services: ['supervisor', 'agent-worker'] };
+const SUPERVISOR_AND_WORKER: ServicesRow = { services: ['supervisor', ...AGENT_HOSTS] };
 const SUPERVISOR_AND_AGENT: ServicesRow = { ...SUPERVISOR_AND_WORKER, agentToken: 'required' };
 const AGENT: ServicesRow = {
-  services: ['agent-worker'],
+  services: AGENT_HOSTS,
   agentToken: 'required',
   epoch: 'required',
 };
@@ -66,6 +66,8 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
     ListRuns: RUN_READERS,
     WatchRun: RUN_READERS,
     CancelRun: CALLERS,
+    IssueRunToken: CALLERS,
+    CloseRun: CALLERS,
     SignalRun: CALLERS,
     ListLogEntries: RUN_READERS,
     ListAgents: RUN_READERS,
@@ -141,7 +143,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
   'writ.tool.v1.ToolGatewayService': {
     ListTools: SUPERVISOR_AND_AGENT,
     // The writ is the credential: it names tenant, run and agent.
-    CallTool: { services: ['agent-worker'], epoch: 'required' },
+    CallTool: { services: AGENT_HOSTS, epoch: 'required' },
     GetReceipt: SUPERVISOR_AND_AGENT,
     VoidWrit: SUPERVISOR,
     ResolveOutcome: SUPERVISOR,

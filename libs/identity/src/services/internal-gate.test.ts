@@ -50,6 +50,7 @@ describe('internal gate', () => {
       'execution-meter': credentials.executionMeterToken,
       'tool-gateway': credentials.toolGatewayToken,
       'agent-worker': '',
+      'agent-proxy': '',
     }[server];
     const grant = await mintSlotGrant(signers['spawn-budget'], {
       ...CLAIMS.slot_grant,

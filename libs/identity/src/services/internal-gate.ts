@@ -11,7 +11,13 @@ import { parseToken } from '../tokens/parse-token.ts';
 import { readSlotGrant, requireSlotGrant, setGrantRequirement } from '../tokens/slot-grant.ts';
 import type { Verifier } from '../tokens/verifier.ts';
 import { callerRow, rpcKey, type ServicesRow } from './caller-table.ts';
-import { isServiceName, SERVICE_NAMES, type ServerName, type ServiceName } from './names.ts';
+import {
+  AGENT_HOSTS,
+  isServiceName,
+  SERVICE_NAMES,
+  type ServerName,
+  type ServiceName,
+} from './names.ts';
 import { readSpiffeId } from './spiffe.ts';
 
 /** Options of {@link internalGate}. */
@@ -33,7 +39,7 @@ export interface InternalGateOptions {
 /**
  * Creates the gate of an internal port, which enforces the caller table (SYS-6, SYS-4). It checks in this
  * order: the client certificate, if required; the service token, which must name the same service; the row
- * of the table; and for an agent worker the lease epoch, the agent token, its tenant, and the slot grant.
+ * of the table; and for a host of agents the lease epoch, the agent token, its tenant, and the slot grant.
  */
 export function internalGate(options: InternalGateOptions): Gate {
   return async (call) => {
@@ -46,7 +52,7 @@ export function internalGate(options: InternalGateOptions): Gate {
     if (certified !== undefined && certified !== service.name)
       throw notAllowed(call, `The certificate of ${certified} with a token of ${service.name}`);
     if (!row.services.some((name) => name === service.name)) throw notAllowed(call, service.name);
-    if (service.name !== 'agent-worker') return { service };
+    if (!AGENT_HOSTS.some((name) => name === service.name)) return { service };
     return workerCaller(options, call, row, service);
   };
 }

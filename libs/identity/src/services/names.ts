@@ -1,5 +1,5 @@
-/** The five services; each has its own signing key. */
-export const SERVICE_NAMES = [
+/** The services of every platform; each has its own signing key. */
+export const CORE_SERVICES = [
   'supervisor',
   'spawn-budget',
   'execution-meter',
@@ -7,13 +7,22 @@ export const SERVICE_NAMES = [
   'agent-worker',
 ] as const;
 
+/** One of {@link CORE_SERVICES}. */
+export type CoreService = (typeof CORE_SERVICES)[number];
+
+/** All services: agent-proxy is optional. */
+export const SERVICE_NAMES = [...CORE_SERVICES, 'agent-proxy'] as const;
+
 /** One of {@link SERVICE_NAMES}. */
 export type ServiceName = (typeof SERVICE_NAMES)[number];
 
-/** Whether `value` names one of the five services. */
+/** Whether `value` names one of the services. */
 export function isServiceName(value: unknown): value is ServiceName {
   return SERVICE_NAMES.some((name) => name === value);
 }
+
+/** The services that act for agents, with their tokens: agent-worker runs agents, agent-proxy stands for external ones. */
+export const AGENT_HOSTS: readonly ServiceName[] = ['agent-worker', 'agent-proxy'];
 
 /** A server with a gate: a service, or a tool provider of the gateway (TG-6). */
 export type ServerName = ServiceName | typeof TOOL_PROVIDER;

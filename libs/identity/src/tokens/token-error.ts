@@ -29,6 +29,8 @@ function displayName(kind: TokenKind): string {
       return `${kind} token`;
     case 'slot_grant':
       return 'slot grant';
+    case 'run_token':
+      return 'run token';
     case 'writ':
     case 'receipt':
     case 'checkpoint':

@@ -4,6 +4,7 @@ import {
   CallStatus,
   CheckpointClaimsSchema,
   ReceiptClaimsSchema,
+  RunTokenClaimsSchema,
   ServiceClaimsSchema,
   SlotGrantClaimsSchema,
   WritClaimsSchema,
@@ -21,6 +22,7 @@ export const CLAIM_SCHEMAS = {
   writ: WritClaimsSchema,
   receipt: ReceiptClaimsSchema,
   checkpoint: CheckpointClaimsSchema,
+  run_token: RunTokenClaimsSchema,
 } as const;
 
 /** The kind of a token; also the name of its private claim. */
@@ -162,6 +164,20 @@ export const KIND_RULES: { readonly [K in TokenKind]: KindRules<K> } = {
         head_hash: SHA256_PATTERN.test(claims.headHash),
         previous_count: claims.previousCount >= 0n && claims.previousCount <= claims.count,
         checkpoint_number: claims.checkpointNumber >= 0n,
+      }),
+  },
+  run_token: {
+    typ: 'run+jwt',
+    issuers: ['supervisor'],
+    isStrict: false,
+    maxLength: 8_192,
+    cached: true,
+    subject: (claims) => claims.agent?.instance ?? '',
+    badField: (claims) =>
+      firstBad({
+        tenant: isId(claims.tenant),
+        run_id: isId(claims.runId),
+        agent: isAgent(claims.agent),
       }),
   },
 };

@@ -321,6 +321,7 @@ describe('verifier', () => {
       writ: { executed_from: 'the_worker' },
       receipt: { status: 'CALL_STATUS_UNSPECIFIED' },
       checkpoint: { tenant: 'Not An Id' },
+      run_token: { agent: { name: 'clerk' } },
     };
     for (const kind of KINDS) {
       const token = await forge(kind, {

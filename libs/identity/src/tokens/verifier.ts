@@ -69,6 +69,7 @@ export function createVerifier(given: VerifierOptions): Verifier {
     writ: newCache('writ'),
     receipt: newCache('receipt'),
     checkpoint: newCache('checkpoint'),
+    run_token: newCache('run_token'),
   };
   return {
     async verify(kind, token, options) {

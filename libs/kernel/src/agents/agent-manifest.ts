@@ -11,6 +11,7 @@ export const AGENT_KINDS = [
   'personal-feed',
   'flow',
   'custom',
+  'external',
 ] as const;
 
 /** One of {@link AGENT_KINDS}. */

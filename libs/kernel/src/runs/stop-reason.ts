@@ -45,10 +45,10 @@ export interface RunOutcome {
 
 /** Names without a detail, and names that end in a colon and require a detail. */
 const REASONS: Readonly<Record<TerminalState, readonly string[]>> = {
-  COMPLETED: ['success', 'nothing_done'],
+  COMPLETED: ['success', 'nothing_done', 'closed'],
   PAUSED: ['paused'],
   CANCELLED: ['cancelled'],
-  TIMED_OUT: ['max_seconds', 'deadline'],
+  TIMED_OUT: ['max_seconds', 'deadline', 'idle'],
   HALTED: ['halted'],
   MAX_STEPS: ['max_steps', 'max_tool_calls'],
   BUDGET_EXCEEDED: [

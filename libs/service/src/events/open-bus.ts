@@ -7,6 +7,7 @@ import {
   type NatsBusOptions,
   OBSERVED_STREAM,
   OBSERVER,
+  type StreamPlan,
   TIMELINE_CONSUMER,
 } from '@writ/bus';
 import type { ServiceName } from '@writ/identity';
@@ -36,7 +37,7 @@ export async function openBus(
     ...connectionOf(nats, name),
     // The supervisor consumes all events and creates the streams, also that of observers; the others have access to their
     // own only.
-    streams: isSupervisor ? [...HOOK_STREAMS, OBSERVED_STREAM] : [hookStream(name)],
+    streams: isSupervisor ? [...HOOK_STREAMS, OBSERVED_STREAM] : streamsOf(name),
     createsStreams: isSupervisor,
     requiredConsumers,
     onError: busFailures(log, nats.servers, 'NATS connection or message handler failed'),
@@ -76,4 +77,9 @@ function connectionOf(
       },
     }),
   };
+}
+
+/** agent-proxy emits no events of its own. */
+function streamsOf(name: Exclude<ServiceName, 'supervisor'>): StreamPlan[] {
+  return name === 'agent-proxy' ? [] : [hookStream(name)];
 }

@@ -36,6 +36,7 @@ export function readProcessSettings(env: Environment = process.env): ProcessSett
     'execution-meter': address('execution-meter'),
     'tool-gateway': address('tool-gateway'),
     'agent-worker': address('agent-worker'),
+    'agent-proxy': address('agent-proxy'),
   });
   const { pools } = readEnv(env, {
     pools: variable.list('WRIT_AGENT_WORKER_POOLS', {

@@ -6,6 +6,7 @@ const DEFAULT_PORTS: Readonly<Record<ServiceName, number>> = {
   'execution-meter': 50_053,
   'tool-gateway': 50_054,
   'agent-worker': 50_055,
+  'agent-proxy': 50_056,
 };
 
 /** The default port of a service's listener. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { OBSERVER_USER, SERVICE_USERS } from '@writ/bus';
 import { createWritClient, type WritClient } from '@writ/client';
-import { devApiKey, SERVICE_NAMES, type ServiceName } from '@writ/identity';
+import { CORE_SERVICES, type CoreService, devApiKey } from '@writ/identity';
 import { type Example, loadExample, openModelSource, readPlatformConfig } from '@writ/platform';
 import { type RequestRecord, readRequestLog } from '@writ/simulator';
 import { traceparentOf } from '@writ/telemetry';
@@ -81,7 +81,7 @@ export interface DistributedPlatform {
   /** Removes every fault. */
   heal(): void;
   /** Runs a query on a service's store. */
-  rows(service: ServiceName, sql: string, values?: readonly unknown[]): Promise<Row[]>;
+  rows(service: CoreService, sql: string, values?: readonly unknown[]): Promise<Row[]>;
   /** Requests to the model in order. */
   modelRequests(): readonly RequestRecord[];
   /** Kills every process and deletes the data. */
@@ -221,7 +221,7 @@ function countsOf(replicas: number | Partial<ReplicaCounts>): ReplicaCounts {
   const given = typeof replicas === 'number' ? {} : replicas;
   const fallback = typeof replicas === 'number' ? replicas : 2;
   return Object.fromEntries(
-    SERVICE_NAMES.map((service) => [service, given[service] ?? fallback]),
+    CORE_SERVICES.map((service) => [service, given[service] ?? fallback]),
   ) as unknown as ReplicaCounts;
 }
 

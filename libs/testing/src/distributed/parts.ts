@@ -1,27 +1,27 @@
-import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
+import { CORE_SERVICES, type CoreService } from '@writ/identity';
 
 /** One replica of a service, numbered from 0: `agent-worker-1`. */
-export type ReplicaName = `${ServiceName}-${number}`;
+export type ReplicaName = `${CoreService}-${number}`;
 
 /** Anything that a fault proxy of a distributed platform can connect. */
 export type PartName = ReplicaName | 'postgres' | 'nats' | 'model' | 'client';
 
 /** A part, or a service to select all its replicas. */
-export type Selector = PartName | ServiceName;
+export type Selector = PartName | CoreService;
 
 /** Number of replicas per service. */
-export type ReplicaCounts = Readonly<Record<ServiceName, number>>;
+export type ReplicaCounts = Readonly<Record<CoreService, number>>;
 
 /** A replica's name and its components. */
 export interface ReplicaId {
   readonly name: ReplicaName;
-  readonly service: ServiceName;
+  readonly service: CoreService;
   readonly index: number;
 }
 
 /** Lists every replica, grouped by service. */
 export function replicaIds(counts: ReplicaCounts): ReplicaId[] {
-  return SERVICE_NAMES.flatMap((service) =>
+  return CORE_SERVICES.flatMap((service) =>
     Array.from({ length: counts[service] }, (_, index): ReplicaId => {
       return { name: `${service}-${index}`, service, index };
     }),
@@ -34,6 +34,6 @@ export function selects(selector: Selector, part: PartName): boolean {
 }
 
 /** Name of a service's environment variable, such as `WRIT_TOOL_GATEWAY_PORT`. */
-export function variableOf(service: ServiceName, what: string): string {
+export function variableOf(service: CoreService, what: string): string {
   return `WRIT_${service.toUpperCase().replaceAll('-', '_')}_${what}`;
 }

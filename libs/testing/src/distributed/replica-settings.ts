@@ -1,4 +1,4 @@
-import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
+import { CORE_SERVICES, type CoreService } from '@writ/identity';
 import type { TestCertificates } from '../certificates/index.ts';
 import type { DedicatedPostgres } from '../postgres/index.ts';
 import type { FaultProxies } from './fault-proxies.ts';
@@ -12,7 +12,7 @@ export interface SharedSettings {
   readonly proxies: FaultProxies;
   readonly postgres: DedicatedPostgres;
   /** The password of a service's NATS user. */
-  readonly natsPassword: (service: ServiceName) => string;
+  readonly natsPassword: (service: CoreService) => string;
   /** Base URL of the model. */
   readonly modelUrl: string;
   /** Present with TLS. */
@@ -34,7 +34,7 @@ export async function replicaSettings(
 ): Promise<Record<string, string>> {
   const proxyTo = (to: PartName) => proxies.open(id.name, to);
   const peers: Record<string, string> = {};
-  for (const service of SERVICE_NAMES) {
+  for (const service of CORE_SERVICES) {
     if (service === id.service) continue;
     const replicas = ids.filter((each) => each.service === service);
     const addresses = await Promise.all(replicas.map(({ name }) => proxyTo(name)));

@@ -20,6 +20,8 @@ export interface Attempt {
   readonly signal: AbortSignal;
   /** Receives the text of the answer in pieces. */
   readonly onText: (text: string) => void;
+  /** Receives the events of the answer to a native request. */
+  readonly onEvent: (json: string) => void;
 }
 
 /** Outcome of an attempt. */

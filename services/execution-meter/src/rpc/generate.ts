@@ -10,6 +10,7 @@ import { type CallContext, type Handlers, requireAgent } from '@writ/rpc';
 import type { CallRequest } from '../app/calls/call-request.ts';
 import { readChatRequest } from '../wire/chat-request.ts';
 import { chunkMessage } from '../wire/generate-response.ts';
+import { readNativeRequest } from '../wire/native-request.ts';
 import { requestDigest } from '../wire/request-digest.ts';
 import type { RpcContext } from './rpc-context.ts';
 
@@ -28,6 +29,8 @@ export function generate({ calls }: RpcContext): Handlers<typeof ModelService>['
 function readCall(request: GenerateRequest, call: CallContext): CallRequest {
   const { tenant, runId, agent, priority, models } = requireAgent(call);
   const { epoch = 0n, slotGrant } = call.caller;
+  const { native } = request;
+  const asked = native && readNativeRequest(native);
   return {
     tenant,
     runId,
@@ -39,23 +42,26 @@ function readCall(request: GenerateRequest, call: CallContext): CallRequest {
     priority: slotGrant?.priority ?? priority,
     tokenModels: models,
     model: request.model,
-    chat: readChatRequest(request),
-    maxOutputTokens: request.maxOutputTokens,
+    chat: asked?.chat ?? readChatRequest(request),
+    maxOutputTokens: request.maxOutputTokens ?? asked?.maxOutputTokens,
     fit: request.fit === Fit.SHRINK ? 'shrink' : 'refuse',
     timeoutMs: request.timeout === undefined ? undefined : durationMs(request.timeout),
     step: request.step,
+    disconnectGraceMs:
+      request.disconnectGrace === undefined ? 0 : durationMs(request.disconnectGrace),
     requireContent: request.requireContent,
     traceparent: call.traceparent,
   };
 }
 
 /**
- * Returns the request digest without `timeout` and `deltas`, which can differ in a repeat of the
+ * Returns the request digest without `timeout`, `disconnect_grace` and `deltas`, which can differ in a repeat of the
  * call.
  */
 function digestOf(request: GenerateRequest): string {
   const asked = clone(GenerateRequestSchema, request);
   asked.deltas = false;
   delete asked.timeout;
+  delete asked.disconnectGrace;
   return requestDigest(GenerateRequestSchema, asked);
 }

@@ -25,6 +25,8 @@ export function chunkMessage(chunk: CallChunk): MessageInitShape<typeof Generate
     }
     case 'text':
       return { chunk: { case: 'textDelta', value: { text: chunk.text } } };
+    case 'native':
+      return { chunk: { case: 'nativeEvent', value: { dataJson: Buffer.from(chunk.json) } } };
     case 'finished':
       return { chunk: { case: 'finished', value: finishedMessage(chunk) } };
   }

@@ -57,6 +57,8 @@ export interface RunCancellation extends RunKey {
   readonly requestId: string;
   readonly stopReason: string;
   readonly retention: string;
+  /** Whether the root is an external agent. */
+  readonly isExternal: boolean;
   /** Approved answer to publish to the root's output topic; empty for none. */
   readonly answer: string;
 }

@@ -9,6 +9,7 @@ import type { Clock, PeerClocks } from '@writ/kernel';
 import type { Loopback } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
 import type { SupervisorConfig } from '../config.ts';
+import { agentHosts } from './agent-hosts.ts';
 import { type AgentWorkerPeer, createAgentWorkerPeer } from './agent-worker.ts';
 import { pooledAgentWorkers } from './agent-worker-pools.ts';
 import { createExecutionMeterPeer, type ExecutionMeterPeer } from './execution-meter.ts';
@@ -19,7 +20,9 @@ import { createToolGatewayPeer, type ToolGatewayPeer } from './tool-gateway.ts';
 export interface SupervisorPeers {
   readonly spawnBudget: SpawnBudgetPeer;
   readonly executionMeter: ExecutionMeterPeer;
+  /** agent-worker, and agent-proxy where the agent is external. */
   readonly agentWorker: AgentWorkerPeer;
+  readonly agentProxy: AgentWorkerPeer;
   readonly toolGateway: ToolGatewayPeer;
 }
 
@@ -45,12 +48,17 @@ export function createPeers(given: {
     clock,
     onPeerTime: (timeMs: number) => peerClocks.observe(service, timeMs),
   });
+  const agentProxy = createAgentWorkerPeer(optionsFor('agent-proxy'));
   return {
     spawnBudget: createSpawnBudgetPeer(optionsFor('spawn-budget')),
     executionMeter: createExecutionMeterPeer(optionsFor('execution-meter')),
-    agentWorker: pooledAgentWorkers(given.workerPools ?? [], (pool) =>
-      createAgentWorkerPeer(optionsFor('agent-worker', pool && (() => pool.address))),
+    agentWorker: agentHosts(
+      pooledAgentWorkers(given.workerPools ?? [], (pool) =>
+        createAgentWorkerPeer(optionsFor('agent-worker', pool && (() => pool.address))),
+      ),
+      agentProxy,
     ),
+    agentProxy,
     toolGateway: createToolGatewayPeer(optionsFor('tool-gateway'), clock),
   };
 }

@@ -23,7 +23,9 @@ import { getCaller } from './identity/get-caller.ts';
 import { getDecision } from './review/get-decision.ts';
 import { reviewAction } from './review/review-action.ts';
 import { cancelRun } from './run/cancel-run.ts';
+import { closeRun } from './run/close-run.ts';
 import { getRun } from './run/get-run.ts';
+import { issueRunToken } from './run/issue-run-token.ts';
 import { listAgents } from './run/list-agents.ts';
 import { listLogEntries } from './run/list-log-entries.ts';
 import { listRunAgents } from './run/list-run-agents.ts';
@@ -56,6 +58,8 @@ export function publicRoutes(context: SupervisorContext): Route[] {
       listRuns: listRuns(context),
       watchRun: endless(watchRun(context)),
       cancelRun: cancelRun(context),
+      issueRunToken: issueRunToken(context),
+      closeRun: closeRun(context),
       signalRun: signalRun(context),
       listLogEntries: listLogEntries(context),
       listAgents: listAgents(context),

@@ -82,9 +82,7 @@ async function linesOf(project: Project, { platform, model, dataDir }: OpenProje
       ? `model     simulated by ${script}, because OPENAI_API_KEY is not set`
       : `model     ${model.description}`,
     `public    ${edgeUrl}   gRPC, gRPC-Web and JSON`,
-    ...((await hasConsole(edgeUrl))
-      ? [`console   ${edgeUrl}/   in a browser; sign in with the API key`]
-      : []),
+    ...((await hasConsole(edgeUrl)) ? [`console   ${edgeUrl}/   in a browser`] : []),
     `API key   in ${join(data, 'dev-api-key')}, for development only; writ finds it in this folder`,
     `agents    ${agents.map(({ name }) => name).join(', ') || 'none'}`,
     '',

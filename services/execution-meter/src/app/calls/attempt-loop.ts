@@ -71,7 +71,11 @@ export class AttemptLoop {
       const outcome = await this.#send(open);
       const spent = await spendingOf(outcome, planner, open);
       const failure = outcome.type === 'failed' ? outcome.failure : undefined;
-      const mayRetry = failure?.recoverable === true && attempts <= planner.model.maxRetries;
+      const mayRetry =
+        failure?.recoverable === true &&
+        attempts <= planner.model.maxRetries &&
+        // What the caller has received is final.
+        !this.#options.chunks.hasNative;
       if (failure === undefined || !mayRetry || !(await this.#backOff(failure, attempts))) {
         await this.#conclude(open, outcome, spent, attempts);
         return undefined;
@@ -106,7 +110,18 @@ export class AttemptLoop {
     const onText = (text: string): void => chunks.append({ type: 'text', text });
     const promptTokens = planner.promptTokensAtMost;
     const spentOn = (outcome: AttemptOutcome) => spendingOf(outcome, planner, open);
-    const attempt = { request, model, apiKey, open, promptTokens, signal, onText, spentOn };
+    const onEvent = (json: string): void => chunks.append({ type: 'native', json });
+    const attempt = {
+      request,
+      model,
+      apiKey,
+      open,
+      promptTokens,
+      signal,
+      onText,
+      onEvent,
+      spentOn,
+    };
     const outcome = await sendAttempt(context, provider, attempt);
     const isEmpty = outcome.type === 'answered' && isEmptyAnswer(outcome.answer);
     if (!isEmpty || !request.requireContent) return outcome;

@@ -22,6 +22,8 @@ export interface CallRequest extends AgentKey {
   /** Time limit of one attempt, in milliseconds; undefined uses the default of the catalog. */
   readonly timeoutMs: number | undefined;
   readonly step: number;
+  /** How long the call continues without a reader, in milliseconds. */
+  readonly disconnectGraceMs: number;
   /** Whether an empty answer is a failure. */
   readonly requireContent: boolean;
   readonly traceparent: string;

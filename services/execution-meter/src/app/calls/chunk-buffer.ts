@@ -11,8 +11,16 @@ export class ChunkBuffer {
   #ended: { readonly error?: unknown } | undefined;
   #changed = Promise.withResolvers<void>();
 
+  #hasNative = false;
+
+  /** Whether a part of a native answer was added. */
+  get hasNative(): boolean {
+    return this.#hasNative;
+  }
+
   /** Adds a chunk. */
   append(chunk: CallChunk): void {
+    if (chunk.type === 'native') this.#hasNative = true;
     this.#chunks.push(chunk);
     this.#notify();
   }

@@ -35,6 +35,7 @@ export class InFlightCall {
   readonly #chunks = new ChunkBuffer();
   readonly #controller = new AbortController();
   #listeners = 0;
+  #leaving: NodeJS.Timeout | undefined;
 
   /** Starts the call. @param tab the tab of the agent */
   constructor(dependencies: CallDependencies, request: CallRequest, tab: StoredTab) {
@@ -55,22 +56,34 @@ export class InFlightCall {
 
   /**
    * Yields all chunks of the call from the start. Aborts the call at the provider when the last listener
-   * leaves (SUP-8).
+   * has left for longer than the grace period of the call (SUP-8, AP-2).
    * @throws the error that the call ends with; the reason of `signal` when it aborts
    */
   async *listen(signal: AbortSignal): AsyncGenerator<CallChunk, void, undefined> {
     this.#listeners += 1;
+    clearTimeout(this.#leaving);
     try {
       yield* this.#chunks.read(signal);
     } finally {
       this.#listeners -= 1;
-      if (this.#listeners === 0) this.abort(new CancellationError('the caller disconnected'));
+      if (this.#listeners === 0) this.#abandon();
     }
   }
 
   /** Aborts the call; no effect after its end. */
   abort(reason: WritError): void {
     this.#controller.abort(reason);
+  }
+
+  #abandon(): void {
+    const abort = () => this.abort(new CancellationError('the caller disconnected'));
+    const { disconnectGraceMs } = this.request;
+    if (disconnectGraceMs === 0) {
+      abort();
+      return;
+    }
+    this.#leaving = setTimeout(abort, disconnectGraceMs).unref();
+    void this.done.then(() => clearTimeout(this.#leaving));
   }
 
   async #run(): Promise<void> {

@@ -59,6 +59,7 @@ export interface SentAttempt {
   readonly promptTokens: bigint;
   readonly signal: AbortSignal;
   readonly onText: (text: string) => void;
+  readonly onEvent: (json: string) => void;
   /** What an outcome costs, for the span. */
   readonly spentOn: (outcome: AttemptOutcome) => Promise<Spending>;
 }
@@ -67,8 +68,9 @@ export interface SentAttempt {
 export function sendAttempt(
   context: MeterContext,
   provider: Provider,
-  { request, model, apiKey, open, promptTokens, signal, onText, spentOn }: SentAttempt,
+  sent: SentAttempt,
 ): Promise<AttemptOutcome> {
+  const { request, model, apiKey, open, promptTokens, signal, onText, onEvent, spentOn } = sent;
   const { chat } = request;
   return withSpan(
     context.telemetry.tracer,
@@ -109,6 +111,7 @@ export function sendAttempt(
         requestId: derivedId('call', tenant, runId, agentInstance, callId, String(open.attempt)),
         signal,
         onText,
+        onEvent,
       });
       const bounds = { promptTokens, outputTokens: open.hold.usage.output };
       const outcome = withPossibleUsage(context, received, bounds, request);

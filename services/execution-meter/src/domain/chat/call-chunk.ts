@@ -6,6 +6,8 @@ import type { CallFailure } from './failure.ts';
 export type CallChunk =
   | { readonly type: 'attempt'; readonly attempt: number; readonly providerModel: string }
   | { readonly type: 'text'; readonly text: string }
+  /** One event of a native answer, as JSON. */
+  | { readonly type: 'native'; readonly json: string }
   | ({ readonly type: 'finished' } & CallEnd);
 
 /** An encoded event with its authentication. */

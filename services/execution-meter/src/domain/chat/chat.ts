@@ -49,6 +49,17 @@ export interface ChatRequest {
   readonly temperature: number | undefined;
   /** Whether the answer must be one JSON object. */
   readonly json: boolean;
+  /** The request in the format of the provider; what is above then only measures it. */
+  readonly native?: NativeChat;
+}
+
+/** A request in the format of chat completions (AP-2). */
+export interface NativeChat {
+  readonly body: Readonly<Record<string, unknown>>;
+  /** Whether the caller wants a stream. */
+  readonly stream: boolean;
+  /** Whether the caller wants the usage in the stream. */
+  readonly includeUsage: boolean;
 }
 
 /** Reason why a model stopped. */

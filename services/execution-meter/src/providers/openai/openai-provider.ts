@@ -1,5 +1,6 @@
 import OpenAI from 'openai';
 import type { ModelEntry } from '../../domain/catalog/catalog.ts';
+import type { NativeChat } from '../../domain/chat/chat.ts';
 import { OutputLimit } from '../output-limit.ts';
 import type { Attempt, AttemptOutcome, Provider } from '../provider.ts';
 import { AnswerBuilder } from './answer-builder.ts';
@@ -56,7 +57,9 @@ async function receive(
   };
   if (params.stream !== true) {
     const completion: unknown = await client.chat.completions.create(params, options);
-    if (isObject(completion)) attempt.onText(builder.addCompletion(completion));
+    if (!isObject(completion)) return;
+    attempt.onText(builder.addCompletion(completion));
+    if (attempt.chat.native !== undefined) attempt.onEvent(JSON.stringify(completion));
     return;
   }
   const limit = new OutputLimit(attempt.maxOutputTokens);
@@ -65,9 +68,26 @@ async function receive(
     if (!isObject(chunk)) throw new SyntaxError('A chunk of the stream is not an object.');
     const { text, content } = builder.addChunk(chunk);
     if (text !== '') attempt.onText(text);
+    if (isForCaller(chunk, attempt.chat.native)) attempt.onEvent(JSON.stringify(chunk));
     // Leaving the loop closes the connection.
-    if (await limit.exceedsWith(content)) return builder.cut();
+    if (await limit.exceedsWith(content)) {
+      if (attempt.chat.native !== undefined) attempt.onEvent(JSON.stringify(CUT));
+      return builder.cut();
+    }
   }
+}
+
+/** Tells the caller of a native request that its stream was cut at the requested limit. */
+const CUT = {
+  object: 'chat.completion.chunk',
+  choices: [{ index: 0, delta: {}, finish_reason: 'length' }],
+};
+
+/** The meter asks for the usage itself; a caller that did not ask gets no chunk of it. */
+function isForCaller(chunk: object, native: NativeChat | undefined): boolean {
+  if (native === undefined) return false;
+  const { choices } = chunk as { readonly choices?: unknown };
+  return native.includeUsage || !(Array.isArray(choices) && choices.length === 0);
 }
 
 function conclude(builder: AnswerBuilder): AttemptOutcome {

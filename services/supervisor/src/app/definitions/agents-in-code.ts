@@ -120,12 +120,15 @@ export function assertSubAgents(
 ): void {
   const problems = agents.flatMap(({ name, subAgents }) =>
     subAgents.flatMap(({ name: child }, index) =>
-      known.has(child)
-        ? []
-        : [`Agent "${name}": sub_agents.${index}.name: agent "${child}" is not defined.`],
+      problemOf(known.get(child), `Agent "${name}": sub_agents.${index}.name: agent "${child}"`),
     ),
   );
   if (problems.length > 0) throw new ConfigError('The list of agents', problems);
+}
+
+function problemOf(child: AgentManifest | undefined, where: string): string[] {
+  if (child === undefined) return [`${where} is not defined.`];
+  return child.kind === 'external' ? [`${where} is external, and starts runs of its own.`] : [];
 }
 
 function invalid(agent: string, problems: readonly string[], cause?: Error): ConfigError {

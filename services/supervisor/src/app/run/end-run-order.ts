@@ -54,6 +54,7 @@ export function endRunOrder(context: SupervisorContext): OrderHandler {
             ...rootKeyOf(run),
             stopReason: root.ending_stop_reason ?? 'cancelled',
             retention: run.retention,
+            isExternal: manifestFromJson(root.manifest).kind === 'external',
             answer: answerToPublish(root),
           }),
         );

@@ -1,5 +1,6 @@
 import { type AgentKey, derivedId, monotonicMs, type RunKey } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
+import { manifestFromJson } from '../../domain/manifest/manifest-json.ts';
 import { loadAgent } from '../../store/agent/agents.ts';
 import { endChild, recordEnding } from '../../store/agent/endings.ts';
 import { overRuns, settledAgents } from '../../store/run/open-agents.ts';
@@ -62,7 +63,8 @@ export class Reconciler {
     this.#afterRun = (isLastPage ? undefined : agents.at(-1)) ?? BEFORE_ALL;
     if (agents.length === 0) return;
     const isAlive = await peers.agentWorker.findAgents(agents);
-    const missing = agents.filter((_, index) => isAlive[index] === false);
+    const unknown = agents.filter((_, index) => isAlive[index] === false);
+    const missing = await this.#withoutExternal(unknown);
     for (const agent of this.#confirmed(this.#agents, missing, agents)) {
       const { tenant, runId, instance } = agent;
       telemetry.log.warn(
@@ -71,6 +73,22 @@ export class Reconciler {
       );
       await this.#endLost(agent);
     }
+  }
+
+  /** Returns the agents without the external ones that agent-proxy lets live. */
+  async #withoutExternal(agents: readonly AgentKey[]): Promise<readonly AgentKey[]> {
+    const { store, peers } = this.#context;
+    const external: AgentKey[] = [];
+    for (const key of agents) {
+      const { manifest } = await loadAgent(store.db, key);
+      if (manifestFromJson(manifest).kind === 'external') external.push(key);
+    }
+    if (external.length === 0) return agents;
+    const isAlive = await peers.agentProxy.findAgents(external);
+    return agents.filter((key) => {
+      const index = external.indexOf(key);
+      return index === -1 || isAlive[index] === false;
+    });
   }
 
   async #endLost(key: AgentKey): Promise<void> {

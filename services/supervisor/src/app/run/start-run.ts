@@ -216,7 +216,7 @@ function runRow(plan: RunPlan, given: NewRun, now: Date): RunRow {
 }
 
 function rootRow({ manifest, rootInstance }: RunPlan, { tenant, runId }: NewRun): AgentRow {
-  const { model } = manifest.model;
-  const models = model === '' ? [] : [model];
+  const { model, alsoAllowed } = manifest.model;
+  const models = model === '' ? [] : [model, ...alsoAllowed];
   return newAgentRow({ tenant, runId, instance: rootInstance, manifest, models });
 }

@@ -15,10 +15,13 @@ const LEAST: Readonly<Record<AgentKind, Data>> = {
   'personal-feed': { model: { model: 'm' } },
   flow: { sub_agents: [{ name: 'child' }], options: { steps: ['child'] } },
   custom: {},
+  external: { model: { model: 'm' } },
 };
 
-const ALL = 'react json-action orchestrator user-proxy information personal-feed flow custom';
-const MODEL = 'react json-action orchestrator information personal-feed custom';
+const LOOPS = 'react json-action orchestrator user-proxy information personal-feed flow custom';
+const ALL = `${LOOPS} external`;
+const MODEL_LOOPS = 'react json-action orchestrator information personal-feed custom';
+const MODEL = `${MODEL_LOOPS} external`;
 const TOOLS = 'react json-action orchestrator custom';
 const CHATS = 'react orchestrator';
 const PARENTS = 'react orchestrator flow custom';
@@ -30,20 +33,20 @@ const PARENTS = 'react orchestrator flow custom';
 const SETTINGS: readonly (readonly [path: string, value: unknown, kinds: string])[] = [
   ['description', 'Works.', ALL],
   ['delegate_only', true, ALL],
-  ['instructions', 'Work.', MODEL],
+  ['instructions', 'Work.', MODEL_LOOPS],
   ['final_instructions', 'Answer.', 'json-action'],
   ['model.model', 'm', MODEL],
   ['model.also_allowed', ['n'], MODEL],
-  ['model.temperature', 1, MODEL],
+  ['model.temperature', 1, MODEL_LOOPS],
   ['model.max_output_tokens', 10, MODEL],
-  ['model.json_mode', true, MODEL],
+  ['model.json_mode', true, MODEL_LOOPS],
   ['model.timeout', '5s', MODEL],
   ['tools', ['look'], TOOLS],
-  ['limits.max_steps', 3, ALL],
+  ['limits.max_steps', 3, LOOPS],
   ['limits.max_tool_calls', 3, `${TOOLS} flow`],
   ['limits.max_iterations', 3, CHATS],
   ['limits.max_refusals', 3, TOOLS],
-  ['limits.max_retries', 3, ALL],
+  ['limits.max_retries', 3, LOOPS],
   ['budget.max_seconds', 3, ALL],
   ['budget.max_tokens', 3, `${MODEL} flow`],
   ['budget.max_cost_usd', '3', `${MODEL} flow`],
@@ -59,32 +62,33 @@ const SETTINGS: readonly (readonly [path: string, value: unknown, kinds: string]
   ['priority', 'low', ALL],
   ['retention', 'run', ALL],
   ['on_refusal', 'stop', TOOLS],
-  ['on_preempt', 'partial', `${MODEL} flow`],
+  ['on_preempt', 'partial', `${MODEL_LOOPS} flow`],
   ['approval_required_risk', 0.5, TOOLS],
   ['sub_agents.0.name', 'child', PARENTS],
   ['sub_agents.0.description', 'Helps.', CHATS],
   ['sub_agents.0.ask_timeout', '3m', PARENTS],
   ['sub_agents.0.priority', 'low', PARENTS],
-  ['guardrails.max_tokens_recoveries', 1, MODEL],
+  ['guardrails.max_tokens_recoveries', 1, MODEL_LOOPS],
   ['guardrails.max_repeated_tool_steps', 1, TOOLS],
-  ['guardrails.reserve_tokens', 1, MODEL],
-  ['guardrails.reserve_cost_fraction', 0.5, MODEL],
+  ['guardrails.reserve_tokens', 1, MODEL_LOOPS],
+  ['guardrails.reserve_cost_fraction', 0.5, MODEL_LOOPS],
   ['context.context_window', 100, CHATS],
   ['context.strategy', 'compact', CHATS],
   ['context.options', { keep_last: 1 }, CHATS],
   ['context.strategies', [{ name: 'truncate' }, { name: 'sliding_window' }], CHATS],
   ['history.provider', 'documents', CHATS],
   ['history.options', { url: 'x' }, CHATS],
-  ['middleware.agent', [{ name: 'logging' }], ALL],
-  ['middleware.chat', [{ name: 'logging' }], MODEL],
+  ['middleware.agent', [{ name: 'logging' }], LOOPS],
+  ['middleware.chat', [{ name: 'logging' }], MODEL_LOOPS],
   ['middleware.function', [{ name: 'logging' }], TOOLS],
   ['initial_tool_choice', 'look', CHATS],
-  ['output_topic', 'articles', ALL],
+  ['output_topic', 'articles', LOOPS],
   ['follow_topics', ['articles'], 'personal-feed custom'],
-  ['unreviewed_deltas', true, MODEL],
+  ['unreviewed_deltas', true, MODEL_LOOPS],
   ['options', { steps: ['child'] }, 'flow custom'],
   ['options', { max_items: 1 }, 'information personal-feed custom'],
   ['options', { durable_follows: true }, 'personal-feed custom'],
+  ['options', { idle_timeout: '30m' }, 'custom external'],
 ];
 
 /** What a value needs besides itself. */

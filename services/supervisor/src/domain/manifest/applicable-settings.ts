@@ -22,6 +22,9 @@ const without = (...kinds: readonly AgentKind[]) =>
 const CHATS = ['react', 'orchestrator'] as const satisfies readonly AgentKind[];
 /** A user proxy is answered by a person, and the stages of a flow have models of their own (AG-4). */
 const WITH_MODEL = without('user-proxy', 'flow');
+/** An external agent brings a loop of its own (AP-1). */
+const WITH_LOOP = without('external');
+const WITH_MODEL_LOOP = without('user-proxy', 'flow', 'external');
 const WITH_TOOLS = [...CHATS, 'json-action', 'custom'] as const satisfies readonly AgentKind[];
 const WITH_CHILDREN = [...CHATS, 'flow', 'custom'] as const satisfies readonly AgentKind[];
 const FEEDS = ['information', 'personal-feed'] as const satisfies readonly AgentKind[];
@@ -31,9 +34,13 @@ const FEEDS = ['information', 'personal-feed'] as const satisfies readonly Agent
  * on all (AG-1). A dot descends into a setting, `*` into the entries of a list.
  */
 export const APPLICABLE_KINDS: Readonly<Record<string, readonly AgentKind[]>> = {
-  instructions: WITH_MODEL,
+  instructions: WITH_MODEL_LOOP,
   final_instructions: ['json-action'],
   model: WITH_MODEL,
+  'model.temperature': WITH_MODEL_LOOP,
+  'model.json_mode': WITH_MODEL_LOOP,
+  'limits.max_steps': WITH_LOOP,
+  'limits.max_retries': WITH_LOOP,
   tools: WITH_TOOLS,
   // A child makes no more tool calls than its parent may.
   'limits.max_tool_calls': [...WITH_TOOLS, 'flow'],
@@ -45,20 +52,22 @@ export const APPLICABLE_KINDS: Readonly<Record<string, readonly AgentKind[]>> = 
   session_budget: without('user-proxy'),
   spawn: WITH_CHILDREN,
   on_refusal: WITH_TOOLS,
-  on_preempt: without('user-proxy'),
+  on_preempt: without('user-proxy', 'external'),
   approval_required_risk: WITH_TOOLS,
   sub_agents: WITH_CHILDREN,
   'sub_agents.*.description': CHATS,
-  guardrails: WITH_MODEL,
+  guardrails: WITH_MODEL_LOOP,
   'guardrails.max_repeated_tool_steps': WITH_TOOLS,
   context: CHATS,
   history: CHATS,
-  'middleware.chat': WITH_MODEL,
+  'middleware.agent': WITH_LOOP,
+  'middleware.chat': WITH_MODEL_LOOP,
   'middleware.function': WITH_TOOLS,
   initial_tool_choice: CHATS,
   follow_topics: ['personal-feed', 'custom'],
-  unreviewed_deltas: WITH_MODEL,
-  options: [...FEEDS, 'flow', 'custom'],
+  output_topic: WITH_LOOP,
+  unreviewed_deltas: WITH_MODEL_LOOP,
+  options: [...FEEDS, 'flow', 'custom', 'external'],
 };
 
 /**
@@ -172,16 +181,19 @@ const KIND_OPTIONS = {
   flow: ['steps'],
   information: ['max_items'],
   'personal-feed': ['max_items', 'durable_follows'],
+  external: ['idle_timeout'],
 };
 
-function assertKindOptions({ kind, options = {}, sub_agents: children = [] }: AgentSettings) {
-  if (kind !== 'flow' && kind !== 'information' && kind !== 'personal-feed') return;
+function assertKindOptions(definition: AgentSettings) {
+  const { kind, options = {}, sub_agents: children = [] } = definition;
+  if (!isWithOptions(kind)) return;
   const known = KIND_OPTIONS[kind];
   const other = Object.keys(options).find((name) => !known.includes(name));
   if (other !== undefined) {
     const names = known.join(', ');
     throw invalid(`options.${other}`, `is unknown; agents of kind ${kind} have only ${names}.`);
   }
+  if (kind === 'external') return assertExternal(definition);
   if (kind === 'flow') assertSteps(options.steps, new Set(children.map(({ name }) => name)));
   const { max_items: most = 0, durable_follows: durable = false } = options;
   if (typeof durable !== 'boolean') {
@@ -189,6 +201,22 @@ function assertKindOptions({ kind, options = {}, sub_agents: children = [] }: Ag
   }
   if (typeof most === 'number' && Number.isInteger(most) && most >= 0) return;
   throw invalid('options.max_items', 'must be a whole number of at least 0.');
+}
+
+function isWithOptions(kind: AgentKind): kind is keyof typeof KIND_OPTIONS {
+  return kind in KIND_OPTIONS;
+}
+
+/** Its tab and its tokens name every model that it may use (AP-1). */
+function assertExternal({ model, options = {} }: AgentSettings): void {
+  const { idle_timeout: idle } = options;
+  if (idle !== undefined && !(typeof idle === 'string' && /^(\d+(ms|s|m|h|d))+$/.test(idle))) {
+    throw invalid('options.idle_timeout', 'must be a duration such as 30m.');
+  }
+  for (const [index, alias] of (model?.also_allowed ?? []).entries()) {
+    if (!alias.includes('*')) continue;
+    throw invalid(`model.also_allowed.${index}`, 'must name one model, not a pattern.');
+  }
 }
 
 function assertSteps(steps: unknown, children: ReadonlySet<string>): void {

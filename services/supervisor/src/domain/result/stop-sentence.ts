@@ -8,6 +8,8 @@ const SENTENCES: Readonly<Record<string, string>> = {
     'The answer was approved, but an action with an effect was refused and none took place.',
   paused: 'The agent lost its slot to one of a higher priority and returned a partial result.',
   cancelled: 'The run was cancelled.',
+  closed: '',
+  idle: 'The external agent made no request for idle_timeout.',
   max_seconds: 'The active time of the run reached max_seconds.',
   deadline: 'The deadline of the run passed.',
   halted: 'A halt ended the run.',

@@ -31,7 +31,7 @@ export interface CheckedOutcome {
 }
 
 /** Endings that a worker cannot report: an approved final, a person or the supervisor causes them. */
-const NOT_REPORTABLE = ['success', 'nothing_done', 'paused', 'cancelled', 'halted'];
+const NOT_REPORTABLE = ['success', 'nothing_done', 'closed', 'paused', 'cancelled', 'halted'];
 
 /**
  * Checks a worker's claim against the supervisor's records (SV-7). An unconfirmed claim still ends the agent,

@@ -66,7 +66,7 @@ export function planRun(
     rootInstance: instanceOf(manifest.name, runId),
     manifest: {
       ...manifest,
-      model: { ...manifest.model, model: modelOf(manifest, request.model), alsoAllowed: [] },
+      model: modelOf(manifest, request.model),
       // The caps of the run also bind the root, so that the root's clock enforces max_active for the run.
       executionBudget: runBudget,
       spawnBudget,
@@ -96,8 +96,12 @@ function checkData(text: string): void {
   });
 }
 
-function modelOf(manifest: AgentManifest, wanted: string): string {
-  if (wanted === '') return manifest.model.model;
+/** One model; an external agent that names none keeps all of its own (AP-1). */
+function modelOf(manifest: AgentManifest, wanted: string): AgentManifest['model'] {
+  if (wanted === '') {
+    const isExternal = manifest.kind === 'external';
+    return isExternal ? manifest.model : { ...manifest.model, alsoAllowed: [] };
+  }
   assertModelAllowed(manifest, wanted, 'model');
-  return wanted;
+  return { ...manifest.model, model: wanted, alsoAllowed: [] };
 }

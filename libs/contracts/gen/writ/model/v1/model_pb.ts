@@ -15,7 +15,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file writ/model/v1/model.proto.
  */
 export const file_writ_model_v1_model: GenFile = /*@__PURE__*/
-  fileDesc("Chl3cml0L21vZGVsL3YxL21vZGVsLnByb3RvEg13cml0Lm1vZGVsLnYxImMKB1Rvb2xVc2USHQoLdG9vbF91c2VfaWQYASABKAlCCLpIBXIDGIACEhYKBHRvb2wYAiABKAlCCLpIBXIDGIACEiEKDmFyZ3VtZW50c19qc29uGAMgASgJQgm6SAZyBCiAgEAiXQoNVG9vbFVzZVJlc3VsdBIdCgt0b29sX3VzZV9pZBgBIAEoCUIIukgFcgMYgAISGwoHY29udGVudBgCIAEoCUIKukgHcgUogICAAhIQCghpc19lcnJvchgDIAEoCCJJCg5JbWFnZVJlZmVyZW5jZRIZCgN1cmwYASABKAlCDLpICXIHEAEogICAAhIcCgptZWRpYV90eXBlGAIgASgJQgi6SAVyAxiAASLJAQoLQ29udGVudFBhcnQSGgoEdGV4dBgBIAEoCUIKukgHcgUogICAAkgAEioKCHRvb2xfdXNlGAIgASgLMhYud3JpdC5tb2RlbC52MS5Ub29sVXNlSAASMwoLdG9vbF9yZXN1bHQYAyABKAsyHC53cml0Lm1vZGVsLnYxLlRvb2xVc2VSZXN1bHRIABIuCgVpbWFnZRgEIAEoCzIdLndyaXQubW9kZWwudjEuSW1hZ2VSZWZlcmVuY2VIAEINCgRraW5kEgW6SAIIASJ2CgtDaGF0TWVzc2FnZRIxCgRyb2xlGAEgASgOMhcud3JpdC5tb2RlbC52MS5DaGF0Um9sZUIKukgHggEEEAEgABI0CgVwYXJ0cxgCIAMoCzIaLndyaXQubW9kZWwudjEuQ29udGVudFBhcnRCCbpIBpIBAxCACCJ8CghUb29sU3BlYxIqCgRuYW1lGAEgASgJQhy6SBlyFzIVXlthLXpBLVowLTlfLV17MSw2NH0kEh4KC2Rlc2NyaXB0aW9uGAIgASgJQgm6SAZyBCiAgAESJAoRaW5wdXRfc2NoZW1hX2pzb24YAyABKAlCCbpIBnIEKICAECIZCglUZXh0RGVsdGESDAoEdGV4dBgBIAEoCSI5Cg5BdHRlbXB0U3RhcnRlZBIPCgdhdHRlbXB0GAEgASgNEhYKDnByb3ZpZGVyX21vZGVsGAIgASgJIkcKD0dlbmVyYXRlRmFpbHVyZRITCgtzdG9wX3JlYXNvbhgBIAEoCRIOCgZyZWFzb24YAiABKAkSDwoHbWVzc2FnZRgDIAEoCSK1AwoIRmluaXNoZWQSKwoHbWVzc2FnZRgBIAEoCzIaLndyaXQubW9kZWwudjEuQ2hhdE1lc3NhZ2USLAoKZW5kX3JlYXNvbhgCIAEoDjIYLndyaXQubW9kZWwudjEuRW5kUmVhc29uEi8KB2ZhaWx1cmUYAyABKAsyHi53cml0Lm1vZGVsLnYxLkdlbmVyYXRlRmFpbHVyZRIjCgV1c2FnZRgEIAEoCzIULndyaXQubWV0ZXIudjEuVXNhZ2USFQoNY29zdF9uYW5vX3VzZBgFIAEoAxIRCgllc3RpbWF0ZWQYBiABKAgSEAoIYXR0ZW1wdHMYByABKA0SFgoOcHJvdmlkZXJfbW9kZWwYCCABKAkSEAoIcmVwbGF5ZWQYCSABKAgSEwoLbmVhcl9idWRnZXQYCiABKAgSEAoId2FybmluZ3MYCyADKAkSGQoRcnVuX2Nvc3RfbmFub191c2QYDCABKAMSIAoYZml0dGVkX21heF9vdXRwdXRfdG9rZW5zGA0gASgDEi4KBmV2ZW50cxgOIAMoCzIeLndyaXQudGltZWxpbmUudjEuQ2FycmllZEV2ZW50KnwKCENoYXRSb2xlEhkKFUNIQVRfUk9MRV9VTlNQRUNJRklFRBAAEhQKEENIQVRfUk9MRV9TWVNURU0QARISCg5DSEFUX1JPTEVfVVNFUhACEhcKE0NIQVRfUk9MRV9BU1NJU1RBTlQQAxISCg5DSEFUX1JPTEVfVE9PTBAEKoYBCgpUb29sQ2hvaWNlEhsKF1RPT0xfQ0hPSUNFX1VOU1BFQ0lGSUVEEAASFAoQVE9PTF9DSE9JQ0VfQVVUTxABEhQKEFRPT0xfQ0hPSUNFX05PTkUQAhIYChRUT09MX0NIT0lDRV9SRVFVSVJFRBADEhUKEVRPT0xfQ0hPSUNFX05BTUVEEAQqbAoOUmVzcG9uc2VGb3JtYXQSHwobUkVTUE9OU0VfRk9STUFUX1VOU1BFQ0lGSUVEEAASGAoUUkVTUE9OU0VfRk9STUFUX1RFWFQQARIfChtSRVNQT05TRV9GT1JNQVRfSlNPTl9PQkpFQ1QQAio6CgNGaXQSEwoPRklUX1VOU1BFQ0lGSUVEEAASDgoKRklUX1JFRlVTRRABEg4KCkZJVF9TSFJJTksQAiqTAQoJRW5kUmVhc29uEhoKFkVORF9SRUFTT05fVU5TUEVDSUZJRUQQABIXChNFTkRfUkVBU09OX0VORF9UVVJOEAESFwoTRU5EX1JFQVNPTl9UT09MX1VTRRACEhkKFUVORF9SRUFTT05fTUFYX1RPS0VOUxADEh0KGUVORF9SRUFTT05fQ09OVEVOVF9GSUxURVIQBGIGcHJvdG8z", [file_buf_validate_validate, file_writ_meter_v1_usage, file_writ_timeline_v1_carried_event]);
+  fileDesc("Chl3cml0L21vZGVsL3YxL21vZGVsLnByb3RvEg13cml0Lm1vZGVsLnYxImMKB1Rvb2xVc2USHQoLdG9vbF91c2VfaWQYASABKAlCCLpIBXIDGIACEhYKBHRvb2wYAiABKAlCCLpIBXIDGIACEiEKDmFyZ3VtZW50c19qc29uGAMgASgJQgm6SAZyBCiAgEAiXQoNVG9vbFVzZVJlc3VsdBIdCgt0b29sX3VzZV9pZBgBIAEoCUIIukgFcgMYgAISGwoHY29udGVudBgCIAEoCUIKukgHcgUogICAAhIQCghpc19lcnJvchgDIAEoCCJJCg5JbWFnZVJlZmVyZW5jZRIZCgN1cmwYASABKAlCDLpICXIHEAEogICAAhIcCgptZWRpYV90eXBlGAIgASgJQgi6SAVyAxiAASLJAQoLQ29udGVudFBhcnQSGgoEdGV4dBgBIAEoCUIKukgHcgUogICAAkgAEioKCHRvb2xfdXNlGAIgASgLMhYud3JpdC5tb2RlbC52MS5Ub29sVXNlSAASMwoLdG9vbF9yZXN1bHQYAyABKAsyHC53cml0Lm1vZGVsLnYxLlRvb2xVc2VSZXN1bHRIABIuCgVpbWFnZRgEIAEoCzIdLndyaXQubW9kZWwudjEuSW1hZ2VSZWZlcmVuY2VIAEINCgRraW5kEgW6SAIIASJ2CgtDaGF0TWVzc2FnZRIxCgRyb2xlGAEgASgOMhcud3JpdC5tb2RlbC52MS5DaGF0Um9sZUIKukgHggEEEAEgABI0CgVwYXJ0cxgCIAMoCzIaLndyaXQubW9kZWwudjEuQ29udGVudFBhcnRCCbpIBpIBAxCACCJ8CghUb29sU3BlYxIqCgRuYW1lGAEgASgJQhy6SBlyFzIVXlthLXpBLVowLTlfLV17MSw2NH0kEh4KC2Rlc2NyaXB0aW9uGAIgASgJQgm6SAZyBCiAgAESJAoRaW5wdXRfc2NoZW1hX2pzb24YAyABKAlCCbpIBnIEKICAECIZCglUZXh0RGVsdGESDAoEdGV4dBgBIAEoCSI5Cg5BdHRlbXB0U3RhcnRlZBIPCgdhdHRlbXB0GAEgASgNEhYKDnByb3ZpZGVyX21vZGVsGAIgASgJIkcKD0dlbmVyYXRlRmFpbHVyZRITCgtzdG9wX3JlYXNvbhgBIAEoCRIOCgZyZWFzb24YAiABKAkSDwoHbWVzc2FnZRgDIAEoCSK1AwoIRmluaXNoZWQSKwoHbWVzc2FnZRgBIAEoCzIaLndyaXQubW9kZWwudjEuQ2hhdE1lc3NhZ2USLAoKZW5kX3JlYXNvbhgCIAEoDjIYLndyaXQubW9kZWwudjEuRW5kUmVhc29uEi8KB2ZhaWx1cmUYAyABKAsyHi53cml0Lm1vZGVsLnYxLkdlbmVyYXRlRmFpbHVyZRIjCgV1c2FnZRgEIAEoCzIULndyaXQubWV0ZXIudjEuVXNhZ2USFQoNY29zdF9uYW5vX3VzZBgFIAEoAxIRCgllc3RpbWF0ZWQYBiABKAgSEAoIYXR0ZW1wdHMYByABKA0SFgoOcHJvdmlkZXJfbW9kZWwYCCABKAkSEAoIcmVwbGF5ZWQYCSABKAgSEwoLbmVhcl9idWRnZXQYCiABKAgSEAoId2FybmluZ3MYCyADKAkSGQoRcnVuX2Nvc3RfbmFub191c2QYDCABKAMSIAoYZml0dGVkX21heF9vdXRwdXRfdG9rZW5zGA0gASgDEi4KBmV2ZW50cxgOIAMoCzIeLndyaXQudGltZWxpbmUudjEuQ2FycmllZEV2ZW50ImUKDU5hdGl2ZVJlcXVlc3QSMwoHZGlhbGVjdBgBIAEoDjIWLndyaXQubW9kZWwudjEuRGlhbGVjdEIKukgHggEEEAEgABIfCglib2R5X2pzb24YAiABKAxCDLpICXoHEAIYgIDAASIgCgtOYXRpdmVFdmVudBIRCglkYXRhX2pzb24YASABKAwqfAoIQ2hhdFJvbGUSGQoVQ0hBVF9ST0xFX1VOU1BFQ0lGSUVEEAASFAoQQ0hBVF9ST0xFX1NZU1RFTRABEhIKDkNIQVRfUk9MRV9VU0VSEAISFwoTQ0hBVF9ST0xFX0FTU0lTVEFOVBADEhIKDkNIQVRfUk9MRV9UT09MEAQqhgEKClRvb2xDaG9pY2USGwoXVE9PTF9DSE9JQ0VfVU5TUEVDSUZJRUQQABIUChBUT09MX0NIT0lDRV9BVVRPEAESFAoQVE9PTF9DSE9JQ0VfTk9ORRACEhgKFFRPT0xfQ0hPSUNFX1JFUVVJUkVEEAMSFQoRVE9PTF9DSE9JQ0VfTkFNRUQQBCpsCg5SZXNwb25zZUZvcm1hdBIfChtSRVNQT05TRV9GT1JNQVRfVU5TUEVDSUZJRUQQABIYChRSRVNQT05TRV9GT1JNQVRfVEVYVBABEh8KG1JFU1BPTlNFX0ZPUk1BVF9KU09OX09CSkVDVBACKjoKA0ZpdBITCg9GSVRfVU5TUEVDSUZJRUQQABIOCgpGSVRfUkVGVVNFEAESDgoKRklUX1NIUklOSxACKpMBCglFbmRSZWFzb24SGgoWRU5EX1JFQVNPTl9VTlNQRUNJRklFRBAAEhcKE0VORF9SRUFTT05fRU5EX1RVUk4QARIXChNFTkRfUkVBU09OX1RPT0xfVVNFEAISGQoVRU5EX1JFQVNPTl9NQVhfVE9LRU5TEAMSHQoZRU5EX1JFQVNPTl9DT05URU5UX0ZJTFRFUhAEKjsKB0RpYWxlY3QSFwoTRElBTEVDVF9VTlNQRUNJRklFRBAAEhcKE0RJQUxFQ1RfT1BFTkFJX0NIQVQQAWIGcHJvdG8z", [file_buf_validate_validate, file_writ_meter_v1_usage, file_writ_timeline_v1_carried_event]);
 
 /**
  * ToolUse is a tool call that a model requests.
@@ -429,6 +429,56 @@ export const FinishedSchema: GenMessage<Finished> = /*@__PURE__*/
   messageDesc(file_writ_model_v1_model, 9);
 
 /**
+ * NativeRequest is a request in the format of the provider. The meter replaces the model, the output limit and the
+ * usage options, and passes everything else on as it is.
+ *
+ * @generated from message writ.model.v1.NativeRequest
+ */
+export type NativeRequest = Message<"writ.model.v1.NativeRequest"> & {
+  /**
+   * Format of the body.
+   *
+   * @generated from field: writ.model.v1.Dialect dialect = 1;
+   */
+  dialect: Dialect;
+
+  /**
+   * The body, a JSON object.
+   *
+   * @generated from field: bytes body_json = 2;
+   */
+  bodyJson: Uint8Array;
+};
+
+/**
+ * Describes the message writ.model.v1.NativeRequest.
+ * Use `create(NativeRequestSchema)` to create a new message.
+ */
+export const NativeRequestSchema: GenMessage<NativeRequest> = /*@__PURE__*/
+  messageDesc(file_writ_model_v1_model, 10);
+
+/**
+ * NativeEvent is one event of a streamed native answer, or the whole answer when the request did not ask for a stream.
+ *
+ * @generated from message writ.model.v1.NativeEvent
+ */
+export type NativeEvent = Message<"writ.model.v1.NativeEvent"> & {
+  /**
+   * A JSON object.
+   *
+   * @generated from field: bytes data_json = 1;
+   */
+  dataJson: Uint8Array;
+};
+
+/**
+ * Describes the message writ.model.v1.NativeEvent.
+ * Use `create(NativeEventSchema)` to create a new message.
+ */
+export const NativeEventSchema: GenMessage<NativeEvent> = /*@__PURE__*/
+  messageDesc(file_writ_model_v1_model, 11);
+
+/**
  * ChatRole is the author of a message.
  *
  * @generated from enum writ.model.v1.ChatRole
@@ -674,4 +724,38 @@ export type EndReason = (typeof EndReason)[keyof typeof EndReason] | UnknownEnum
  */
 export const EndReasonSchema: GenEnum<EndReason> = /*@__PURE__*/
   enumDesc(file_writ_model_v1_model, 4);
+
+/**
+ * Dialect is the wire format of a native request.
+ *
+ * @generated from enum writ.model.v1.Dialect
+ */
+export const Dialect = {
+  /**
+   * Not set; never sent.
+   *
+   * @generated from enum value: DIALECT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Chat completions of OpenAI.
+   *
+   * @generated from enum value: DIALECT_OPENAI_CHAT = 1;
+   */
+  OPENAI_CHAT: 1,
+} as const;
+
+/**
+ * Dialect is the wire format of a native request.
+ *
+ * @generated from enum writ.model.v1.Dialect
+ */
+export type Dialect = (typeof Dialect)[keyof typeof Dialect] | UnknownEnum;
+
+/**
+ * Describes the enum writ.model.v1.Dialect.
+ */
+export const DialectSchema: GenEnum<Dialect> = /*@__PURE__*/
+  enumDesc(file_writ_model_v1_model, 5);
 

@@ -7,7 +7,7 @@ import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
-import type { AttemptStarted, ChatMessage, Finished, Fit, ResponseFormat, TextDelta, ToolChoice, ToolSpec } from "./model_pb.ts";
+import type { AttemptStarted, ChatMessage, Finished, Fit, NativeEvent, NativeRequest, ResponseFormat, TextDelta, ToolChoice, ToolSpec } from "./model_pb.ts";
 import { file_writ_model_v1_model } from "./model_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file writ/model/v1/model_service.proto.
  */
 export const file_writ_model_v1_model_service: GenFile = /*@__PURE__*/
-  fileDesc("CiF3cml0L21vZGVsL3YxL21vZGVsX3NlcnZpY2UucHJvdG8SDXdyaXQubW9kZWwudjEinwUKD0dlbmVyYXRlUmVxdWVzdBIqCgdjYWxsX2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEi8KBW1vZGVsGAIgASgJQiC6SB1yGzIZXlthLXpBLVowLTkuXzovLV17MSwxMjh9JBI5CghtZXNzYWdlcxgDIAMoCzIaLndyaXQubW9kZWwudjEuQ2hhdE1lc3NhZ2VCC7pICJIBBQgBEJBOEjEKBXRvb2xzGAQgAygLMhcud3JpdC5tb2RlbC52MS5Ub29sU3BlY0IJukgGkgEDEIAIEjgKC3Rvb2xfY2hvaWNlGAUgASgOMhkud3JpdC5tb2RlbC52MS5Ub29sQ2hvaWNlQgi6SAWCAQIQARIhChB0b29sX2Nob2ljZV9uYW1lGAYgASgJQge6SARyAhhAEjEKC3RlbXBlcmF0dXJlGAcgASgBQhe6SBQSEhkAAAAAAAAAQCkAAAAAAAAAAEgAiAEBEiwKEW1heF9vdXRwdXRfdG9rZW5zGAggASgDQgy6SAkiBxiAreIEKAFIAYgBARJACg9yZXNwb25zZV9mb3JtYXQYCSABKA4yHS53cml0Lm1vZGVsLnYxLlJlc3BvbnNlRm9ybWF0Qgi6SAWCAQIQARIpCgNmaXQYCiABKA4yEi53cml0Lm1vZGVsLnYxLkZpdEIIukgFggECEAESDgoGZGVsdGFzGAsgASgIEjkKB3RpbWVvdXQYDCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDbpICqoBByIDCJAcKgASDAoEc3RlcBgNIAEoDRIXCg9yZXF1aXJlX2NvbnRlbnQYDiABKAhCDgoMX3RlbXBlcmF0dXJlQhQKEl9tYXhfb3V0cHV0X3Rva2VucyKyAQoQR2VuZXJhdGVSZXNwb25zZRI4Cg9hdHRlbXB0X3N0YXJ0ZWQYASABKAsyHS53cml0Lm1vZGVsLnYxLkF0dGVtcHRTdGFydGVkSAASLgoKdGV4dF9kZWx0YRgCIAEoCzIYLndyaXQubW9kZWwudjEuVGV4dERlbHRhSAASKwoIZmluaXNoZWQYAyABKAsyFy53cml0Lm1vZGVsLnYxLkZpbmlzaGVkSABCBwoFY2h1bmsiEwoRTGlzdE1vZGVsc1JlcXVlc3QiiQIKCU1vZGVsSW5mbxINCgVhbGlhcxgBIAEoCRIWCg5wcm92aWRlcl9tb2RlbBgCIAEoCRIWCg5jb250ZXh0X3dpbmRvdxgDIAEoAxItCiBpbnB1dF9wcmljZV9uYW5vX3VzZF9wZXJfbWlsbGlvbhgEIAEoA0gAiAEBEi4KIW91dHB1dF9wcmljZV9uYW5vX3VzZF9wZXJfbWlsbGlvbhgFIAEoA0gBiAEBEhMKC3Byb3ZpZGVyX2lkGAYgASgJQiMKIV9pbnB1dF9wcmljZV9uYW5vX3VzZF9wZXJfbWlsbGlvbkIkCiJfb3V0cHV0X3ByaWNlX25hbm9fdXNkX3Blcl9taWxsaW9uIj4KEkxpc3RNb2RlbHNSZXNwb25zZRIoCgZtb2RlbHMYASADKAsyGC53cml0Lm1vZGVsLnYxLk1vZGVsSW5mbzKwAQoMTW9kZWxTZXJ2aWNlEk0KCEdlbmVyYXRlEh4ud3JpdC5tb2RlbC52MS5HZW5lcmF0ZVJlcXVlc3QaHy53cml0Lm1vZGVsLnYxLkdlbmVyYXRlUmVzcG9uc2UwARJRCgpMaXN0TW9kZWxzEiAud3JpdC5tb2RlbC52MS5MaXN0TW9kZWxzUmVxdWVzdBohLndyaXQubW9kZWwudjEuTGlzdE1vZGVsc1Jlc3BvbnNlYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_duration, file_writ_model_v1_model]);
+  fileDesc("CiF3cml0L21vZGVsL3YxL21vZGVsX3NlcnZpY2UucHJvdG8SDXdyaXQubW9kZWwudjEimgcKD0dlbmVyYXRlUmVxdWVzdBIqCgdjYWxsX2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEi8KBW1vZGVsGAIgASgJQiC6SB1yGzIZXlthLXpBLVowLTkuXzovLV17MSwxMjh9JBI3CghtZXNzYWdlcxgDIAMoCzIaLndyaXQubW9kZWwudjEuQ2hhdE1lc3NhZ2VCCbpIBpIBAxCQThIxCgV0b29scxgEIAMoCzIXLndyaXQubW9kZWwudjEuVG9vbFNwZWNCCbpIBpIBAxCACBI4Cgt0b29sX2Nob2ljZRgFIAEoDjIZLndyaXQubW9kZWwudjEuVG9vbENob2ljZUIIukgFggECEAESIQoQdG9vbF9jaG9pY2VfbmFtZRgGIAEoCUIHukgEcgIYQBIxCgt0ZW1wZXJhdHVyZRgHIAEoAUIXukgUEhIZAAAAAAAAAEApAAAAAAAAAABIAIgBARIsChFtYXhfb3V0cHV0X3Rva2VucxgIIAEoA0IMukgJIgcYgK3iBCgBSAGIAQESQAoPcmVzcG9uc2VfZm9ybWF0GAkgASgOMh0ud3JpdC5tb2RlbC52MS5SZXNwb25zZUZvcm1hdEIIukgFggECEAESKQoDZml0GAogASgOMhIud3JpdC5tb2RlbC52MS5GaXRCCLpIBYIBAhABEg4KBmRlbHRhcxgLIAEoCBI5Cgd0aW1lb3V0GAwgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQg26SAqqAQciAwiQHCoAEgwKBHN0ZXAYDSABKA0SFwoPcmVxdWlyZV9jb250ZW50GA4gASgIEiwKBm5hdGl2ZRgPIAEoCzIcLndyaXQubW9kZWwudjEuTmF0aXZlUmVxdWVzdBJBChBkaXNjb25uZWN0X2dyYWNlGBAgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgy6SAmqAQYiAgg8MgA6iQG6SIUBGoIBChtnZW5lcmF0ZS5tZXNzYWdlc19vcl9uYXRpdmUSNG1lc3NhZ2VzIG9yIG5hdGl2ZSBpcyByZXF1aXJlZCwgYW5kIG9ubHkgb25lIG9mIHRoZW0aLWhhcyh0aGlzLm5hdGl2ZSkgIT0gKHNpemUodGhpcy5tZXNzYWdlcykgPiAwKUIOCgxfdGVtcGVyYXR1cmVCFAoSX21heF9vdXRwdXRfdG9rZW5zIuYBChBHZW5lcmF0ZVJlc3BvbnNlEjgKD2F0dGVtcHRfc3RhcnRlZBgBIAEoCzIdLndyaXQubW9kZWwudjEuQXR0ZW1wdFN0YXJ0ZWRIABIuCgp0ZXh0X2RlbHRhGAIgASgLMhgud3JpdC5tb2RlbC52MS5UZXh0RGVsdGFIABIrCghmaW5pc2hlZBgDIAEoCzIXLndyaXQubW9kZWwudjEuRmluaXNoZWRIABIyCgxuYXRpdmVfZXZlbnQYBCABKAsyGi53cml0Lm1vZGVsLnYxLk5hdGl2ZUV2ZW50SABCBwoFY2h1bmsiEwoRTGlzdE1vZGVsc1JlcXVlc3QiiQIKCU1vZGVsSW5mbxINCgVhbGlhcxgBIAEoCRIWCg5wcm92aWRlcl9tb2RlbBgCIAEoCRIWCg5jb250ZXh0X3dpbmRvdxgDIAEoAxItCiBpbnB1dF9wcmljZV9uYW5vX3VzZF9wZXJfbWlsbGlvbhgEIAEoA0gAiAEBEi4KIW91dHB1dF9wcmljZV9uYW5vX3VzZF9wZXJfbWlsbGlvbhgFIAEoA0gBiAEBEhMKC3Byb3ZpZGVyX2lkGAYgASgJQiMKIV9pbnB1dF9wcmljZV9uYW5vX3VzZF9wZXJfbWlsbGlvbkIkCiJfb3V0cHV0X3ByaWNlX25hbm9fdXNkX3Blcl9taWxsaW9uIj4KEkxpc3RNb2RlbHNSZXNwb25zZRIoCgZtb2RlbHMYASADKAsyGC53cml0Lm1vZGVsLnYxLk1vZGVsSW5mbzKwAQoMTW9kZWxTZXJ2aWNlEk0KCEdlbmVyYXRlEh4ud3JpdC5tb2RlbC52MS5HZW5lcmF0ZVJlcXVlc3QaHy53cml0Lm1vZGVsLnYxLkdlbmVyYXRlUmVzcG9uc2UwARJRCgpMaXN0TW9kZWxzEiAud3JpdC5tb2RlbC52MS5MaXN0TW9kZWxzUmVxdWVzdBohLndyaXQubW9kZWwudjEuTGlzdE1vZGVsc1Jlc3BvbnNlYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_duration, file_writ_model_v1_model]);
 
 /**
  * GenerateRequest requests one turn of a model.
@@ -38,7 +38,7 @@ export type GenerateRequest = Message<"writ.model.v1.GenerateRequest"> & {
   model: string;
 
   /**
-   * The conversation.
+   * The conversation; empty in a native request.
    *
    * @generated from field: repeated writ.model.v1.ChatMessage messages = 3;
    */
@@ -120,6 +120,20 @@ export type GenerateRequest = Message<"writ.model.v1.GenerateRequest"> & {
    * @generated from field: bool require_content = 14;
    */
   requireContent: boolean;
+
+  /**
+   * The request in the format of the provider, instead of `messages`, `tools` and their settings.
+   *
+   * @generated from field: writ.model.v1.NativeRequest native = 15;
+   */
+  native?: NativeRequest | undefined;
+
+  /**
+   * How long the call continues after its last reader has disconnected, so that a repeat joins it. Default: it is aborted at once.
+   *
+   * @generated from field: google.protobuf.Duration disconnect_grace = 16;
+   */
+  disconnectGrace?: Duration | undefined;
 };
 
 /**
@@ -136,7 +150,7 @@ export const GenerateRequestSchema: GenMessage<GenerateRequest> = /*@__PURE__*/
  */
 export type GenerateResponse = Message<"writ.model.v1.GenerateResponse"> & {
   /**
-   * Exactly one of the three.
+   * Exactly one of the four.
    *
    * @generated from oneof writ.model.v1.GenerateResponse.chunk
    */
@@ -164,6 +178,14 @@ export type GenerateResponse = Message<"writ.model.v1.GenerateResponse"> & {
      */
     value: Finished;
     case: "finished";
+  } | {
+    /**
+     * A part of a native answer, not yet reviewed.
+     *
+     * @generated from field: writ.model.v1.NativeEvent native_event = 4;
+     */
+    value: NativeEvent;
+    case: "nativeEvent";
   } | { case: undefined; value?: undefined };
 };
 

@@ -1,0 +1,49 @@
+import { type AgentKey, type Clock, PreconditionError } from '@writ/kernel';
+import { type AgentCredentials, areFresh } from '../../domain/credentials.ts';
+import type { ProxyPeers } from '../../peers/peers.ts';
+import { findAgent, saveAgent } from '../../store/agents.ts';
+import type { ProxyStore } from '../../store/proxy-store.ts';
+
+/** The tokens of external agents, renewed before they expire; replicas share them through the store. */
+export class AgentTokens {
+  readonly #store: ProxyStore;
+  readonly #peers: Pick<ProxyPeers, 'refreshTokens'>;
+  readonly #clock: Clock;
+  readonly #renewals = new Map<string, Promise<AgentCredentials>>();
+
+  constructor(store: ProxyStore, peers: Pick<ProxyPeers, 'refreshTokens'>, clock: Clock) {
+    this.#store = store;
+    this.#peers = peers;
+    this.#clock = clock;
+  }
+
+  /**
+   * Returns tokens that are not about to expire.
+   * @throws PreconditionError RUN_ENDED
+   */
+  async of(agent: AgentKey, isRefused = false): Promise<AgentCredentials> {
+    const row = await findAgent(this.#store.db, agent);
+    const text = row?.credentials ?? null;
+    if (text === null) throw ended(agent);
+    const known = JSON.parse(text) as AgentCredentials;
+    if (!isRefused && areFresh(known, this.#clock.now().getTime())) return known;
+    const key = `${agent.tenant}/${agent.runId}/${agent.instance}`;
+    const renewal = this.#renewals.get(key) ?? this.#renew(agent, known);
+    this.#renewals.set(key, renewal);
+    return await renewal.finally(() => this.#renewals.delete(key));
+  }
+
+  async #renew(agent: AgentKey, { supervisor }: AgentCredentials): Promise<AgentCredentials> {
+    const fresh = await this.#peers.refreshTokens(supervisor);
+    await this.#store.transaction(async (trx) => {
+      const row = await findAgent(trx, agent);
+      if (row === undefined || row.ended_at !== null) throw ended(agent);
+      await saveAgent(trx, agent, { credentials: JSON.stringify(fresh) });
+    });
+    return fresh;
+  }
+}
+
+function ended({ runId }: AgentKey): PreconditionError {
+  return new PreconditionError('RUN_ENDED', `Run ${runId} has ended.`, { run_id: runId });
+}

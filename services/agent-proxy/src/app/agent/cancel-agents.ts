@@ -1,0 +1,51 @@
+import type { RunKey } from '@writ/kernel';
+import type { ProxyContext } from '../../context.ts';
+import { agentsOf, cancelsOf, insertCancel, keyOf, saveAgent } from '../../store/agents.ts';
+import { deleteCalls } from '../../store/calls.ts';
+
+/** An order to end agents. */
+export interface CancelOrder extends RunKey {
+  readonly requestId: string;
+  /** Empty for all agents of the run. */
+  readonly instance: string;
+  readonly stopReason: string;
+}
+
+/**
+ * Ends external agents: their requests in progress end with an error, further ones are refused, and their tokens are
+ * deleted (SUP-8, AP-1). Returns their number; a repeated order changes nothing.
+ */
+export async function cancelAgents(
+  { store, clock, open, slots }: ProxyContext,
+  { requestId, instance, stopReason, ...run }: CancelOrder,
+): Promise<number> {
+  const at = clock.now();
+  const { ended, agents } = await store.transaction(async (trx) => {
+    const known = (await cancelsOf(trx, run)).find(({ request_id: id }) => id === requestId);
+    if (known !== undefined) return { ended: known.ended, agents: [] };
+    const concerned = (await agentsOf(trx, run)).filter(
+      (agent) => agent.ended_at === null && (instance === '' || agent.instance === instance),
+    );
+    for (const agent of concerned) {
+      const changes = { credentials: null, stop_reason: stopReason, ended_at: at };
+      await saveAgent(trx, keyOf(agent), changes);
+    }
+    const { tenant, runId: run_id } = run;
+    await insertCancel(trx, {
+      tenant,
+      run_id,
+      request_id: requestId,
+      instance,
+      stop_reason: stopReason,
+      ended: concerned.length,
+      cancelled_at: at,
+    });
+    if (instance === '') await deleteCalls(trx, run);
+    return { ended: concerned.length, agents: concerned.map(keyOf) };
+  });
+  for (const agent of agents) {
+    open.abort(agent, stopReason);
+    slots.forget(agent);
+  }
+  return ended;
+}

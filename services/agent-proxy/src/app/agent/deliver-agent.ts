@@ -1,0 +1,70 @@
+import { AlreadyExistsError, InvalidRequestError, PreconditionError } from '@writ/kernel';
+import type { ProxyContext } from '../../context.ts';
+import { cancelsOf, findAgent, insertAgent } from '../../store/agents.ts';
+import type { ProxyTransaction } from '../../store/proxy-store.ts';
+import type { Delivery } from '../../wire/delivery.ts';
+
+/**
+ * Stores an external agent durably before it returns; a repeated delivery changes nothing (RT-3, AP-1). Returns whether
+ * it is new.
+ * @throws AlreadyExistsError AGENT_EXISTS; InvalidRequestError REQUEST_ID_REUSED; PreconditionError RUN_ENDED
+ */
+export async function deliverAgent(
+  { store, clock, slots, config }: ProxyContext,
+  delivery: Delivery,
+): Promise<boolean> {
+  const { agent: key, name, requestId, digest, models, deadlineAt, traceparent } = delivery;
+  const at = clock.now();
+  const isNew = await store.transaction(async (trx) => {
+    if (await isRepeat(trx, delivery)) return false;
+    await insertAgent(trx, {
+      tenant: key.tenant,
+      run_id: key.runId,
+      instance: key.instance,
+      name,
+      request_id: requestId,
+      request_digest: digest,
+      models: JSON.stringify(models),
+      credentials: JSON.stringify(delivery.credentials),
+      deadline_at: deadlineAt,
+      idle_ms: delivery.idleMs ?? config.idleMs,
+      used_at: at,
+      traceparent,
+      stop_reason: null,
+      created_at: at,
+      ended_at: null,
+    });
+    return true;
+  });
+  if (isNew) slots.delivered(key, delivery.slotGrant);
+  return isNew;
+}
+
+async function isRepeat(
+  trx: ProxyTransaction,
+  { agent: key, requestId, digest }: Delivery,
+): Promise<boolean> {
+  const known = await findAgent(trx, key);
+  if (known === undefined) {
+    const isEnd = ({ instance }: { readonly instance: string }) =>
+      instance === '' || instance === key.instance;
+    const cancel = (await cancelsOf(trx, key)).find(isEnd);
+    if (cancel === undefined) return false;
+    throw new PreconditionError('RUN_ENDED', `Run ${key.runId} has ended: ${cancel.stop_reason}.`, {
+      stop_reason: cancel.stop_reason,
+    });
+  }
+  if (known.request_id !== requestId) {
+    throw new AlreadyExistsError(
+      'AGENT_EXISTS',
+      `Agent ${key.instance} of run ${key.runId} was already delivered by another request.`,
+      { agent: key.instance },
+    );
+  }
+  if (known.request_digest === digest) return true;
+  throw new InvalidRequestError(
+    'REQUEST_ID_REUSED',
+    'request_id was already used for another delivery.',
+    { field: 'request_id' },
+  );
+}

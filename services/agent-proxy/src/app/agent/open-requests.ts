@@ -1,0 +1,87 @@
+import { type AgentKey, OverloadedError, PreconditionError } from '@writ/kernel';
+
+/** The requests of external agents in progress in this process. */
+export class OpenRequests {
+  readonly #byAgent = new Map<string, Set<OpenRequest>>();
+  readonly #maxPerAgent: number;
+
+  constructor(maxPerAgent: number) {
+    this.#maxPerAgent = maxPerAgent;
+  }
+
+  /**
+   * Begins a request.
+   * @throws OverloadedError TOO_MANY_REQUESTS when the agent has as many in progress as permitted
+   */
+  begin(agent: AgentKey): OpenRequest {
+    const key = textOf(agent);
+    const open = this.#byAgent.get(key) ?? new Set();
+    if (open.size >= this.#maxPerAgent) {
+      throw new OverloadedError(
+        'TOO_MANY_REQUESTS',
+        `Agent ${agent.instance} has ${open.size} requests in progress; wait for one to end.`,
+        { agent: agent.instance, retry_after_ms: '1000' },
+      );
+    }
+    const request = new OpenRequest(() => {
+      open.delete(request);
+      if (open.size === 0) this.#byAgent.delete(key);
+    });
+    open.add(request);
+    this.#byAgent.set(key, open);
+    return request;
+  }
+
+  /** Whether a request of the agent is in progress. */
+  has(agent: AgentKey): boolean {
+    return this.#byAgent.has(textOf(agent));
+  }
+
+  /** Whether the client of this call of the agent is connected. */
+  isConnected(agent: AgentKey, callId: string): boolean {
+    const open = this.#byAgent.get(textOf(agent)) ?? [];
+    return [...open].some((request) => request.callId === callId);
+  }
+
+  /** Ends the requests of an agent that has ended. */
+  abort({ instance, ...run }: AgentKey, stopReason: string): void {
+    const open = this.#byAgent.get(textOf({ ...run, instance })) ?? [];
+    for (const request of open) {
+      request.abort(
+        new PreconditionError('RUN_ENDED', `Run ${run.runId} has ended: ${stopReason}.`, {
+          run_id: run.runId,
+          stop_reason: stopReason,
+        }),
+      );
+    }
+  }
+}
+
+/** One request in progress. */
+export class OpenRequest {
+  /** The model call that it makes. */
+  callId = '';
+  readonly #controller = new AbortController();
+  readonly #end: () => void;
+
+  constructor(end: () => void) {
+    this.#end = end;
+  }
+
+  /** Aborts when the run of the agent ends or the client leaves. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  abort(reason: unknown): void {
+    this.#controller.abort(reason);
+  }
+
+  end(): void {
+    this.#end();
+  }
+}
+
+function textOf({ tenant, runId, instance }: AgentKey): string {
+  return `${tenant}/${runId}/${instance}`;
+}

@@ -1,0 +1,134 @@
+import { type AgentKey, isWritError, PreconditionError } from '@writ/kernel';
+import type { Logger } from '@writ/telemetry';
+import type { ProxyPeers, SlotAnswer } from '../../peers/peers.ts';
+import type { AgentTokens } from './agent-tokens.ts';
+import type { OpenRequests } from './open-requests.ts';
+
+/** Dependencies of {@link Slots}. */
+export interface SlotsParts {
+  readonly peers: Pick<ProxyPeers, 'renew'>;
+  readonly tokens: AgentTokens;
+  readonly open: OpenRequests;
+  readonly log: Logger;
+  /** Milliseconds, see AgentProxyConfig. */
+  readonly grantMs: number;
+  readonly suspendMs: number;
+}
+
+interface Held {
+  readonly grant: string;
+  readonly renewedAt: number;
+}
+
+/**
+ * The slots of external agents: renewed when a request needs one, and reported as waiting when no request has come for a
+ * while, so that an idle agent uses no active time (SB-4, EM-1).
+ */
+export class Slots {
+  readonly #parts: SlotsParts;
+  readonly #held = new Map<string, Held>();
+  readonly #renewals = new Map<string, Promise<string>>();
+  readonly #timers = new Map<string, NodeJS.Timeout>();
+
+  constructor(parts: SlotsParts) {
+    this.#parts = parts;
+  }
+
+  /** Remembers the grant of a delivery. */
+  delivered(agent: AgentKey, grant: string): void {
+    if (grant !== '') this.#hold(agent, grant);
+    this.#suspendLater(agent);
+  }
+
+  /**
+   * Returns a grant that is valid long enough to begin a call.
+   * @throws PreconditionError AGENT_PAUSED while the agent has no slot; RUN_ENDED, SLOT_REFUSED
+   */
+  async grant(agent: AgentKey): Promise<string> {
+    const key = textOf(agent);
+    clearTimeout(this.#timers.get(key));
+    const held = this.#held.get(key);
+    if (held !== undefined && performance.now() - held.renewedAt < this.#parts.grantMs)
+      return held.grant;
+    const renewal = this.#renewals.get(key) ?? this.#renew(agent);
+    this.#renewals.set(key, renewal);
+    return await renewal.finally(() => this.#renewals.delete(key));
+  }
+
+  /** Called at the end of a request. */
+  released(agent: AgentKey): void {
+    if (!this.#parts.open.has(agent)) this.#suspendLater(agent);
+  }
+
+  /** Forgets an agent that has ended. */
+  forget(agent: AgentKey): void {
+    const key = textOf(agent);
+    clearTimeout(this.#timers.get(key));
+    this.#timers.delete(key);
+    this.#held.delete(key);
+  }
+
+  /** Stops reporting. */
+  stop(): void {
+    for (const timer of this.#timers.values()) clearTimeout(timer);
+    this.#timers.clear();
+  }
+
+  async #renew(agent: AgentKey): Promise<string> {
+    const { peers, tokens } = this.#parts;
+    let answer = await peers.renew((await tokens.of(agent)).spawnBudget, 'run');
+    if (isTokenRefused(answer))
+      answer = await peers.renew((await tokens.of(agent, true)).spawnBudget, 'run');
+    if ('grant' in answer) return this.#hold(agent, answer.grant);
+    if ('refusal' in answer) {
+      throw new PreconditionError(
+        'SLOT_REFUSED',
+        `spawn-budget refused a slot of agent ${agent.instance}: ${answer.refusal}.`,
+        { agent: agent.instance, cause: answer.refusal },
+      );
+    }
+    if (answer.state === 'released')
+      throw new PreconditionError('RUN_ENDED', `Run ${agent.runId} has ended.`);
+    throw new PreconditionError(
+      'AGENT_PAUSED',
+      `Agent ${agent.instance} is paused because another agent holds its slot.`,
+      { agent: agent.instance, retry_after_ms: '2000' },
+    );
+  }
+
+  #hold(agent: AgentKey, grant: string): string {
+    this.#held.set(textOf(agent), { grant, renewedAt: performance.now() });
+    return grant;
+  }
+
+  #suspendLater(agent: AgentKey): void {
+    const key = textOf(agent);
+    clearTimeout(this.#timers.get(key));
+    const timer = setTimeout(() => void this.#suspend(agent), this.#parts.suspendMs).unref();
+    this.#timers.set(key, timer);
+  }
+
+  async #suspend(agent: AgentKey): Promise<void> {
+    const { peers, tokens, open, log } = this.#parts;
+    this.forget(agent);
+    if (open.has(agent)) return;
+    try {
+      await peers.renew((await tokens.of(agent)).spawnBudget, 'suspend');
+    } catch (error) {
+      // Its lease expires, which stops the active time as well.
+      if (isWritError(error) && error.reason === 'RUN_ENDED') return;
+      log.debug({ err: error, run_id: agent.runId }, 'waiting agent not reported');
+    }
+  }
+}
+
+function isTokenRefused(answer: SlotAnswer): boolean {
+  return (
+    'refusal' in answer &&
+    (answer.refusal === 'TOKEN_EXPIRED' || answer.refusal === 'TOKEN_INVALID')
+  );
+}
+
+function textOf({ tenant, runId, instance }: AgentKey): string {
+  return `${tenant}/${runId}/${instance}`;
+}

@@ -1,0 +1,142 @@
+import type { Dialect, Finished } from '@writ/contracts/writ/model/v1/model_pb';
+import { derivedId, InvalidRequestError, isWritError, sha256Hex } from '@writ/kernel';
+import type { ProxyContext } from '../../context.ts';
+import { nextCallNumber } from '../../domain/next-call.ts';
+import { type AgentRow, keyOf } from '../../store/agents.ts';
+import { insertCall, latestCall, markDelivered } from '../../store/calls.ts';
+import type { OpenRequest } from '../agent/open-requests.ts';
+
+/** A model request of an external agent, in the format of a provider. */
+export interface ModelRequest {
+  readonly model: string;
+  readonly dialect: Dialect;
+  readonly body: Uint8Array<ArrayBuffer>;
+  /** Header Idempotency-Key; empty without one. */
+  readonly idempotencyKey: string;
+  /** Whether the client marks the request as a retry. */
+  readonly isRetry: boolean;
+}
+
+/** A part of the answer: an event of the provider as JSON, or the end. */
+export type ModelEvent =
+  | { readonly type: 'event'; readonly json: Uint8Array }
+  | { readonly type: 'finished'; readonly finished: Finished };
+
+/** A model call in progress. */
+export interface ModelCall {
+  readonly callId: string;
+  /** @throws the error that the call ends with; the reason of the request's signal when that aborts */
+  readonly events: AsyncIterable<ModelEvent>;
+  /** Records that the client has received the whole answer, so that an equal request is a new one. */
+  delivered(): Promise<void>;
+}
+
+/**
+ * Begins a model call of an external agent (AP-2). The meter reserves, calls and settles; a repeat joins the call or gets
+ * its record, and pays nothing.
+ * @throws InvalidRequestError MODEL_NOT_ALLOWED; what the slots throw
+ */
+export async function callModel(
+  context: ProxyContext,
+  agent: AgentRow,
+  request: ModelRequest,
+  open: OpenRequest,
+): Promise<ModelCall> {
+  const models = JSON.parse(agent.models) as string[];
+  if (!models.includes(request.model)) {
+    throw new InvalidRequestError(
+      'MODEL_NOT_ALLOWED',
+      `model is not allowed for ${agent.name}. Allowed models: ${models.join(', ') || 'none'}.`,
+      { field: 'model' },
+    );
+  }
+  const { callId, delivered } = await numbered(context, agent, request, open);
+  return { callId, events: eventsOf(context, agent, { ...request, callId }, open), delivered };
+}
+
+async function numbered(
+  { store, clock, open: requests }: ProxyContext,
+  agent: AgentRow,
+  { dialect, body, idempotencyKey, isRetry }: ModelRequest,
+  open: OpenRequest,
+): Promise<Pick<ModelCall, 'callId' | 'delivered'>> {
+  const key = keyOf(agent);
+  if (idempotencyKey !== '') {
+    open.callId = derivedId('call', key.instance, 'key', idempotencyKey);
+    return { callId: open.callId, delivered: async () => undefined };
+  }
+  const digest = sha256Hex(`${dialect}:${sha256Hex(body)}`);
+  const idOf = (number: number) => derivedId('call', key.instance, digest, String(number));
+  const number = await store.transaction(async (trx) => {
+    const latest = await latestCall(trx, key, digest);
+    const connected = latest !== undefined && requests.isConnected(key, idOf(latest.number));
+    const next = nextCallNumber(latest && { ...latest, connected }, isRetry);
+    if (next !== latest?.number)
+      await insertCall(trx, { ...key, digest, number: next }, clock.now());
+    open.callId = idOf(next);
+    return next;
+  });
+  return {
+    callId: idOf(number),
+    delivered: () => store.transaction((trx) => markDelivered(trx, { ...key, digest, number })),
+  };
+}
+
+async function* eventsOf(
+  context: ProxyContext,
+  agent: AgentRow,
+  request: ModelRequest & { readonly callId: string },
+  open: OpenRequest,
+): AsyncGenerator<ModelEvent, void, undefined> {
+  const { slots, tokens, peers, config } = context;
+  const key = keyOf(agent);
+  const { callId, model, dialect, body: bodyJson } = request;
+  const call = { callId, model, dialect, bodyJson, disconnectGraceMs: config.disconnectGraceMs };
+  try {
+    for (let isFirst = true; ; isFirst = false) {
+      const grant = await slots.grant(key);
+      const { executionMeter } = await tokens.of(key, !isFirst);
+      try {
+        for await (const { chunk } of peers.generate(call, executionMeter, grant, open.signal)) {
+          if (chunk.case === 'nativeEvent') yield { type: 'event', json: chunk.value.dataJson };
+          if (chunk.case === 'finished') yield { type: 'finished', finished: chunk.value };
+        }
+        return;
+      } catch (error) {
+        open.signal.throwIfAborted();
+        // The key of the supervisor may have been rotated since.
+        if (isFirst && isTokenRefused(error)) continue;
+        await reportExhausted(context, agent, callId, error);
+        throw error;
+      }
+    }
+  } finally {
+    slots.released(key);
+  }
+}
+
+/** A cap of the agent, its run or its session will not be lifted while the run lasts: the run ends (EM-2, AP-2). */
+async function reportExhausted(
+  { peers, tokens, telemetry }: ProxyContext,
+  agent: AgentRow,
+  callId: string,
+  error: unknown,
+): Promise<void> {
+  if (!isWritError(error) || error.reason !== 'BUDGET_EXHAUSTED') return;
+  const { level = '', stop_reason: stopReason = '' } = error.metadata;
+  if (level.startsWith('tenant_') || stopReason === '') return;
+  const requestId = derivedId('req', agent.run_id, agent.instance, callId, 'exhausted');
+  try {
+    const { supervisor } = await tokens.of(keyOf(agent));
+    await peers.reportOutcome(requestId, stopReason, supervisor);
+  } catch (failure) {
+    // The next request over the cap reports it again.
+    telemetry.log.warn({ err: failure, run_id: agent.run_id }, 'exhausted budget not reported');
+  }
+}
+
+function isTokenRefused(error: unknown): boolean {
+  return (
+    isWritError(error) && (error.reason === 'TOKEN_EXPIRED' || error.reason === 'TOKEN_INVALID')
+  );
+}

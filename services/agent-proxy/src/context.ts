@@ -1,0 +1,24 @@
+import type { Verifier } from '@writ/identity';
+import type { Clock } from '@writ/kernel';
+import type { Telemetry } from '@writ/telemetry';
+import type { AgentTokens } from './app/agent/agent-tokens.ts';
+import type { OpenRequests } from './app/agent/open-requests.ts';
+import type { Slots } from './app/agent/slots.ts';
+import type { AgentProxyConfig } from './config.ts';
+import type { ProxyPeers } from './peers/peers.ts';
+import type { ProxyStore } from './store/proxy-store.ts';
+
+/** What every handler and sweep of agent-proxy works with; built by service.ts. */
+export interface ProxyContext {
+  readonly config: AgentProxyConfig;
+  readonly store: ProxyStore;
+  readonly clock: Clock;
+  readonly telemetry: Telemetry;
+  readonly verifier: Verifier;
+  readonly peers: ProxyPeers;
+  readonly tokens: AgentTokens;
+  readonly slots: Slots;
+  readonly open: OpenRequests;
+  /** Converts a time of the supervisor, in milliseconds since 1970, to that of the own clock. */
+  readonly ownTime: (timeMs: number) => number;
+}

@@ -1,0 +1,16 @@
+/** The tokens with which an agent is acted for, one per service. Secret; never logged. */
+export interface AgentCredentials {
+  readonly supervisor: string;
+  readonly spawnBudget: string;
+  readonly executionMeter: string;
+  /** Expiry, in milliseconds since 1970. */
+  readonly expiresAt: number;
+}
+
+/** How long before their expiry tokens are renewed. */
+const MARGIN_MS = 30_000;
+
+/** Whether tokens are not about to expire. */
+export function areFresh({ expiresAt }: AgentCredentials, now: number): boolean {
+  return expiresAt - now >= MARGIN_MS;
+}

@@ -1,0 +1,133 @@
+import type { Dialect } from '@writ/contracts/writ/model/v1/model_pb';
+import type { GenerateResponse } from '@writ/contracts/writ/model/v1/model_service_pb';
+import { ModelService } from '@writ/contracts/writ/model/v1/model_service_pb';
+import { SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
+import {
+  RenewIntent,
+  SpawnBudgetService,
+} from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
+import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
+import { type ServiceName, type ServiceTls, type Signer, serviceTokens } from '@writ/identity';
+import { type Clock, DataLossError, type PeerClocks } from '@writ/kernel';
+import { createRpcClient, type Loopback, type RpcClient } from '@writ/rpc';
+import type { Telemetry } from '@writ/telemetry';
+import type { AgentProxyConfig } from '../config.ts';
+import type { AgentCredentials } from '../domain/credentials.ts';
+import { credentialsFrom } from '../wire/delivery.ts';
+
+/**
+ * The lease epoch of every external agent: it is concurrent by nature and has no journal, so that replicas share it.
+ * Call ids and freezes protect what the fence protects in a worker (RT-2).
+ */
+const EPOCH = 1n;
+
+/** The answer to a renewal: a grant, or the state of the slot without one. */
+export type SlotAnswer =
+  | { readonly grant: string }
+  | { readonly refusal: string }
+  | { readonly state: 'paused' | 'released' };
+
+/** A model call in the format of the provider. */
+export interface NativeCall {
+  readonly callId: string;
+  readonly model: string;
+  readonly dialect: Dialect;
+  readonly bodyJson: Uint8Array<ArrayBuffer>;
+  readonly disconnectGraceMs: number;
+}
+
+/** The services that agent-proxy calls. */
+export interface ProxyPeers {
+  /** Calls a model; a repeated call returns the record without charge (EM-7). */
+  generate(
+    call: NativeCall,
+    token: string,
+    grant: string,
+    signal: AbortSignal,
+  ): AsyncIterable<GenerateResponse>;
+  /** Renews the slot of an agent. */
+  renew(token: string, intent: 'run' | 'suspend'): Promise<SlotAnswer>;
+  /** Returns new tokens; the given one may have expired. */
+  refreshTokens(supervisorToken: string): Promise<AgentCredentials>;
+  /** Reports that an agent has ended. */
+  reportOutcome(requestId: string, stopReason: string, supervisorToken: string): Promise<void>;
+  close(): void;
+}
+
+/** Dependencies of {@link createPeers}. */
+export interface PeerParts {
+  readonly config: AgentProxyConfig;
+  readonly clock: Clock;
+  readonly peerClocks: PeerClocks;
+  readonly telemetry: Telemetry;
+  readonly signer: Signer;
+  readonly addressOf: (service: ServiceName) => string;
+  readonly tls?: ServiceTls | undefined;
+  readonly loopback?: Loopback | undefined;
+}
+
+/** Creates clients of all peers; each connects on its first call. */
+export function createPeers(parts: PeerParts): ProxyPeers {
+  const { config, clock, peerClocks, telemetry, signer, addressOf, tls, loopback } = parts;
+  const { replica, tenants } = config;
+  const to = (service: ServiceName) => ({
+    address: () => addressOf(service),
+    telemetry,
+    serviceToken: serviceTokens(signer, { audience: service, replica, tenants }),
+    tls: tls?.to(service),
+    loopback,
+    clock,
+    onPeerTime: (timeMs: number) => peerClocks.observe(service, timeMs),
+  });
+  const models = createRpcClient(ModelService, to('execution-meter'));
+  const slots = createRpcClient(SpawnBudgetService, to('spawn-budget'));
+  const supervision = createRpcClient(SupervisionService, to('supervisor'));
+  return {
+    generate: (call, agentToken, slotGrant, signal) =>
+      models.generate(
+        {
+          callId: call.callId,
+          model: call.model,
+          native: { dialect: call.dialect, bodyJson: call.bodyJson },
+          disconnectGrace: {
+            seconds: BigInt(Math.round(call.disconnectGraceMs / 1_000)),
+            nanos: 0,
+          },
+        },
+        { agentToken, slotGrant, epoch: EPOCH, signal },
+      ),
+    renew: (agentToken, intent) => renew(slots, agentToken, intent),
+    async refreshTokens(agentToken) {
+      const { credentials } = await supervision.refreshTokens({}, { agentToken, epoch: EPOCH });
+      if (credentials === undefined) throw malformed('credentials');
+      return credentialsFrom(credentials, (timeMs) => peerClocks.toOwn('supervisor', timeMs));
+    },
+    async reportOutcome(requestId, stopReason, agentToken) {
+      const report = { requestId, stopReason, phase: 'worker' };
+      await supervision.reportOutcome(report, { agentToken, epoch: EPOCH, retry: true });
+    },
+    close() {
+      for (const client of [models, slots, supervision]) client.close();
+    },
+  };
+}
+
+async function renew(
+  client: RpcClient<typeof SpawnBudgetService>,
+  agentToken: string,
+  intent: 'run' | 'suspend',
+): Promise<SlotAnswer> {
+  const asked = intent === 'run' ? RenewIntent.RUN : RenewIntent.SUSPEND;
+  const { agents } = await client.renew({ agents: [{ agentToken, epoch: EPOCH, intent: asked }] });
+  const [answer] = agents;
+  if (answer === undefined) throw malformed('a slot');
+  const { slot, refusal } = answer;
+  if (refusal !== '') return { refusal };
+  if (slot === undefined) throw malformed('a slot');
+  if (slot.grant !== '') return { grant: slot.grant };
+  return { state: slot.state === SlotState.RELEASED ? 'released' : 'paused' };
+}
+
+function malformed(what: string): DataLossError {
+  return new DataLossError('INVALID_SLOT', `The response lacks ${what}.`);
+}

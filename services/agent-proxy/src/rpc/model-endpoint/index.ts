@@ -1,0 +1,66 @@
+import { isIP } from 'node:net';
+import { NotFoundError, PermissionDeniedError } from '@writ/kernel';
+import type { WebHook, WebRequest, WebResponse } from '@writ/rpc';
+import type { ProxyContext } from '../../context.ts';
+import { httpErrorOf } from '../../wire/openai-error.ts';
+import { chatCompletions } from './chat-completions.ts';
+import { listModels } from './list-models.ts';
+import { sendError } from './respond.ts';
+
+type Endpoint = (request: WebRequest, response: WebResponse) => Promise<void>;
+
+/** The model endpoint: `/v1` of OpenAI, for unmodified clients (AP-2). Any other path would be unmetered, and is refused. */
+export function modelEndpoint(context: ProxyContext): WebHook {
+  const endpoints: Readonly<Record<string, Endpoint>> = {
+    'POST /v1/chat/completions': chatCompletions(context),
+    'GET /v1/models': listModels(context),
+  };
+  const { hosts } = context.config;
+  const { log } = context.telemetry;
+  return (request, response) => {
+    const [path = ''] = (request.url ?? '').split('?', 1);
+    if (!path.startsWith('/v1/')) return false;
+    const name = `${request.method} ${path}`;
+    const work = async (): Promise<void> => {
+      assertHost(request, hosts);
+      const endpoint = endpoints[name];
+      if (endpoint === undefined) throw unsupported(name);
+      await endpoint(request, response);
+    };
+    work().catch((error: unknown) => {
+      const answer = httpErrorOf(error, request.headers['user-agent']);
+      if (answer.status >= 500) log.warn({ err: error }, 'request of an external agent failed');
+      sendError(response, answer);
+    });
+    return true;
+  };
+}
+
+/**
+ * Refuses pages of other sites in a browser, and names that were pointed at this address (DNS rebinding).
+ * @throws PermissionDeniedError HOST_NOT_ALLOWED
+ */
+function assertHost({ headers }: WebRequest, hosts: readonly string[]): void {
+  const host = hostOf(headers.host ?? String(headers[':authority'] ?? ''));
+  const isHere = host === 'localhost' || isIP(host) !== 0;
+  if (headers.origin === undefined && (hosts.length === 0 ? isHere : hosts.includes(host))) return;
+  const what = headers.origin === undefined ? `the host ${host}` : 'the Origin of a browser';
+  throw new PermissionDeniedError(
+    'HOST_NOT_ALLOWED',
+    `agent-proxy does not accept ${what}; set WRIT_AGENT_PROXY_HOSTS to the names by which agents reach it.`,
+    { setting: 'WRIT_AGENT_PROXY_HOSTS' },
+  );
+}
+
+function hostOf(authority: string): string {
+  const bracketed = /^\[([^\]]+)\]/.exec(authority)?.[1];
+  return bracketed ?? authority.replace(/:\d+$/, '');
+}
+
+function unsupported(name: string): NotFoundError {
+  return new NotFoundError(
+    'UNSUPPORTED_ENDPOINT',
+    `agent-proxy does not serve ${name}; it serves chat completions and the list of models.`,
+    {},
+  );
+}

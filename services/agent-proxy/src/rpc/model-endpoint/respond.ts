@@ -1,0 +1,99 @@
+import { once } from 'node:events';
+import { CancellationError, InvalidRequestError } from '@writ/kernel';
+import type { WebRequest, WebResponse } from '@writ/rpc';
+import type { HttpError } from '../../wire/openai-error.ts';
+
+/** Largest body, bytes: as large as one message between services may carry. */
+const MAX_BODY = 3 * 1024 * 1024;
+
+/**
+ * Reads the body of a request.
+ * @throws InvalidRequestError BODY_TOO_LARGE
+ */
+export async function readBody(request: WebRequest): Promise<Buffer<ArrayBuffer>> {
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of request) {
+    const bytes = part as Buffer;
+    size += bytes.byteLength;
+    if (size > MAX_BODY) {
+      throw new InvalidRequestError(
+        'BODY_TOO_LARGE',
+        `The request is larger than ${MAX_BODY} bytes.`,
+        { field: 'body', max_bytes: String(MAX_BODY) },
+      );
+    }
+    parts.push(bytes);
+  }
+  return Buffer.concat(parts);
+}
+
+/** Sends a JSON answer. */
+export function sendJson(
+  response: WebResponse,
+  body: Uint8Array | object,
+  headers: Readonly<Record<string, string>> = {},
+  status = 200,
+): void {
+  const bytes = body instanceof Uint8Array ? body : Buffer.from(JSON.stringify(body));
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': String(bytes.byteLength),
+    'cache-control': 'no-store',
+    ...headers,
+  });
+  response.end(bytes);
+}
+
+/** Sends an error; in a stream that has begun, as its last event. */
+export function sendError(response: WebResponse, { status, headers, body }: HttpError): void {
+  if (response.writableEnded || response.destroyed) return;
+  if (!response.headersSent) sendJson(response, body, headers, status);
+  else response.end(`data: ${JSON.stringify(body)}\n\n`);
+}
+
+/** Writes server-sent events, no faster than the client reads. */
+export class EventStream {
+  readonly #response: WebResponse;
+  readonly #slowReaderMs: number;
+
+  constructor(response: WebResponse, slowReaderMs: number) {
+    this.#response = response;
+    this.#slowReaderMs = slowReaderMs;
+  }
+
+  /** Whether the client has received a part. */
+  get hasBegun(): boolean {
+    return this.#response.headersSent;
+  }
+
+  /** Sends the headers, once. */
+  begin(headers: Readonly<Record<string, string>>): void {
+    if (this.hasBegun) return;
+    this.#response.writeHead(200, {
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-store',
+      ...headers,
+    });
+  }
+
+  /**
+   * Sends one event.
+   * @throws CancellationError when the client does not read
+   */
+  async send(data: string | Uint8Array): Promise<void> {
+    const text = typeof data === 'string' ? data : Buffer.from(data).toString();
+    if (this.#response.write(`data: ${text}\n\n`)) return;
+    const signal = AbortSignal.timeout(this.#slowReaderMs);
+    try {
+      await once(this.#response, 'drain', { signal });
+    } catch {
+      this.#response.destroy();
+      throw new CancellationError('the client does not read its answer');
+    }
+  }
+
+  end(): void {
+    this.#response.end('data: [DONE]\n\n');
+  }
+}

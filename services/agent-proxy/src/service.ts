@@ -1,0 +1,78 @@
+import { keyRoute } from '@writ/identity';
+import { PermissionDeniedError } from '@writ/kernel';
+import { createEdge, TlsFiles } from '@writ/rpc';
+import { defineService, type ServiceHost, Sweeper } from '@writ/service';
+import { AgentTokens } from './app/agent/agent-tokens.ts';
+import { endIdle } from './app/agent/end-idle.ts';
+import { OpenRequests } from './app/agent/open-requests.ts';
+import { Slots } from './app/agent/slots.ts';
+import type { AgentProxyConfig } from './config.ts';
+import type { ProxyContext } from './context.ts';
+import { createPeers } from './peers/peers.ts';
+import { modelEndpoint } from './rpc/model-endpoint/index.ts';
+import { workerRoute } from './rpc/worker/index.ts';
+import { openProxyStore } from './store/proxy-store.ts';
+
+/** The service that stands for external agents: their model calls are metered, and it holds no provider key. */
+export type AgentProxy = Awaited<ReturnType<typeof createAgentProxy>>;
+
+/** Creates agent-proxy. */
+export const createAgentProxy = defineService({
+  name: 'agent-proxy',
+  trusts: ['supervisor', 'spawn-budget', 'execution-meter'],
+  async open(host: ServiceHost<AgentProxyConfig>) {
+    const context = await openContext(host);
+    const { config, telemetry } = context;
+    const server = await host.listen([workerRoute(context), keyRoute(host.signer)]);
+    const { endpointTls } = config;
+    const { log, metrics } = telemetry;
+    const files = endpointTls && TlsFiles.open({ ...endpointTls, log, metrics, use: 'edge' });
+    host.defer(() => files?.close());
+    const edge = await createEdge({
+      ...config.endpoint,
+      portSetting: 'WRIT_AGENT_PROXY_ENDPOINT_PORT',
+      tls: files && { files, clientCertificates: 'none' },
+      routes: [],
+      gate: async () => {
+        throw new PermissionDeniedError('CALLER_NOT_ALLOWED', 'This port serves no RPCs.');
+      },
+      web: modelEndpoint(context),
+      telemetry,
+    });
+    host.defer(() => edge.close(0));
+    const sweeps = { endIdle: () => endIdle(context) };
+    return {
+      server,
+      edge,
+      background: [
+        new Sweeper(sweeps, config.sweepMs, log, host.isClockSkewed),
+        { start: () => undefined, stop: () => context.slots.stop() },
+      ],
+      exposes: { edgeAddress: edge.address },
+    };
+  },
+});
+
+async function openContext(host: ServiceHost<AgentProxyConfig>): Promise<ProxyContext> {
+  const { config, parts, telemetry, clock, peerClocks, signer, verifier } = host;
+  const { addressOf, tls, loopback } = parts;
+  const store = await host.openStore((observer) => openProxyStore(config.store, observer));
+  const peers = createPeers({
+    config,
+    clock,
+    peerClocks,
+    telemetry,
+    signer,
+    addressOf,
+    tls,
+    loopback,
+  });
+  host.defer(() => peers.close());
+  const open = new OpenRequests(config.maxRequestsPerAgent);
+  const tokens = new AgentTokens(store, peers, clock);
+  const { grantMs, suspendMs } = config;
+  const { log } = telemetry;
+  const slots = new Slots({ peers, tokens, open, log, grantMs, suspendMs });
+  const ownTime = (timeMs: number) => peerClocks.toOwn('supervisor', timeMs);
+  return { config, store, clock, telemetry, verifier, peers, tokens, slots, open, ownTime };
+}

@@ -1,0 +1,84 @@
+import type { AgentKey, RunKey } from '@writ/kernel';
+import type { Insertable, Selectable, Updateable } from 'kysely';
+import type { ProxyReader, ProxyTransaction } from './proxy-store.ts';
+import type { AgentsTable, CancelsTable } from './schema.ts';
+
+/** A row of `agents`. */
+export type AgentRow = Selectable<AgentsTable>;
+
+/** A row of `cancels`. */
+export type CancelRow = Selectable<CancelsTable>;
+
+/** Returns the agent key of a row. */
+export function keyOf(row: { tenant: string; run_id: string; instance: string }): AgentKey {
+  return { tenant: row.tenant, runId: row.run_id, instance: row.instance };
+}
+
+/** Inserts a new agent. */
+export async function insertAgent(
+  trx: ProxyTransaction,
+  agent: Insertable<AgentsTable>,
+): Promise<void> {
+  await trx.insertInto('agents').values(agent).execute();
+}
+
+/** Returns an agent, or undefined when it does not exist. */
+export async function findAgent(db: ProxyReader, key: AgentKey): Promise<AgentRow | undefined> {
+  const { tenant, runId: run_id, instance } = key;
+  return await db
+    .selectFrom('agents')
+    .selectAll()
+    .where((eb) => eb.and({ tenant, run_id, instance }))
+    .executeTakeFirst();
+}
+
+/** Returns the agents of a run. */
+export async function agentsOf(db: ProxyReader, run: RunKey): Promise<AgentRow[]> {
+  return await db
+    .selectFrom('agents')
+    .selectAll()
+    .where((eb) => eb.and({ tenant: run.tenant, run_id: run.runId }))
+    .orderBy('instance')
+    .execute();
+}
+
+/** Updates an agent. */
+export async function saveAgent(
+  trx: ProxyTransaction,
+  key: AgentKey,
+  changes: Updateable<Omit<AgentsTable, 'tenant' | 'run_id' | 'instance'>>,
+): Promise<void> {
+  const { tenant, runId: run_id, instance } = key;
+  await trx
+    .updateTable('agents')
+    .set(changes)
+    .where((eb) => eb.and({ tenant, run_id, instance }))
+    .execute();
+}
+
+/** Returns living agents whose latest request was before `usedBefore`, the longest unused first. */
+export async function unusedAgents(db: ProxyReader, usedBefore: Date): Promise<AgentRow[]> {
+  return await db
+    .selectFrom('agents')
+    .selectAll()
+    .where('ended_at', 'is', null)
+    .where('used_at', '<', usedBefore)
+    .orderBy('used_at')
+    .limit(200)
+    .execute();
+}
+
+/** Records a cancellation. */
+export async function insertCancel(trx: ProxyTransaction, cancel: CancelRow): Promise<void> {
+  await trx.insertInto('cancels').values(cancel).execute();
+}
+
+/** Returns the cancellations of a run, oldest first. */
+export async function cancelsOf(db: ProxyReader, run: RunKey): Promise<CancelRow[]> {
+  return await db
+    .selectFrom('cancels')
+    .selectAll()
+    .where((eb) => eb.and({ tenant: run.tenant, run_id: run.runId }))
+    .orderBy('cancelled_at')
+    .execute();
+}

@@ -1,0 +1,94 @@
+import { toJson } from '@bufbuild/protobuf';
+import { timestampMs } from '@bufbuild/protobuf/wkt';
+import { parseDuration } from '@writ/config';
+import type { AgentCredentials as CredentialsMessage } from '@writ/contracts/writ/supervision/v1/credentials_pb';
+import { AgentKind, AgentManifestSchema } from '@writ/contracts/writ/supervision/v1/manifest_pb';
+import type { DeliverRequest } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import {
+  type AgentKey,
+  canonicalDigest,
+  InvalidRequestError,
+  isJsonObject,
+  isTraceparent,
+  type JsonValue,
+  newTraceparent,
+  PreconditionError,
+} from '@writ/kernel';
+import type { AgentCredentials } from '../domain/credentials.ts';
+
+/** A delivered external agent. */
+export interface Delivery {
+  readonly agent: AgentKey;
+  readonly name: string;
+  readonly requestId: string;
+  readonly digest: string;
+  readonly models: readonly string[];
+  readonly credentials: AgentCredentials;
+  readonly slotGrant: string;
+  readonly deadlineAt: Date | null;
+  /** Undefined: the default. */
+  readonly idleMs: number | undefined;
+  readonly traceparent: string;
+}
+
+/**
+ * Converts a delivery.
+ * @param ownTime converts a time of the supervisor to that of the own clock
+ * @throws InvalidRequestError INCOMPLETE_DELIVERY; PreconditionError AGENT_KIND_NOT_IMPLEMENTED
+ */
+export function deliveryFrom(
+  request: DeliverRequest,
+  ownTime: (timeMs: number) => number,
+): Delivery {
+  const { tenant, agent, supervision, manifest, credentials, deadline, traceparent } = request;
+  if (!agent || !supervision || !manifest || !credentials) {
+    throw new InvalidRequestError(
+      'INCOMPLETE_DELIVERY',
+      'A delivery requires agent, supervision, manifest and credentials.',
+    );
+  }
+  if (manifest.kind !== AgentKind.EXTERNAL) {
+    throw new PreconditionError(
+      'AGENT_KIND_NOT_IMPLEMENTED',
+      'agent-proxy stands for external agents only; deliver the agent to agent-worker.',
+      { field: 'manifest.kind' },
+    );
+  }
+  const { model } = manifest;
+  return {
+    agent: { tenant, runId: supervision.runId, instance: agent.instance },
+    name: agent.name,
+    requestId: request.requestId,
+    digest: canonicalDigest({
+      agent: agent.name,
+      manifest: toJson(AgentManifestSchema, manifest) as JsonValue,
+    }),
+    models: model === undefined ? [] : [model.model, ...model.alsoAllowed],
+    credentials: credentialsFrom(credentials, ownTime),
+    slotGrant: request.slotGrant,
+    deadlineAt: deadline === undefined ? null : new Date(ownTime(timestampMs(deadline))),
+    idleMs: idleMsOf(manifest.optionsJson),
+    traceparent: isTraceparent(traceparent) ? traceparent : newTraceparent(),
+  };
+}
+
+/** Converts an agent's tokens, which expire by the clock of the supervisor. */
+export function credentialsFrom(
+  message: CredentialsMessage,
+  ownTime: (timeMs: number) => number,
+): AgentCredentials {
+  return {
+    supervisor: message.supervisorToken,
+    spawnBudget: message.spawnBudgetToken,
+    executionMeter: message.executionMeterToken,
+    expiresAt: message.expireTime === undefined ? 0 : ownTime(timestampMs(message.expireTime)),
+  };
+}
+
+function idleMsOf(optionsJson: string): number | undefined {
+  const options: unknown = optionsJson === '' ? {} : JSON.parse(optionsJson);
+  const { idle_timeout: idle } = isJsonObject(options as JsonValue)
+    ? (options as { readonly idle_timeout?: unknown })
+    : {};
+  return typeof idle === 'string' ? parseDuration(idle) : undefined;
+}

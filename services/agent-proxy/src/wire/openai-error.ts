@@ -1,0 +1,94 @@
+import { isWritError, type WritError, wrapUnknown } from '@writ/kernel';
+
+/** An error in the shape of OpenAI, so that a refusal costs one request in each client (AP-2). */
+export interface HttpError {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: {
+    readonly error: {
+      readonly message: string;
+      readonly type: string;
+      readonly code: string;
+      readonly param: string | null;
+    };
+  };
+}
+
+interface Shape {
+  readonly status: number;
+  readonly type: string;
+  /** Default: the reason code in lower case. */
+  readonly code?: string;
+  /** Whether clients should repeat the request; undefined leaves it to their own rules for the status. */
+  readonly shouldRetry?: boolean;
+}
+
+const REFUSED = { status: 403, type: 'permission_denied', shouldRetry: false } as const;
+const SHAPES: Readonly<Record<string, Shape>> = {
+  BUDGET_EXHAUSTED: {
+    status: 402,
+    type: 'insufficient_quota',
+    code: 'budget_exhausted',
+    shouldRetry: false,
+  },
+  RUN_ENDED: REFUSED,
+  TAB_CLOSED: { ...REFUSED, code: 'run_ended' },
+  HALTED: { ...REFUSED, code: 'run_halted' },
+  FROZEN: { ...REFUSED, code: 'run_halted' },
+  DEADLINE_EXCEEDED: { ...REFUSED, code: 'deadline_exceeded' },
+  AGENT_PAUSED: { status: 503, type: 'server_error', shouldRetry: true },
+  UNKNOWN_MODEL: { status: 404, type: 'invalid_request_error', code: 'model_not_found' },
+  CALL_ID_REUSED: { status: 409, type: 'invalid_request_error' },
+  LLM_TIMEOUT: { status: 504, type: 'server_error', shouldRetry: false },
+  PROVIDER_ERROR: { status: 502, type: 'server_error', shouldRetry: false },
+  HOST_NOT_ALLOWED: REFUSED,
+};
+const BY_KIND: Readonly<Partial<Record<WritError['kind'], Shape>>> = {
+  invalid_argument: { status: 400, type: 'invalid_request_error' },
+  unauthenticated: { status: 401, type: 'invalid_request_error', code: 'invalid_api_key' },
+  permission_denied: REFUSED,
+  not_found: { status: 404, type: 'invalid_request_error' },
+  failed_precondition: { status: 400, type: 'invalid_request_error' },
+  resource_exhausted: { status: 429, type: 'rate_limit_exceeded' },
+  unavailable: { status: 503, type: 'server_error', shouldRetry: true },
+};
+const OTHER: Shape = { status: 500, type: 'server_error' };
+/** A cap of the tenant is lifted by its day or month; the client would wait too long. */
+const OF_TENANT: Shape = {
+  status: 429,
+  type: 'insufficient_quota',
+  code: 'tenant_budget_exhausted',
+  shouldRetry: false,
+};
+
+/**
+ * Returns the answer for an error.
+ * @param userAgent Codex repeats every status but 400 up to five times, and prints the message
+ */
+export function httpErrorOf(thrown: unknown, userAgent = ''): HttpError {
+  const error = isWritError(thrown) ? thrown : wrapUnknown(thrown);
+  const { status, type, code, shouldRetry } = shapeOf(error);
+  const isFinal = shouldRetry === false && [402, 403].includes(status);
+  const retryAfterMs = Number(error.metadata.retry_after_ms ?? (status === 503 ? 1_000 : 0));
+  return {
+    status: isFinal && /^codex/i.test(userAgent) ? 400 : status,
+    headers: {
+      ...(shouldRetry !== undefined && { 'x-should-retry': String(shouldRetry) }),
+      ...(retryAfterMs > 0 && { 'retry-after': String(Math.ceil(retryAfterMs / 1_000)) }),
+    },
+    body: {
+      error: {
+        message: error.message,
+        type,
+        code: code ?? error.reason.toLowerCase(),
+        param: error.metadata.dimension ?? error.metadata.field ?? null,
+      },
+    },
+  };
+}
+
+function shapeOf(error: WritError): Shape {
+  const ofTenant = error.metadata.level?.startsWith('tenant_') === true;
+  if (error.reason === 'BUDGET_EXHAUSTED' && ofTenant) return OF_TENANT;
+  return SHAPES[error.reason] ?? BY_KIND[error.kind] ?? OTHER;
+}

@@ -1,0 +1,36 @@
+import { NotFoundError } from '@writ/kernel';
+import { manifestFromJson } from '../domain/manifest/manifest-json.ts';
+import type { AgentWorkerPeer } from './agent-worker.ts';
+
+/**
+ * The two hosts of agents behind one interface: agent-worker runs agents, agent-proxy stands for external
+ * ones (AP-1). Only an external root lives at agent-proxy, so that other runs never call it.
+ */
+export function agentHosts(worker: AgentWorkerPeer, proxy: AgentWorkerPeer): AgentWorkerPeer {
+  return {
+    deliver(delivery) {
+      const isExternal = manifestFromJson(delivery.agent.manifest).kind === 'external';
+      return (isExternal ? proxy : worker).deliver(delivery);
+    },
+    async signal(signal) {
+      try {
+        return await worker.signal(signal);
+      } catch (error) {
+        if (!(error instanceof NotFoundError)) throw error;
+        return await proxy.signal(signal);
+      }
+    },
+    async cancelRun(order) {
+      const events = order.isExternal ? await proxy.cancelRun(order) : [];
+      return [...events, ...(await worker.cancelRun(order))];
+    },
+    awaitEnd: worker.awaitEnd,
+    cancelAgent: worker.cancelAgent,
+    findAgents: worker.findAgents,
+    listLogEntries: worker.listLogEntries,
+    close() {
+      worker.close();
+      proxy.close();
+    },
+  };
+}

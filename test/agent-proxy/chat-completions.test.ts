@@ -1,0 +1,107 @@
+import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
+import { newId } from '@writ/kernel';
+import { expect, it } from 'vitest';
+import { ALIAS, proxyPlatform, startExternalRun, stopReasonOf } from './external-run.ts';
+import { answerText, scriptedModel } from './scripted-model.ts';
+
+const HELLO = [{ role: 'user', content: 'Hello.' }] as const;
+
+it('meters an unmodified client for which only base URL and key are set (AP-1, AP-2, EM-8)', async () => {
+  const model = await scriptedModel((request, response) =>
+    answerText(request, response, 'Good day.'),
+  );
+  const test = await proxyPlatform(model);
+  const { runId, token, openai } = await startExternalRun(test);
+  expect(token).toMatch(/^writ_run_/);
+  expect((await openai.models.list()).data.map(({ id }) => id)).toEqual([ALIAS]);
+  const { data, response, request_id } = await openai.chat.completions
+    .create({ model: ALIAS, messages: [...HELLO], max_completion_tokens: 20, seed: 7, user: 'u_1' })
+    .withResponse();
+  expect(data).toMatchObject({
+    system_fingerprint: 'fp_1',
+    choices: [{ message: { content: 'Good day.', annotations: [] }, finish_reason: 'stop' }],
+    usage: { prompt_tokens: 30, completion_tokens: 5 },
+  });
+  expect(response.headers.get('x-writ-run-id')).toBe(runId);
+  expect(response.headers.get('x-writ-cost-usd')).toBe('0.0008');
+  expect(request_id).toBe(response.headers.get('x-writ-call-id'));
+  // Everything else is passed on, and the provider never sees the token.
+  expect(model.requests[0]?.body).toEqual({
+    model: 'gpt-4.1-mini',
+    messages: [...HELLO],
+    max_completion_tokens: 20,
+    seed: 7,
+    user: 'u_1',
+    stream: false,
+  });
+  expect(JSON.stringify(model.requests)).not.toContain('writ_run_');
+  const { run } = await test.client.runs.closeRun({ requestId: newId('req'), runId });
+  expect(run?.runId).toBe(runId);
+  expect(await stopReasonOf(test, runId)).toBe('closed');
+  const ended = (await test.client.runs.getRun({ runId })).run;
+  expect(ended?.state).toBe(RunState.COMPLETED);
+  expect(ended?.result?.usage?.turns).toBe(1n);
+  await expect(
+    openai.chat.completions.create({ model: ALIAS, messages: [...HELLO] }),
+  ).rejects.toMatchObject({
+    status: 403,
+    code: 'run_ended',
+  });
+  expect(model.requests).toHaveLength(1);
+});
+
+it('streams the events of the provider, with usage only for those who ask (AP-2)', async () => {
+  const model = await scriptedModel((request, response) =>
+    answerText(request, response, 'One two three.'),
+  );
+  const test = await proxyPlatform(model);
+  const { openai } = await startExternalRun(test);
+  const textOf = async (include_usage?: boolean) => {
+    const stream = await openai.chat.completions.create({
+      model: ALIAS,
+      messages: [...HELLO],
+      stream: true,
+      ...(include_usage !== undefined && { stream_options: { include_usage } }),
+    });
+    let text = '';
+    let usage: unknown;
+    for await (const chunk of stream) {
+      text += chunk.choices[0]?.delta.content ?? '';
+      usage = chunk.usage ?? usage;
+    }
+    return { text, usage };
+  };
+  expect(await textOf()).toEqual({ text: 'One two three.', usage: undefined });
+  expect(await textOf(true)).toMatchObject({ text: 'One two three.', usage: { total_tokens: 35 } });
+  for (const { body } of model.requests)
+    expect(body.stream_options).toEqual({ include_usage: true });
+});
+
+it('ends the run at its cap, after one request (AP-2, EM-2)', async () => {
+  const model = await scriptedModel((request, response) => answerText(request, response, 'Hm.'));
+  const test = await proxyPlatform(model);
+  const { runId, openai } = await startExternalRun(test, {
+    runBudget: { $typeName: 'writ.supervision.v1.ExecutionBudget', maxTurns: 2n },
+  });
+  const refused: unknown[] = [];
+  const seen: number[] = [];
+  const counting = openai.withOptions({
+    fetch: async (url, init) => {
+      const answer = await fetch(url, init);
+      seen.push(answer.status);
+      return answer;
+    },
+  });
+  for (let step = 0; step < 3; step += 1) {
+    const messages = [{ role: 'user', content: `Step ${step}.` }] as const;
+    await counting.chat.completions
+      .create({ model: ALIAS, messages: [...messages] })
+      .catch((error: unknown) => refused.push(error));
+  }
+  expect(seen).toEqual([200, 200, 402]);
+  expect(refused).toMatchObject([
+    { status: 402, code: 'budget_exhausted', type: 'insufficient_quota', param: 'turns' },
+  ]);
+  expect(model.requests).toHaveLength(2);
+  expect(await stopReasonOf(test, runId)).toBe('budget_exhausted:turns');
+});

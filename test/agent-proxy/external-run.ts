@@ -1,0 +1,81 @@
+import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
+import type { StartRunRequest } from '@writ/contracts/writ/run/v1/run_service_pb';
+import { newId } from '@writ/kernel';
+import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
+import OpenAI from 'openai';
+import { expect, onTestFinished, vi } from 'vitest';
+import type { ScriptedModel } from './scripted-model.ts';
+
+/** The alias that the agents of these tests use; its provider name differs. */
+export const ALIAS = 'support-model';
+
+const models = ({ url }: ScriptedModel) => `
+models:
+  ${ALIAS}:
+    base_url: "${url}"
+    model: gpt-4.1-mini
+    max_output_tokens: 100
+    max_retries: 0
+    prices: { input_per_million_usd: "10", output_per_million_usd: "100" }
+  other-model: { base_url: "${url}", model: gpt-4.1-mini }
+`;
+
+const AGENTS = `
+agents:
+  - name: support-bot
+    kind: external
+    description: An agent of another framework.
+    model: { model: ${ALIAS} }
+  - name: restless-bot
+    kind: external
+    model: { model: ${ALIAS} }
+    options: { idle_timeout: 1s }
+`;
+
+/** A platform whose model is scripted. */
+export async function proxyPlatform(model: ScriptedModel): Promise<TestPlatform> {
+  const test = await startTestPlatform({
+    files: { WRIT_MODELS_FILE: models(model), WRIT_AGENTS_FILE: AGENTS },
+  });
+  onTestFinished(() => test.close());
+  return test;
+}
+
+/** A run of an external agent with the unmodified client that acts for it. */
+export interface ExternalRun {
+  readonly runId: string;
+  readonly token: string;
+  readonly baseUrl: string;
+  readonly openai: OpenAI;
+}
+
+/** Starts a run of an external agent; only base URL and key of the client are set. */
+export async function startExternalRun(
+  { client }: TestPlatform,
+  options: Partial<Pick<StartRunRequest, 'agent' | 'runBudget'>> = {},
+): Promise<ExternalRun> {
+  const { run } = await client.runs.startRun({
+    requestId: newId('req'),
+    agent: 'support-bot',
+    goal: 'Answer ticket 4711.',
+    ...options,
+  });
+  const runId = run?.runId ?? '';
+  const { token, modelBaseUrl: baseUrl } = await client.runs.issueRunToken({ runId });
+  await vi.waitFor(
+    async () => {
+      const state = (await client.runs.getRun({ runId })).run?.state;
+      expect(state).toBe(RunState.RUNNING);
+    },
+    { timeout: 30_000 },
+  );
+  return { runId, token, baseUrl, openai: new OpenAI({ baseURL: baseUrl, apiKey: token }) };
+}
+
+/** Waits for the end of a run, and returns its stop reason. */
+export async function stopReasonOf({ client }: TestPlatform, runId: string): Promise<string> {
+  for await (const { event } of client.runs.watchRun({ runId })) {
+    if (event?.entry.case === 'result') return event.entry.value.stopReason;
+  }
+  return '';
+}

@@ -1,0 +1,120 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { newId } from '@writ/kernel';
+import { expect, it, vi } from 'vitest';
+import { ALIAS, proxyPlatform, startExternalRun, stopReasonOf } from './external-run.ts';
+import { answerText, chunk, type ModelRequest, scriptedModel } from './scripted-model.ts';
+
+const HELLO = [{ role: 'user', content: 'Hello.' }] as const;
+const PATIENT = { timeout: 30_000 };
+
+/** A model that streams one word and then waits until its caller leaves, or until `rest` is resolved. */
+async function slowModel() {
+  const rest = Promise.withResolvers<void>();
+  const model = await scriptedModel(async (request, response) => {
+    response.setHeader('content-type', 'text/event-stream');
+    response.write(chunk({ content: 'One ' }));
+    await Promise.race([rest.promise, untilClosed(request)]);
+    response.end(`${chunk({ content: 'two.' })}${chunk({}, 'stop')}data: [DONE]\n\n`);
+  });
+  return { model, rest: () => rest.resolve() };
+}
+
+async function untilClosed({ closed }: ModelRequest): Promise<void> {
+  if (closed.aborted) return;
+  await new Promise<void>((resolve) => closed.addEventListener('abort', () => resolve()));
+}
+
+it('closes the connection to the provider when a run is halted, and refuses the next call (AP-1, SV-9)', async () => {
+  const { model } = await slowModel();
+  const test = await proxyPlatform(model);
+  const { runId, openai } = await startExternalRun(test);
+  const stream = await openai.chat.completions.create({
+    model: ALIAS,
+    messages: [...HELLO],
+    stream: true,
+  });
+  let text = '';
+  const reading = (async () => {
+    for await (const part of stream) text += part.choices[0]?.delta.content ?? '';
+  })();
+  const ended = expect(reading).rejects.toThrow(/halt/i);
+  await vi.waitFor(() => expect(text).toBe('One '), PATIENT);
+  await test.client.control.halt({
+    requestId: newId('req'),
+    scope: { kind: { case: 'run', value: { tenant: 'default', runId } } },
+    reason: 'It must stop.',
+  });
+  await vi.waitFor(() => expect(model.requests[0]?.closed.aborted).toBe(true), PATIENT);
+  await ended;
+  await expect(
+    openai.chat.completions.create({ model: ALIAS, messages: [...HELLO] }),
+  ).rejects.toMatchObject({ status: 403, code: 'run_halted' });
+  expect(model.requests).toHaveLength(1);
+});
+
+it('answers a repeat after a lost connection from the same call, which is paid once (AP-2, EM-7)', async () => {
+  const { model, rest } = await slowModel();
+  const test = await proxyPlatform(model);
+  const { runId, baseUrl, token, openai } = await startExternalRun(test);
+  const body = JSON.stringify({ model: ALIAS, messages: HELLO, stream: true });
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const leaving = new AbortController();
+  const first = await fetch(`${baseUrl}/chat/completions`, {
+    method: 'POST',
+    headers,
+    body,
+    signal: leaving.signal,
+  });
+  const callId = first.headers.get('x-writ-call-id');
+  leaving.abort();
+  await expect(first.text()).rejects.toThrow();
+  rest();
+  const again = await fetch(`${baseUrl}/chat/completions`, {
+    method: 'POST',
+    // As the SDKs of OpenAI and Anthropic mark their retries.
+    headers: { ...headers, 'x-stainless-retry-count': '1' },
+    body,
+  });
+  expect(again.headers.get('x-writ-call-id')).toBe(callId);
+  expect(await again.text()).toContain('[DONE]');
+  expect(model.requests).toHaveLength(1);
+  const other = await openai.chat.completions
+    .create({ model: ALIAS, messages: [...HELLO], stream: true })
+    .withResponse();
+  expect(other.response.headers.get('x-writ-call-id')).not.toBe(callId);
+  for await (const _ of other.data);
+  expect(model.requests).toHaveLength(2);
+  await test.client.runs.closeRun({ requestId: newId('req'), runId });
+  await stopReasonOf(test, runId);
+  const { run } = await test.client.runs.getRun({ runId });
+  expect(run?.result?.usage?.turns).toBe(2n);
+});
+
+it('ends a run whose program makes no request for idle_timeout (AP-1)', async () => {
+  const model = await scriptedModel((request, response) => answerText(request, response, 'Hm.'));
+  const test = await proxyPlatform(model);
+  const { runId, openai } = await startExternalRun(test, { agent: 'restless-bot' });
+  expect(await stopReasonOf(test, runId)).toBe('idle');
+  await expect(
+    openai.chat.completions.create({ model: ALIAS, messages: [...HELLO] }),
+  ).rejects.toMatchObject({ status: 403, code: 'run_ended' });
+});
+
+it('ends open requests with an error when the run is cancelled (AP-1, SUP-8)', async () => {
+  const { model } = await slowModel();
+  const test = await proxyPlatform(model);
+  const { runId, openai } = await startExternalRun(test);
+  const stream = await openai.chat.completions.create({
+    model: ALIAS,
+    messages: [...HELLO],
+    stream: true,
+  });
+  const reading = (async () => {
+    for await (const _ of stream) await pause(0);
+  })();
+  const ended = expect(reading).rejects.toThrow(/ended/i);
+  await test.client.runs.cancelRun({ requestId: newId('req'), runId, reason: 'Not needed.' });
+  await ended;
+  await vi.waitFor(() => expect(model.requests[0]?.closed.aborted).toBe(true), PATIENT);
+  expect(await stopReasonOf(test, runId)).toBe('cancelled');
+});

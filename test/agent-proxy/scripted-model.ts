@@ -1,0 +1,74 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
+
+/** A request that the scripted model server received. */
+export interface ModelRequest {
+  readonly headers: IncomingMessage['headers'];
+  readonly body: Readonly<Record<string, unknown>>;
+  /** Aborts when the caller closes the connection. */
+  readonly closed: AbortSignal;
+}
+
+/** A scripted server of chat completions, on loopback. */
+export interface ScriptedModel {
+  readonly url: string;
+  /** The requests so far. */
+  readonly requests: readonly ModelRequest[];
+}
+
+/** Starts a server that `answer` answers; it ends with the test. */
+export async function scriptedModel(
+  answer: (request: ModelRequest, response: ServerResponse) => Promise<void> | void,
+): Promise<ScriptedModel> {
+  const requests: ModelRequest[] = [];
+  const server = createServer(async (request, response) => {
+    const closed = new AbortController();
+    response.once('close', () => closed.abort());
+    const parts: Buffer[] = [];
+    for await (const part of request) parts.push(part as Buffer);
+    const body = JSON.parse(Buffer.concat(parts).toString()) as ModelRequest['body'];
+    const received = { headers: request.headers, body, closed: closed.signal };
+    requests.push(received);
+    await answer(received, response);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}/v1`, requests };
+}
+
+const ENVELOPE = {
+  id: 'chatcmpl-1',
+  created: 1,
+  model: 'gpt-4.1-mini-2025',
+  system_fingerprint: 'fp_1',
+};
+const USAGE = { prompt_tokens: 30, completion_tokens: 5, total_tokens: 35 };
+
+/** Answers with a text, streamed when it was asked for. */
+export function answerText({ body }: ModelRequest, response: ServerResponse, text: string): void {
+  if (body.stream !== true) {
+    const message = { role: 'assistant', content: text, annotations: [] };
+    const choices = [{ index: 0, message, finish_reason: 'stop', logprobs: null }];
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ ...ENVELOPE, object: 'chat.completion', choices, usage: USAGE }));
+    return;
+  }
+  response.setHeader('content-type', 'text/event-stream');
+  for (const content of text.split(/(?<= )/)) response.write(chunk({ content }));
+  response.write(chunk({}, 'stop'));
+  const last = { ...ENVELOPE, object: 'chat.completion.chunk', choices: [], usage: USAGE };
+  response.end(`data: ${JSON.stringify(last)}\n\ndata: [DONE]\n\n`);
+}
+
+/** One event of a stream. */
+export function chunk(delta: object, finish: string | null = null): string {
+  const choices = [{ index: 0, delta, finish_reason: finish }];
+  return `data: ${JSON.stringify({ ...ENVELOPE, object: 'chat.completion.chunk', choices })}\n\n`;
+}
