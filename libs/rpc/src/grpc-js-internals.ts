@@ -2,9 +2,15 @@
  * Everything that depends on internals of @grpc/grpc-js or on the text of its messages, because it has no public API.
  * Check this file on every upgrade of grpc-js; tests in libs/rpc/test cover each function.
  */
-import type { ServerOptions } from 'node:http2';
+import { constants, type ServerHttp2Stream, type ServerOptions } from 'node:http2';
 import type { PeerCertificate, TLSSocket } from 'node:tls';
-import { type Server, ServerInterceptingCall, type ServerInterceptor, status } from '@grpc/grpc-js';
+import {
+  type Server,
+  ServerInterceptingCall,
+  type ServerInterceptingCallInterface,
+  type ServerInterceptor,
+  status,
+} from '@grpc/grpc-js';
 
 /** A status that a server call sends. */
 export type SentStatus = Parameters<ServerInterceptingCall['sendStatus']>[0];
@@ -29,6 +35,22 @@ export function statusInterceptor(change: (sent: SentStatus) => SentStatus): Ser
     call.sendStatus = (sent) => send(change(sent));
     return new ServerInterceptingCall(call);
   };
+}
+
+/**
+ * Resets the stream of a call that has its status: grpc-js leaves it open until the client has sent its whole request,
+ * and has no function that ends it.
+ */
+export function resetStream(call: ServerInterceptingCallInterface): void {
+  let inner = call as unknown as InnerCall;
+  while (inner.nextCall !== undefined) inner = inner.nextCall;
+  inner.stream?.close(constants.NGHTTP2_NO_ERROR);
+}
+
+/** A call of grpc-js: an interceptor has the next call, the last one the stream. */
+interface InnerCall {
+  readonly nextCall?: InnerCall;
+  readonly stream?: ServerHttp2Stream;
 }
 
 /**

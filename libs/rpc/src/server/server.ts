@@ -15,6 +15,7 @@ import { GrpcMethods } from './grpc-methods.ts';
 import { Health } from './health.ts';
 import { Listener } from './listener.ts';
 import { reflectionServices } from './reflection.ts';
+import { requestTimeLimit } from './request-time-limit.ts';
 import type { RpcServer, RpcServerOptions } from './rpc-server.ts';
 
 /**
@@ -31,7 +32,10 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
   const calls = new Calls({ gate, telemetry, limits });
   const health = new Health(routes.map(({ service }) => service.typeName));
   const server = new Server({
-    interceptors: [statusInterceptor((sent) => withTime(withDetails(sent), clock))],
+    interceptors: [
+      statusInterceptor((sent) => withTime(withDetails(sent), clock)),
+      requestTimeLimit(limits.maxUnaryMs),
+    ],
     'grpc.enable_channelz': 0,
     'grpc.max_receive_message_length': limits.maxMessageBytes,
     'grpc.max_send_message_length': -1,
