@@ -1,25 +1,29 @@
 import { DeadlineError } from '@writ/kernel';
 import { MAX_TIMER_MS } from '../limits.ts';
 
-/** Timers may fire slightly early by the wall clock. */
+/** Timers may fire slightly early. */
 const SLACK_MS = 2;
 
 /** The deadline of one call on the server. */
 export class CallDeadline {
+  /** The same by the wall clock, for what is called with it. */
   readonly at: Date;
+  // A step of the wall clock neither ends a call nor prolongs it (BD-3).
+  readonly #endsAt: number;
   readonly #limitMs: number;
   readonly #timer: NodeJS.Timeout;
 
   /** @param limitMs time left, ms; `expire` is called when it has passed */
   constructor(limitMs: number, expire: () => void) {
     this.#limitMs = Math.min(Math.max(0, limitMs), MAX_TIMER_MS);
+    this.#endsAt = performance.now() + this.#limitMs;
     this.at = new Date(Date.now() + this.#limitMs);
     this.#timer = setTimeout(expire, this.#limitMs);
   }
 
   /** Whether the deadline has passed. */
   get isExpired(): boolean {
-    return Date.now() >= this.at.getTime() - SLACK_MS;
+    return performance.now() >= this.#endsAt - SLACK_MS;
   }
 
   /** Stops the timer. */

@@ -53,7 +53,7 @@ export interface Peer {
 /** One outgoing call: its span, deadline, metadata, encoding and error mapping. */
 export class ClientCall {
   readonly context: Context;
-  /** Unix time, ms; Infinity without a limit. */
+  /** Monotonic time, ms, which no step of the wall clock moves (BD-3); Infinity without a limit. */
   readonly deadlineAt: number;
   readonly #peer: Peer;
   readonly #method: DescMethod;
@@ -72,7 +72,7 @@ export class ClientCall {
     this.#options = options;
     const { timeoutMs } = options;
     this.deadlineAt =
-      timeoutMs === undefined ? Infinity : Date.now() + Math.min(timeoutMs, MAX_TIMER_MS);
+      timeoutMs === undefined ? Infinity : performance.now() + Math.min(timeoutMs, MAX_TIMER_MS);
     const { tracer, traces, internalSpans } = peer.telemetry;
     // In one process the span of the server has the same information.
     if (traces && !internalSpans && (isInternal(method) || peer.channel.isLocal(this.path))) {
@@ -141,7 +141,8 @@ export class ClientCall {
     });
     const { signal } = this.#options;
     signal?.throwIfAborted();
-    if (Date.now() >= this.deadlineAt) {
+    const leftMs = this.deadlineAt - performance.now();
+    if (leftMs <= 0) {
       throw new DeadlineError(
         'DEADLINE_EXCEEDED',
         `The deadline of ${this.#name} expired before the call started.`,
@@ -154,7 +155,7 @@ export class ClientCall {
     return {
       metadata,
       signal,
-      ...(this.deadlineAt === Infinity ? {} : { deadline: new Date(this.deadlineAt) }),
+      ...(leftMs === Infinity ? {} : { deadline: new Date(Date.now() + leftMs) }),
     };
   }
 

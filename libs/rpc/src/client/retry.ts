@@ -14,7 +14,7 @@ export interface RetryOptions {
 interface Attempts<T> {
   readonly work: (attempt: number) => Promise<T>;
   readonly isRetryable: (error: unknown) => boolean;
-  /** Unix time, ms, after which no attempt starts. */
+  /** Monotonic time, ms, after which no attempt starts. */
   readonly deadlineAt: number;
   readonly signal: AbortSignal | undefined;
 }
@@ -33,7 +33,7 @@ export async function retrying<T>(
     } catch (error) {
       if (attempt >= maxAttempts || !isRetryable(error)) throw error;
       const delayMs = backoffMs(attempt, { baseMs: initialDelayMs, maxMs: maxDelayMs });
-      if (Date.now() + delayMs >= deadlineAt) throw error;
+      if (performance.now() + delayMs >= deadlineAt) throw error;
       await sleep(delayMs, undefined, { signal });
     }
   }
