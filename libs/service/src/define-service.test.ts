@@ -19,7 +19,11 @@ import type { ServiceParts } from './service.ts';
 
 /** A service that records what happens to its parts, in order. */
 function recorded(
-  change: { readonly prepare?: () => Promise<void>; readonly clock?: ManualClock } = {},
+  change: {
+    readonly prepare?: () => Promise<void>;
+    readonly clock?: ManualClock;
+    readonly drain?: () => Promise<void>;
+  } = {},
 ) {
   const steps: string[] = [];
   const hosts: ServiceHost<ServiceConfig>[] = [];
@@ -58,7 +62,7 @@ function recorded(
         server,
         prepare: change.prepare ?? step('prepare'),
         background: [work('early'), late],
-        drain: step('drain'),
+        drain: change.drain ?? step('drain'),
         exposes: { shard: 7 },
       };
     },
@@ -67,7 +71,7 @@ function recorded(
   const telemetry = createTelemetry({ service: 'spawn-budget', logLevel: 'silent' });
   const { clock = systemClock } = change;
   const parts: ServiceParts = { telemetry, bus, clock, addressOf: () => 'nowhere:1' };
-  return { steps, hosts, create: () => create(config, parts) };
+  return { steps, hosts, log: telemetry.log, create: () => create(config, parts) };
 }
 
 async function openOutbox() {
@@ -132,4 +136,24 @@ it('closes what was opened when opening fails', async () => {
   const parts = { telemetry, bus: {} as Bus, addressOf: () => 'nowhere:1' };
   await expect(failing(config, parts)).rejects.toThrow('port in use');
   expect(closed).toHaveBeenCalledTimes(1);
+});
+
+it('logs what a stop that takes over a second waits for (SYS-3)', async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const { log, create } = recorded({ drain: () => promise });
+  const warn = vi.spyOn(log, 'warn');
+  const service = await create();
+  await service.start();
+  const stopped = service.stop();
+  await vi.waitFor(
+    () => {
+      expect(warn).toHaveBeenCalledWith(
+        { waits_for: 'in-flight calls' },
+        'service is still stopping',
+      );
+    },
+    { timeout: 30_000 },
+  );
+  resolve();
+  await stopped;
 });

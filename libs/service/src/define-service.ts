@@ -6,6 +6,8 @@ import type { Service, ServiceParts } from './service.ts';
 
 /** How long the last events may take to be delivered; the others stay in the outbox for the next start. */
 const FLUSH_MS = 2_000;
+/** A stop that takes longer logs what it waits for, ms. */
+const SLOW_STOP_MS = 1_000;
 
 /** Work that a service does beside its calls. */
 export interface BackgroundWork {
@@ -58,7 +60,8 @@ export interface ServiceDefinition<
  * - Start: `prepare`, outbox relay, background work, then health reports SERVING, and NOT_SERVING while the database
  *   is unavailable or the clock is far from those of the peers.
  * - Stop: health reports NOT_SERVING, listeners drain while `drain` ends in-flight work; background work stops;
- *   the outbox is flushed; resources close in reverse order. Stopping again returns the same promise.
+ *   the outbox is flushed; resources close in reverse order. Stopping again returns the same promise. A stop that takes
+ *   over a second logs what it waits for.
  *
  * @returns the function that creates the service: its ports are bound, and nothing is served before `start()`.
  *   It throws what opening the store, the keys and the listeners throws.
@@ -110,8 +113,13 @@ async function create<
   };
   const stop = async (): Promise<void> => {
     host.stopMonitors();
+    let waitsFor = 'in-flight calls';
+    const slow = setTimeout(() => {
+      host.telemetry.log.warn({ waits_for: waitsFor }, 'service is still stopping');
+    }, SLOW_STOP_MS);
     try {
       await drain(opened, servers, config.drainMs);
+      waitsFor = 'background work and events';
       const { backgroundMs, flushMs = FLUSH_MS } = opened.limits ?? {};
       const stopped = stopInReverse(background);
       if (backgroundMs === undefined) await stopped;
@@ -119,6 +127,7 @@ async function create<
       if (host.outbox !== undefined) await settlesWithin(host.outbox.flush(), flushMs);
       await host.outbox?.stop();
     } finally {
+      clearTimeout(slow);
       await resources.disposeAsync();
     }
   };
