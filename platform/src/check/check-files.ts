@@ -32,7 +32,7 @@ export interface CheckOptions {
 /**
  * Checks each file, and the references between them: tools, models, prices, keys and sub-agents of agents; tools and
  * arguments of the policy against the schemas of the tools; functions of modules. Every finding is listed, not only
- * the first. Writ checks this at a start, `writ doctor` and `writ dev` at any time (SYS-3).
+ * the first. `writ doctor` and `writ dev` check this (SYS-3).
  */
 export async function checkFiles(
   files: SettingsFiles,
