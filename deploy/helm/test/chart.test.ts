@@ -50,7 +50,8 @@ function neededReach(): Set<string> {
   for (const [rpc, row] of callerTable) {
     const server = SERVED_BY[rpc.split('.')[1] ?? ''];
     if (server === undefined || !('services' in row) || rpc.includes('ToolProvider')) continue;
-    for (const caller of row.services) {
+    // The chart does not start agent-proxy.
+    for (const caller of CORE_SERVICES.filter((name) => row.services.includes(name))) {
       reach.add(`${caller} > ${server}`).add(`${server} > ${caller}`);
     }
     if (row.slotGrant !== undefined) reach.add(`${server} > spawn-budget`);
