@@ -137,7 +137,7 @@ describe('a platform with a collector', () => {
           .map(({ service }) => service),
       ),
     ];
-    expect(of('writ.store.commit.size').sort()).toEqual(SERVICES);
+    expect(of('writ.store.commit.size').sort()).toEqual(['agent-proxy', ...SERVICES]);
     expect(of('writ.reviews')).toEqual(['supervisor']);
     expect(of('gen_ai.client.token.usage')).toEqual(['execution-meter']);
     const costs = receiver.points().filter(({ metric }) => metric === 'writ.meter.cost');

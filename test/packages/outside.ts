@@ -68,7 +68,8 @@ export function createOutside(registry: Registry): Outside {
       output: () => output,
       ended,
       stop: async () => {
-        if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, 'SIGINT');
+        const isRunning = child.exitCode === null && child.signalCode === null;
+        if (isRunning && child.pid !== undefined) process.kill(-child.pid, 'SIGINT');
         return await ended;
       },
     };

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { startTestPlatform } from '@writ/testing/platform';
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { buildConsole, hasBrowser, launchBrowser, openPage } from './browser.ts';
 
 const RUNS = 10_000;
@@ -29,11 +29,10 @@ describe.runIf(hasBrowser())('the console with many rows', () => {
       model: 'sim-auto-1000',
     });
     runId = run?.runId ?? '';
-    await expect
-      .poll(async () => (await platform.client.runs.getRun({ runId })).run?.endTime, {
-        timeout: 60_000,
-      })
-      .toBeDefined();
+    await vi.waitFor(
+      async () => expect((await platform.client.runs.getRun({ runId })).run?.endTime).toBeDefined(),
+      { timeout: 60_000 },
+    );
     await platform.close();
     multiply(join(dataDir, 'supervisor.db'), runId);
     browser = await launchBrowser();

@@ -141,13 +141,13 @@ it('closes what was opened when opening fails', async () => {
 it('logs what a stop that takes over a second waits for (SYS-3)', async () => {
   const { promise, resolve } = Promise.withResolvers<void>();
   const { log, create } = recorded({ drain: () => promise });
-  const warn = vi.spyOn(log, 'warn');
+  const info = vi.spyOn(log, 'info');
   const service = await create();
   await service.start();
   const stopped = service.stop();
   await vi.waitFor(
     () => {
-      expect(warn).toHaveBeenCalledWith(
+      expect(info).toHaveBeenCalledWith(
         { waits_for: 'in-flight calls' },
         'service is still stopping',
       );

@@ -2,6 +2,7 @@ import type { ServiceName } from '@writ/identity';
 import { settlesWithin } from '@writ/kernel';
 import type { RpcServer } from '@writ/rpc';
 import { Host, type ServiceConfig, type ServiceHost } from './host.ts';
+import { ResourceStack } from './resource-stack.ts';
 import type { Service, ServiceParts } from './service.ts';
 
 /** How long the last events may take to be delivered; the others stay in the outbox for the next start. */
@@ -75,11 +76,11 @@ export function defineService<
   definition: ServiceDefinition<N, C, P, E>,
 ): (config: C, parts: P) => Promise<Service & { readonly name: N } & E> {
   return async (config, parts) => {
-    const resources = new AsyncDisposableStack();
+    const resources = new ResourceStack();
     try {
       return await create(definition, config, parts, resources);
     } catch (error) {
-      await resources.disposeAsync();
+      await resources.close();
       throw error;
     }
   };
@@ -94,7 +95,7 @@ async function create<
   definition: ServiceDefinition<N, C, P, E>,
   config: C,
   parts: P,
-  resources: AsyncDisposableStack,
+  resources: ResourceStack,
 ): Promise<Service & { readonly name: N } & E> {
   const { name } = definition;
   const host = await Host.open(definition, config, parts, resources);
@@ -115,7 +116,7 @@ async function create<
     host.stopMonitors();
     let waitsFor = 'in-flight calls';
     const slow = setTimeout(() => {
-      host.telemetry.log.warn({ waits_for: waitsFor }, 'service is still stopping');
+      host.telemetry.log.info({ waits_for: waitsFor }, 'service is still stopping');
     }, SLOW_STOP_MS);
     try {
       await drain(opened, servers, config.drainMs);
@@ -128,7 +129,7 @@ async function create<
       await host.outbox?.stop();
     } finally {
       clearTimeout(slow);
-      await resources.disposeAsync();
+      await resources.close();
     }
   };
   const service: Service & { readonly name: N } = {

@@ -28,6 +28,7 @@ import { ClockMonitor } from './clock-monitor.ts';
 import { outboxPublisher } from './events/outbox-publisher.ts';
 import { knownAddresses } from './known-addresses.ts';
 import { observeCommits, observeOutbox } from './observe-store.ts';
+import type { ResourceStack } from './resource-stack.ts';
 import type { ServiceParts } from './service.ts';
 import { variableName } from './settings/names.ts';
 import { StoreKeeper } from './store-keeper.ts';
@@ -111,7 +112,7 @@ export class Host<C extends ServiceConfig, P extends ServiceParts> implements Se
   #clockMonitor: ClockMonitor | undefined;
   #keeper: Pick<StoreKeeper<unknown>, 'start'> | undefined;
   readonly #name: ServiceName;
-  readonly #resources: AsyncDisposableStack;
+  readonly #resources: ResourceStack;
   #store: Pick<Store<never>, 'dialect' | 'commits' | 'checkAvailable'> | undefined;
 
   private constructor(
@@ -119,7 +120,7 @@ export class Host<C extends ServiceConfig, P extends ServiceParts> implements Se
     config: C,
     parts: P,
     opened: Pick<ServiceHost<C>, 'clock' | 'signer' | 'verifier' | 'peerClocks'> & {
-      readonly resources: AsyncDisposableStack;
+      readonly resources: ResourceStack;
     },
   ) {
     this.#name = name;
@@ -136,7 +137,7 @@ export class Host<C extends ServiceConfig, P extends ServiceParts> implements Se
     { name, trusts }: { readonly name: ServiceName; readonly trusts?: readonly ServiceName[] },
     config: C,
     parts: P,
-    resources: AsyncDisposableStack,
+    resources: ResourceStack,
   ): Promise<Host<C, P>> {
     const { telemetry, clock = systemClock, addressOf, workerPools, tls, loopback } = parts;
     const signer = await openSigner({

@@ -3,6 +3,7 @@ import { openServiceTls, type ServiceName, type ServiceTls } from '@writ/identit
 import { createTelemetry } from '@writ/telemetry';
 import { lockDataFolder } from './data-folder.ts';
 import { openBus } from './events/open-bus.ts';
+import { ResourceStack } from './resource-stack.ts';
 import type { Service, ServiceParts } from './service.ts';
 import { type ProcessSettings, readProcessSettings } from './settings/config.ts';
 
@@ -51,7 +52,7 @@ async function run<C extends ProgramConfig>({
   const config = read();
   const settings = readProcessSettings();
   // Everything is closed even if something fails to close, because an open resource keeps the process alive.
-  const opened = new AsyncDisposableStack();
+  const opened = new ResourceStack();
   try {
     // Replicas may share a folder of keys, but not a SQLite file.
     if (config.store.dialect === 'sqlite') {
@@ -59,10 +60,10 @@ async function run<C extends ProgramConfig>({
     }
     await serve({ name, create, config, settings, opened });
   } catch (error) {
-    await opened.disposeAsync().catch((further: unknown) => console.error(messageOf(further)));
+    await opened.close().catch((further: unknown) => console.error(messageOf(further)));
     throw error;
   }
-  await opened.disposeAsync();
+  await opened.close();
 }
 
 async function serve<C extends ProgramConfig>({
@@ -74,7 +75,7 @@ async function serve<C extends ProgramConfig>({
 }: Pick<ServiceProgram<C>, 'name' | 'create'> & {
   readonly config: C;
   readonly settings: ProcessSettings;
-  readonly opened: AsyncDisposableStack;
+  readonly opened: ResourceStack;
 }): Promise<void> {
   const telemetry = createTelemetry({ service: name, ...settings.telemetry });
   opened.defer(() => telemetry.shutdown());

@@ -75,7 +75,9 @@ describe('Consume', () => {
     await expect(consume('c-2', 200n)).rejects.toMatchObject(exceeded);
     expect((await world.level(BudgetLevel.AGENT)).usedTokens).toBe(4200n);
     await expect(consume('c-2', 201n)).rejects.toMatchObject({ reason: 'REQUEST_ID_REUSED' });
-    await expect.poll(() => world.events.map(({ name }) => name)).toEqual(['BUDGET_EXHAUSTED']);
+    await expect
+      .poll(() => world.events.map(({ name }) => name))
+      .toEqual(['BUDGET_THRESHOLD', 'BUDGET_EXHAUSTED']);
   });
 
   it('is rejected on an unknown and on a closed tab', async () => {

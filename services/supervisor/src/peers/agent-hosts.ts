@@ -1,5 +1,4 @@
-import { NotFoundError } from '@writ/kernel';
-import { manifestFromJson } from '../domain/manifest/manifest-json.ts';
+import { isExternal } from '../domain/manifest/manifest-json.ts';
 import type { AgentWorkerPeer } from './agent-worker.ts';
 
 /**
@@ -8,18 +7,8 @@ import type { AgentWorkerPeer } from './agent-worker.ts';
  */
 export function agentHosts(worker: AgentWorkerPeer, proxy: AgentWorkerPeer): AgentWorkerPeer {
   return {
-    deliver(delivery) {
-      const isExternal = manifestFromJson(delivery.agent.manifest).kind === 'external';
-      return (isExternal ? proxy : worker).deliver(delivery);
-    },
-    async signal(signal) {
-      try {
-        return await worker.signal(signal);
-      } catch (error) {
-        if (!(error instanceof NotFoundError)) throw error;
-        return await proxy.signal(signal);
-      }
-    },
+    deliver: (delivery) => (isExternal(delivery.agent) ? proxy : worker).deliver(delivery),
+    signal: (signal) => (signal.isExternal ? proxy : worker).signal(signal),
     async cancelRun(order) {
       const events = order.isExternal ? await proxy.cancelRun(order) : [];
       return [...events, ...(await worker.cancelRun(order))];

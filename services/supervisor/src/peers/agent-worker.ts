@@ -45,6 +45,8 @@ export interface AgentDelivery {
 /** A signal to a suspended agent. */
 export interface AgentSignal extends AgentKey {
   readonly requestId: string;
+  /** Whether the agent is external. */
+  readonly isExternal: boolean;
   readonly name: string;
   readonly payloadJson?: string;
   readonly approval?: ApprovalSignal;

@@ -1,5 +1,6 @@
 import { derivedId } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
+import { isExternal } from '../../domain/manifest/manifest-json.ts';
 import type { WakeAgentPayload } from '../../domain/order/order-payloads.ts';
 import { loadAgent } from '../../store/agent/agents.ts';
 import { wakeAgent } from '../../store/agent/suspension.ts';
@@ -24,6 +25,7 @@ export function wakeAgentOrder(context: SupervisorContext): OrderHandler {
         await peers.agentWorker.signal({
           ...key,
           requestId: derivedId('req', order.order_id, 'signal'),
+          isExternal: isExternal(agent),
           name: `approval:${callId}`,
           approval: {
             decision: await readCurrentDecision(context, key, callId),

@@ -1,4 +1,5 @@
 import type { SupervisorContext } from '../../context.ts';
+import { isExternal } from '../../domain/manifest/manifest-json.ts';
 import { type AgentRow, keyOf } from '../../store/agent/agents.ts';
 import { ignoreNotFound } from '../order/order-handler.ts';
 
@@ -17,6 +18,7 @@ export async function signalAgents(
 ): Promise<void> {
   for (const agent of agents) {
     const requestId = idOf(agent.instance);
-    await ignoreNotFound(peers.agentWorker.signal({ ...keyOf(agent), requestId, name }));
+    const signal = { ...keyOf(agent), requestId, isExternal: isExternal(agent), name };
+    await ignoreNotFound(peers.agentWorker.signal(signal));
   }
 }

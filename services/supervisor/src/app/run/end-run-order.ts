@@ -1,6 +1,6 @@
 import { derivedId, HistoryRetention, UnavailableError } from '@writ/kernel';
 import type { SupervisorContext, Tx } from '../../context.ts';
-import { manifestFromJson } from '../../domain/manifest/manifest-json.ts';
+import { isExternal, manifestFromJson } from '../../domain/manifest/manifest-json.ts';
 import type { ClosedTab } from '../../domain/result/closed-tab.ts';
 import { type AgentRow, agentsOf, keyOf, loadAgent } from '../../store/agent/agents.ts';
 import { recordEnding } from '../../store/agent/endings.ts';
@@ -54,7 +54,7 @@ export function endRunOrder(context: SupervisorContext): OrderHandler {
             ...rootKeyOf(run),
             stopReason: root.ending_stop_reason ?? 'cancelled',
             retention: run.retention,
-            isExternal: manifestFromJson(root.manifest).kind === 'external',
+            isExternal: isExternal(root),
             answer: answerToPublish(root),
           }),
         );

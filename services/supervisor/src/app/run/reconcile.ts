@@ -1,6 +1,6 @@
 import { type AgentKey, derivedId, monotonicMs, type RunKey } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
-import { manifestFromJson } from '../../domain/manifest/manifest-json.ts';
+import { isExternal } from '../../domain/manifest/manifest-json.ts';
 import { loadAgent } from '../../store/agent/agents.ts';
 import { endChild, recordEnding } from '../../store/agent/endings.ts';
 import { overRuns, settledAgents } from '../../store/run/open-agents.ts';
@@ -80,8 +80,7 @@ export class Reconciler {
     const { store, peers } = this.#context;
     const external: AgentKey[] = [];
     for (const key of agents) {
-      const { manifest } = await loadAgent(store.db, key);
-      if (manifestFromJson(manifest).kind === 'external') external.push(key);
+      if (isExternal(await loadAgent(store.db, key))) external.push(key);
     }
     if (external.length === 0) return agents;
     const isAlive = await peers.agentProxy.findAgents(external);

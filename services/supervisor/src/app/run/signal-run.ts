@@ -9,6 +9,7 @@ import {
 } from '@writ/kernel';
 import type { Person } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
+import { isExternal } from '../../domain/manifest/manifest-json.ts';
 import { loadAgent } from '../../store/agent/agents.ts';
 import { loadRun } from '../../store/run/runs.ts';
 
@@ -58,6 +59,7 @@ export async function signalRun(
       tenant,
       runId,
       instance,
+      isExternal: isExternal(agent),
       name,
       payloadJson,
       sender: subject,

@@ -80,3 +80,8 @@ function budgetFrom({ maxCostNanoUsd, ...rest }: BudgetJson): ExecutionBudget {
     maxCostNanoUsd === undefined ? rest : { ...rest, maxCostNanoUsd: BigInt(maxCostNanoUsd) },
   );
 }
+
+/** Whether an agent runs in a program of its own, so that agent-proxy stands for it (AP-1). */
+export function isExternal({ manifest }: { readonly manifest: string }): boolean {
+  return manifestFromJson(manifest).kind === 'external';
+}
