@@ -3,10 +3,11 @@
  * docs/reference/settings.md from the schemas and declarations in the code; `npm run pages` runs it.
  */
 import { readFileSync } from 'node:fs';
+import { readAgentProxyConfig } from '@writ/agent-proxy';
 import { readAgentWorkerConfig } from '@writ/agent-worker';
 import { declaredVariables } from '@writ/config';
 import { CATALOG_SCHEMA, readExecutionMeterConfig } from '@writ/execution-meter';
-import { SERVICE_NAMES } from '@writ/identity';
+import { CORE_SERVICES, SERVICE_NAMES } from '@writ/identity';
 import { POLICY_SCHEMA } from '@writ/policy';
 import { readProcessSettings } from '@writ/service';
 import { readSpawnBudgetConfig } from '@writ/spawn-budget';
@@ -186,6 +187,7 @@ function variableTable(): string {
     'execution-meter': readExecutionMeterConfig,
     'tool-gateway': readToolGatewayConfig,
     'agent-worker': readAgentWorkerConfig,
+    'agent-proxy': readAgentProxyConfig,
     'every service': readProcessSettings,
   };
   const readBy = new Map<string, { readonly cells: string; readonly services: Set<string> }>();
@@ -199,7 +201,7 @@ function variableTable(): string {
   const rows = [...readBy]
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, { cells, services }]) => {
-      const by = services.size >= SERVICE_NAMES.length || services.has('every service');
+      const by = services.size >= CORE_SERVICES.length || services.has('every service');
       return `| \`${name}\` | ${cells} | ${by ? 'every service' : [...services].join(', ')} |`;
     });
   return [

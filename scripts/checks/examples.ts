@@ -56,7 +56,7 @@ export async function checkExamples(examples: readonly Example[]): Promise<Comma
     );
     for (const [name, { code }] of names)
       writeFileSync(join(folder, name), `${code}\nexport {};\n`);
-    const config = { extends: '../../../tsconfig.json', include: ['*.mts'] };
+    const config = { extends: '../../../tsconfig.json', include: ['*.mts'], exclude: [] };
     writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config));
     const { code, output } = await runCommand('tsc', '--pretty', 'false', '-p', folder);
     const named = output.replace(/^\S*?([^/\s]+\.mts)(?=\()/gm, (found, name: string) => {

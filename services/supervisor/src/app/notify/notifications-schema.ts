@@ -20,7 +20,7 @@ const ENDPOINT = object(
     secret_env: about('Environment variable with the signing secret, `whsec_…`.', VARIABLE),
     secret_file: about('File with the signing secret.', TEXT),
     format: about(
-      'standard: signed JSON of Standard Webhooks; slack: the text of an incoming webhook of Slack.',
+      'Body of the POST: standard is signed JSON of Standard Webhooks, slack the text of an incoming webhook of Slack.',
       { enum: ['standard', 'slack'] },
       { default: 'standard' },
     ),
