@@ -22,6 +22,9 @@ const SLOW_TESTS = [
   `{${FOLDERS.join()}}/**/*{crash,faults,kill,mutations,processes,replicas}.test.ts`,
 ];
 
+/** What `writ init` writes: a test of the new project, for the test runner of Node. */
+const TEMPLATES = ['clients/cli/template/**'];
+
 /** Chaos tests; nothing else may use the machine while they run. */
 const CHAOS_TESTS = ['test/chaos/**/*.test.ts'];
 
@@ -35,7 +38,7 @@ export default defineConfig({
         test: {
           name: 'tests',
           include: FOLDERS.map((folder) => `${folder}/**/*.test.ts`),
-          exclude: ['**/node_modules/**', ...SLOW_TESTS, ...CHAOS_TESTS],
+          exclude: ['**/node_modules/**', ...SLOW_TESTS, ...CHAOS_TESTS, ...TEMPLATES],
         },
       },
       { extends: true, test: { name: 'proofs', include: SLOW_TESTS } },
