@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
 import { newId } from '@writ/kernel';
 import { expect, it, vi } from 'vitest';
 import { ALIAS, proxyPlatform, startExternalRun, stopReasonOf } from './external-run.ts';
@@ -117,4 +118,23 @@ it('ends open requests with an error when the run is cancelled (AP-1, SUP-8)', a
   await ended;
   await vi.waitFor(() => expect(model.requests[0]?.closed.aborted).toBe(true), PATIENT);
   expect(await stopReasonOf(test, runId)).toBe('cancelled');
+});
+
+it('reports the slot of an agent as waiting between its requests, and gets it back with the next one (AP-1, EM-1)', async () => {
+  const model = await scriptedModel((request, response) => answerText(request, response, 'Hm.'));
+  const test = await proxyPlatform(model);
+  const { runId, openai } = await startExternalRun(test);
+  const stateOf = async () => {
+    const { pool } = await test.client.usage.getPool({ runId });
+    const { state, waitTime } = pool?.holders[0] ?? {};
+    // A lease that expires without a report has no time of a wait.
+    return { state, isReported: waitTime !== undefined };
+  };
+  const ask = () => openai.chat.completions.create({ model: ALIAS, messages: [...HELLO] });
+  await ask();
+  expect(await stateOf()).toMatchObject({ state: SlotState.ACTIVE });
+  const waiting = { state: SlotState.SUSPENDED, isReported: true };
+  await vi.waitFor(async () => expect(await stateOf()).toEqual(waiting), PATIENT);
+  await ask();
+  expect(await stateOf()).toMatchObject({ state: SlotState.ACTIVE });
 });

@@ -1,4 +1,9 @@
-import { AlreadyExistsError, InvalidRequestError, PreconditionError } from '@writ/kernel';
+import {
+  AlreadyExistsError,
+  InvalidRequestError,
+  PreconditionError,
+  UnavailableError,
+} from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import { cancelsOf, findAgent, insertAgent } from '../../store/agents.ts';
 import type { ProxyTransaction } from '../../store/proxy-store.ts';
@@ -38,6 +43,20 @@ export async function deliverAgent(
   });
   if (isNew) slots.delivered(key, delivery.slotGrant);
   return isNew;
+}
+
+/**
+ * Checks that this process stands for agents of a tenant (SYS-6).
+ * @throws UnavailableError TENANT_NOT_SERVED
+ */
+export function assertTenantServed({ config }: Pick<ProxyContext, 'config'>, tenant: string): void {
+  const { tenants } = config;
+  if (tenants.length === 0 || tenants.includes(tenant)) return;
+  throw new UnavailableError(
+    'TENANT_NOT_SERVED',
+    `This agent-proxy does not serve tenant "${tenant}" (WRIT_AGENT_PROXY_TENANTS).`,
+    { tenant, service: 'agent-proxy', setting: 'WRIT_AGENT_PROXY_TENANTS' },
+  );
 }
 
 async function isRepeat(

@@ -14,7 +14,8 @@ export async function endIdle(context: ProxyContext): Promise<void> {
   const now = clock.now().getTime();
   for (const agent of await unusedAgents(store.db, new Date(now - SHORTEST_MS))) {
     const key = keyOf(agent);
-    if (now - agent.used_at.getTime() < agent.idle_ms || open.has(key)) continue;
+    // The time of the latest request is stored to a quarter of the timeout: a run never ends early.
+    if (now - agent.used_at.getTime() < agent.idle_ms * 1.25 || open.has(key)) continue;
     const requestId = derivedId('req', key.tenant, key.runId, key.instance, 'idle');
     try {
       await peers.reportOutcome(requestId, 'idle', (await tokens.of(key)).supervisor);

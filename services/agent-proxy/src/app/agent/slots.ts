@@ -29,6 +29,7 @@ export class Slots {
   readonly #held = new Map<string, Held>();
   readonly #renewals = new Map<string, Promise<string>>();
   readonly #timers = new Map<string, NodeJS.Timeout>();
+  readonly #suspensions = new Map<string, Promise<void>>();
 
   constructor(parts: SlotsParts) {
     this.#parts = parts;
@@ -47,6 +48,8 @@ export class Slots {
   async grant(agent: AgentKey): Promise<string> {
     const key = textOf(agent);
     clearTimeout(this.#timers.get(key));
+    // It must not arrive after the renewal.
+    await this.#suspensions.get(key);
     const held = this.#held.get(key);
     if (held !== undefined && performance.now() - held.renewedAt < this.#parts.grantMs)
       return held.grant;
@@ -104,7 +107,11 @@ export class Slots {
   #suspendLater(agent: AgentKey): void {
     const key = textOf(agent);
     clearTimeout(this.#timers.get(key));
-    const timer = setTimeout(() => void this.#suspend(agent), this.#parts.suspendMs).unref();
+    const suspend = (): void => {
+      const suspension = this.#suspend(agent).finally(() => this.#suspensions.delete(key));
+      this.#suspensions.set(key, suspension);
+    };
+    const timer = setTimeout(suspend, this.#parts.suspendMs).unref();
     this.#timers.set(key, timer);
   }
 

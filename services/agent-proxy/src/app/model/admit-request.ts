@@ -46,6 +46,17 @@ export function beginRequest({ open }: Pick<ProxyContext, 'open'>, agent: AgentR
   return open.begin(keyOf(agent));
 }
 
+/** Ends a request: the slot of an agent without another one is soon reported as waiting. */
+export async function endRequest(
+  context: ProxyContext,
+  agent: AgentRow,
+  request: OpenRequest,
+): Promise<void> {
+  request.end();
+  context.slots.released(keyOf(agent));
+  await noteUse(context, agent);
+}
+
 async function agentOf(verifier: Verifier, credential: string | undefined) {
   if (credential?.startsWith(TOKEN_PREFIX) !== true) {
     throw new UnauthenticatedError(

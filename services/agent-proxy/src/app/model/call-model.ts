@@ -92,26 +92,22 @@ async function* eventsOf(
   const key = keyOf(agent);
   const { callId, model, dialect, body: bodyJson } = request;
   const call = { callId, model, dialect, bodyJson, disconnectGraceMs: config.disconnectGraceMs };
-  try {
-    for (let isFirst = true; ; isFirst = false) {
-      const grant = await slots.grant(key);
-      const { executionMeter } = await tokens.of(key, !isFirst);
-      try {
-        for await (const { chunk } of peers.generate(call, executionMeter, grant, open.signal)) {
-          if (chunk.case === 'nativeEvent') yield { type: 'event', json: chunk.value.dataJson };
-          if (chunk.case === 'finished') yield { type: 'finished', finished: chunk.value };
-        }
-        return;
-      } catch (error) {
-        open.signal.throwIfAborted();
-        // The key of the supervisor may have been rotated since.
-        if (isFirst && isTokenRefused(error)) continue;
-        await reportExhausted(context, agent, callId, error);
-        throw error;
+  for (let isFirst = true; ; isFirst = false) {
+    const grant = await slots.grant(key);
+    const { executionMeter } = await tokens.of(key, !isFirst);
+    try {
+      for await (const { chunk } of peers.generate(call, executionMeter, grant, open.signal)) {
+        if (chunk.case === 'nativeEvent') yield { type: 'event', json: chunk.value.dataJson };
+        if (chunk.case === 'finished') yield { type: 'finished', finished: chunk.value };
       }
+      return;
+    } catch (error) {
+      open.signal.throwIfAborted();
+      // The key of the supervisor may have been rotated since.
+      if (isFirst && isTokenRefused(error)) continue;
+      await reportExhausted(context, agent, callId, error);
+      throw error;
     }
-  } finally {
-    slots.released(key);
   }
 }
 

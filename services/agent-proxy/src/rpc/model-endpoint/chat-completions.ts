@@ -1,7 +1,7 @@
 import { Dialect, type Finished } from '@writ/contracts/writ/model/v1/model_pb';
 import { formatUsd, InvalidRequestError, isJsonObject, parseJsonStrict } from '@writ/kernel';
 import type { WebRequest, WebResponse } from '@writ/rpc';
-import { admitRequest, beginRequest } from '../../app/model/admit-request.ts';
+import { admitRequest, beginRequest, endRequest } from '../../app/model/admit-request.ts';
 import { callModel, type ModelCall, type ModelRequest } from '../../app/model/call-model.ts';
 import type { ProxyContext } from '../../context.ts';
 import { chatCompletion, chatCompletionChunks } from '../../wire/chat-completion.ts';
@@ -38,7 +38,7 @@ export function chatCompletions(context: ProxyContext) {
       // The client has its answer, or the reason why there is none: an equal request is a new one.
       if (!response.destroyed) await call.delivered();
     } finally {
-      open.end();
+      await endRequest(context, agent, open);
     }
   };
 }

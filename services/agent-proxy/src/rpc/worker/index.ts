@@ -6,7 +6,7 @@ import {
 import { assertServesTenant } from '@writ/identity';
 import { type Route, route } from '@writ/rpc';
 import { cancelAgents } from '../../app/agent/cancel-agents.ts';
-import { deliverAgent } from '../../app/agent/deliver-agent.ts';
+import { assertTenantServed, deliverAgent } from '../../app/agent/deliver-agent.ts';
 import { describeRun, findAgents, loadAgent, type Presence } from '../../app/agent/read-agents.ts';
 import type { ProxyContext } from '../../context.ts';
 import { deliveryFrom } from '../../wire/delivery.ts';
@@ -26,6 +26,7 @@ export function workerRoute(context: ProxyContext): Route {
   return route(AgentWorkerService, {
     async deliver(request, { caller }) {
       assertServesTenant(caller, request.tenant);
+      assertTenantServed(context, request.tenant);
       return { accepted: await deliverAgent(context, deliveryFrom(request, context.ownTime)) };
     },
     async signal({ tenant, runId, agentInstance: instance }, { caller }) {
