@@ -7,6 +7,7 @@ const agents = table('agents', {
     run_id: column.text(),
     instance: column.text(),
     name: column.text(),
+    session_id: column.text(),
     /** Id and digest of the delivery. */
     request_id: column.text(),
     request_digest: column.text(),

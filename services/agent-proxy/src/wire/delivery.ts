@@ -20,6 +20,7 @@ import type { AgentCredentials } from '../domain/credentials.ts';
 export interface Delivery {
   readonly agent: AgentKey;
   readonly name: string;
+  readonly sessionId: string;
   readonly requestId: string;
   readonly digest: string;
   readonly models: readonly string[];
@@ -58,6 +59,7 @@ export function deliveryFrom(
   return {
     agent: { tenant, runId: supervision.runId, instance: agent.instance },
     name: agent.name,
+    sessionId: supervision.sessionId,
     requestId: request.requestId,
     digest: canonicalDigest({
       agent: agent.name,

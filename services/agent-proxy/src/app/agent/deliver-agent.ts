@@ -27,6 +27,7 @@ export async function deliverAgent(
       run_id: key.runId,
       instance: key.instance,
       name,
+      session_id: delivery.sessionId,
       request_id: requestId,
       request_digest: digest,
       models: JSON.stringify(models),

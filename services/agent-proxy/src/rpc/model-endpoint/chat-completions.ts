@@ -1,13 +1,12 @@
 import { Dialect, type Finished } from '@writ/contracts/writ/model/v1/model_pb';
 import { formatUsd, InvalidRequestError, isJsonObject, parseJsonStrict } from '@writ/kernel';
 import type { WebRequest, WebResponse } from '@writ/rpc';
-import { admitRequest, beginRequest, endRequest } from '../../app/model/admit-request.ts';
+import { authorize, beginRequest, endRequest } from '../../app/access/authorize.ts';
 import { callModel, type ModelCall, type ModelRequest } from '../../app/model/call-model.ts';
 import type { ProxyContext } from '../../context.ts';
 import { chatCompletion, chatCompletionChunks } from '../../wire/chat-completion.ts';
 import { httpErrorOf } from '../../wire/openai-error.ts';
-import { credentialOf } from './authorize.ts';
-import { EventStream, readBody, sendError, sendJson } from './respond.ts';
+import { bodyOf, EventStream, sendError, sendJson } from './respond.ts';
 
 /** What this endpoint reads of a request; the meter reads the rest. */
 interface ChatRequest {
@@ -19,13 +18,16 @@ interface ChatRequest {
 /** `POST /v1/chat/completions`: passed through, metered; streamed or not (AP-2). */
 export function chatCompletions(context: ProxyContext) {
   return async (request: WebRequest, response: WebResponse): Promise<void> => {
-    const agent = await admitRequest(context, credentialOf(request));
-    const open = beginRequest(context, agent);
+    const { headers } = request;
+    const bytes = bodyOf(request);
+    const authorized = await authorize(context, { headers, body: bytes });
+    const { agent } = authorized;
+    const open = beginRequest(context, authorized);
     response.once('close', () => {
       if (!response.writableEnded) open.abort(new Error('the client disconnected'));
     });
     try {
-      const body = await readBody(request);
+      const body = await bytes();
       const asked = readChatRequest(body);
       const call = await callModel(context, agent, modelRequest(request, asked, body), open);
       const answer = { asked, call, runId: agent.run_id };
@@ -33,12 +35,12 @@ export function chatCompletions(context: ProxyContext) {
         if (asked.stream) await streamAnswer(context, answer, response);
         else await sendAnswer(answer, response);
       } catch (error) {
-        sendError(response, httpErrorOf(error, request.headers['user-agent']));
+        sendError(response, httpErrorOf(error, headers['user-agent']));
       }
       // The client has its answer, or the reason why there is none: an equal request is a new one.
       if (!response.destroyed) await call.delivered();
     } finally {
-      await endRequest(context, agent, open);
+      await endRequest(context, authorized, open);
     }
   };
 }

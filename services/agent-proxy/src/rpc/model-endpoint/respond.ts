@@ -7,10 +7,18 @@ import type { HttpError } from '../../wire/openai-error.ts';
 const MAX_BODY = 3 * 1024 * 1024;
 
 /**
- * Reads the body of a request.
- * @throws InvalidRequestError BODY_TOO_LARGE
+ * Returns a function that reads the body of a request at its first call, and returns it at every call.
+ * @throws InvalidRequestError BODY_TOO_LARGE (from the function)
  */
-export async function readBody(request: WebRequest): Promise<Buffer<ArrayBuffer>> {
+export function bodyOf(request: WebRequest): () => Promise<Buffer<ArrayBuffer>> {
+  let body: Promise<Buffer<ArrayBuffer>> | undefined;
+  return () => {
+    body ??= readBody(request);
+    return body;
+  };
+}
+
+async function readBody(request: WebRequest): Promise<Buffer<ArrayBuffer>> {
   const parts: Buffer[] = [];
   let size = 0;
   for await (const part of request) {
