@@ -36,50 +36,57 @@ async function start(): Promise<string> {
 const REASON = ['--reason', 'Refunds look wrong.'];
 const haltId = ([line = '']: readonly string[]) => line.split(' ')[0] ?? '';
 
-describe('writ halt', () => {
+describe('writ halts', () => {
   it.each([
     ['a run', async () => ['--run', await start()]],
     ['a tenant', async () => ['--tenant', 'default']],
     ['everything', async () => ['--everything', '--end-runs']],
   ])('halts %s, lists the halt and lifts it (SV-9)', async (_, scope) => {
-    const halted = await writ(['halt', ...(await scope()), ...REASON]);
+    const halted = await writ(['halts', 'create', ...(await scope()), ...REASON]);
     expect(halted).toMatchObject({ exit: 0, err: [] });
     expect(halted.out[0]).toMatch(
       /^hlt_\S+ {2}in force .* by developer at .*Refunds look wrong\.$/,
     );
     const id = haltId(halted.out);
-    expect((await writ(['halts', '--in-force'])).out.map((line) => haltId([line]))).toEqual([id]);
-    const resumed = await writ(['resume', id]);
+    expect((await writ(['halts', 'list', '--in-force'])).out.map((line) => haltId([line]))).toEqual(
+      [id],
+    );
+    const resumed = await writ(['halts', 'lift', id]);
     expect(resumed.exit).toBe(0);
     expect(resumed.out[0]).toContain('resumed, lifted by developer');
-    expect((await writ(['halts', '--in-force'])).out).toEqual([]);
-    expect((await writ(['halts'])).out[0]).toContain(id);
+    const listed = await writ(['halts', 'list', '-o', 'json']);
+    expect(JSON.parse(listed.out.join('\n')).halts[0]).toMatchObject({
+      haltId: id,
+      reason: REASON[1],
+    });
+    expect((await writ(['halts', 'list', '--in-force'])).out).toEqual([]);
+    expect((await writ(['halts', 'list'])).out[0]).toContain(id);
   });
 
   it('halts one agent of a run (SV-9)', async () => {
     const runId = await start();
     const { run } = await test.client.runs.getRun({ runId });
     const agent = run?.agent?.instance ?? '';
-    const halted = await writ(['halt', '--run', runId, '--agent', agent, ...REASON]);
+    const halted = await writ(['halts', 'create', '--run', runId, '--agent', agent, ...REASON]);
     expect(halted.out[0]).toContain(`agent default/${runId}/${agent}`);
-    expect((await writ(['resume', haltId(halted.out)])).exit).toBe(0);
+    expect((await writ(['halts', 'lift', haltId(halted.out)])).exit).toBe(0);
   });
 
   it('reports missing, invalid and unknown options without any effect (SYS-3)', async () => {
     const wrong = [
-      ['halt', ...REASON],
-      ['halt', '--agent', 'a', ...REASON],
-      ['halt', '--everything', '--tenant', 'default', ...REASON],
-      ['halt', '--tenant', 'default'],
-      ['halt', '--run', 'run-0', ...REASON],
-      ['resume', 'hlt-0'],
+      ['halts', 'create', ...REASON],
+      ['halts', 'create', '--agent', 'a', ...REASON],
+      ['halts', 'create', '--everything', '--tenant', 'default', ...REASON],
+      ['halts', 'create', '--tenant', 'default'],
+      ['halts', 'create', '--run', 'run-0', ...REASON],
+      ['halts', 'lift', 'hlt-0'],
     ];
     for (const args of wrong) {
       const { exit, out, err } = await writ(args);
       expect({ exit, out }, args.join(' ')).toEqual({ exit: 2, out: [] });
       expect(err.join(' ')).toMatch(/--\w+|Run run-0 does not exist|hlt-0 does not exist/);
     }
-    expect((await writ(['halts', '--in-force'])).out).toEqual([]);
+    expect((await writ(['halts', 'list', '--in-force'])).out).toEqual([]);
   });
 });
 
@@ -94,7 +101,7 @@ describe('writ keys', () => {
     // Which platform accepts the key is not obvious from another folder.
     expect(created.err.join()).toMatch(/The platform of \/\S+\/api-keys\.json accepts it\.$/);
     const [key = ''] = created.out;
-    const halts = () => writ(['halts'], { WRIT_API_KEY: key });
+    const halts = () => writ(['halts', 'list'], { WRIT_API_KEY: key });
     expect((await halts()).exit).toBe(0);
     const { out } = await writ(['keys', 'list']);
     const line = out.find((one) => one.includes('acme')) ?? '';

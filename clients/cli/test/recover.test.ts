@@ -104,11 +104,11 @@ describe('writ recover', () => {
     await expect(start()).rejects.toMatchObject({ reason: 'STORE_BEHIND' });
     const ordered = await writ('recover', '--yes');
     expect(ordered.exit).toBe(EXIT.success);
-    const [, haltId = ''] = /writ resume (hlt_\S+)/.exec(ordered.out) ?? [];
+    const [, haltId = ''] = /writ halts lift (hlt_\S+)/.exec(ordered.out) ?? [];
 
     const after = await start();
     expect(await ended(after, runId)).toBe(RunState.HALTED);
-    expect((await writ('halts', '--in-force')).out).toContain(haltId);
+    expect((await writ('halts', 'list', '--in-force')).out).toContain(haltId);
     const started = after.client.runs.startRun({
       requestId: 'r-2',
       agent: 'refund-worker',
@@ -116,7 +116,7 @@ describe('writ recover', () => {
     });
     await expect(started).rejects.toThrow(/halt/i);
     expect((await writ('recover')).exit).toBe(EXIT.success);
-    expect((await writ('resume', haltId)).exit).toBe(EXIT.success);
+    expect((await writ('halts', 'lift', haltId)).exit).toBe(EXIT.success);
     const next = await startWaiting(after, 'r-3');
     expect(await approve(after, next)).toBe(RunState.COMPLETED);
     await stop();
@@ -136,8 +136,8 @@ describe('writ recover', () => {
     expect(ordered.out).toMatch(/tool-gateway: .*tool-gateway\.db is empty/);
     const after = await start();
     expect(await ended(after, runId)).toBe(RunState.HALTED);
-    const [, haltId = ''] = /writ resume (hlt_\S+)/.exec(ordered.out) ?? [];
-    expect((await writ('resume', haltId)).exit).toBe(EXIT.success);
+    const [, haltId = ''] = /writ halts lift (hlt_\S+)/.exec(ordered.out) ?? [];
+    expect((await writ('halts', 'lift', haltId)).exit).toBe(EXIT.success);
     const next = await startWaiting(after, 'r-2');
     expect(await approve(after, next)).toBe(RunState.COMPLETED);
   });

@@ -70,7 +70,7 @@ export async function orderRecovery(
   if (given === undefined && !kept.some(({ service }) => service === 'supervisor')) {
     throw new InvalidRequestError(
       'HALT_REQUIRED',
-      'The supervisor is not in this data folder: halt everything with `writ halt --everything --end-runs`, and pass the id of the halt with --halt.',
+      'The supervisor is not in this data folder: halt everything with `writ halts create --everything --end-runs`, and pass the id of the halt with --halt.',
     );
   }
   const concerned = kept.filter(

@@ -4,10 +4,11 @@ import { approvalCommands } from './approvals/index.ts';
 import { auditCommands } from './audit/index.ts';
 import { budgetCommands } from './budgets/index.ts';
 import { certsCommands } from './certs/index.ts';
+import { completionCommand } from './completion/index.ts';
 import { devCommand } from './dev/index.ts';
 import { doctorCommand } from './doctor/index.ts';
 import { gatewayCommands } from './gateway/index.ts';
-import { haltCommands } from './halt/index.ts';
+import { haltCommands } from './halts/index.ts';
 import { initCommand } from './init/index.ts';
 import { keyCommands } from './keys/index.ts';
 import { modelCommands } from './models/index.ts';
@@ -42,4 +43,5 @@ export const COMMANDS: readonly CommandGroup[] = [
   observeCommands,
   policyCommands,
   recoverCommands,
+  completionCommand,
 ];

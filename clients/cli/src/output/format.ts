@@ -38,3 +38,18 @@ export function show<D extends DescMessage>(
   if (output === 'yaml') print(`${message.stream ? '---\n' : ''}${stringify(json).trimEnd()}`);
   else print(message.stream ? JSON.stringify(json) : JSON.stringify(json, null, 2));
 }
+
+/** Prints data that is no message of the API: `lines` for people, else the value; times are ISO 8601. */
+export function showData(
+  { print }: Pick<CliIo, 'print'>,
+  { output }: FormatOptions,
+  value: object,
+  lines: () => readonly string[],
+): void {
+  if (output === 'text') {
+    for (const line of lines()) print(line);
+    return;
+  }
+  const json = JSON.stringify(value, null, 2);
+  print(output === 'json' ? json : stringify(JSON.parse(json)).trimEnd());
+}

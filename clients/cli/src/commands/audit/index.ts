@@ -34,8 +34,7 @@ export function auditCommands(program: Command, io: CliIo, done: (exit: Exit) =>
       const { exportChain } = await import('./export-chain.ts');
       done(await exportChain(file, options, io));
     });
-  audit
-    .command('verify <file>')
+  withFormat(audit.command('verify <file>'))
     .description('Verify an export offline and report the first error.')
     .option('--keys <file>', "the supervisor's public keys, as `writ audit keys` prints them")
     .option('--key <file>', 'alias of --keys for a single key')

@@ -11,6 +11,7 @@ import { createVerifier, readCheckpoint, trustPublicKeys } from '@writ/identity'
 import { signedHeadOf } from '@writ/identity/portable';
 import { InvalidRequestError, systemClock } from '@writ/kernel';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
+import { type FormatOptions, showData } from '../../output/format.ts';
 import { readLines } from './read-lines.ts';
 import { recordNumber } from './record-number.ts';
 
@@ -18,7 +19,7 @@ import { recordNumber } from './record-number.ts';
 const JWS = /^[\w-]+\.[\w-]+\.[\w-]+\s*$/;
 
 /** Options of `writ audit verify`. */
-export interface VerifyOptions {
+export interface VerifyOptions extends FormatOptions {
   readonly keys?: string;
   readonly key?: string;
   readonly tenant?: string;
@@ -49,7 +50,7 @@ export async function verifyFile(file: string, options: VerifyOptions, io: CliIo
       ? undefined
       : await publishedCheckpoints(options.checkpoint, readHead);
   if (typeof published === 'string') {
-    io.print(published);
+    showData(io, options, { holds: false, sentence: published }, () => [published]);
     return EXIT.failure;
   }
   const verdict = await verifyExport(readLines(file), readHead, {
@@ -58,7 +59,9 @@ export async function verifyFile(file: string, options: VerifyOptions, io: CliIo
     ...(published && { published }),
     after,
   });
-  io.print(verdict.holds ? summaryOf(verdict, after) : verdict.sentence);
+  showData(io, options, verdict, () => [
+    verdict.holds ? summaryOf(verdict, after) : verdict.sentence,
+  ]);
   if (!verdict.holds) return EXIT.failure;
   if (options.checkpoint !== undefined)
     refuseUncompared(options.checkpoint, verdict, published, after);

@@ -4,8 +4,9 @@ import { isTrustDomain, SERVICE_NAMES, TOOL_PROVIDER } from '@writ/identity';
 import { InvalidRequestError } from '@writ/kernel';
 import { Option } from 'commander';
 import { type CliIo, type CommandGroup, EXIT } from '../../io.ts';
+import { type FormatOptions, showData, withFormat } from '../../output/format.ts';
 
-interface CertsOptions {
+interface CertsOptions extends FormatOptions {
   readonly trustDomain?: string;
   readonly dns?: readonly string[];
   readonly ip?: readonly string[];
@@ -24,8 +25,7 @@ const STEPS = ['begin', 'issue', 'finish'] as const;
 
 /** `writ certs`: a development CA and the certificates of the services (SYS-6). */
 export const certsCommands: CommandGroup = (program, io, done) => {
-  program
-    .command('certs')
+  withFormat(program.command('certs'))
     .argument('<folder>', 'the folder of ca.crt, ca.key, <service>.crt and <service>.key')
     .description(
       'Create a development CA, and a certificate and key for each service, readable only by their owner.',
@@ -53,42 +53,51 @@ export const certsCommands: CommandGroup = (program, io, done) => {
       const { trustDomain = certs.trustDomainOf(dir) ?? 'writ.local' } = options;
       const all = { ...folder, trustDomain };
       if (options.replaceCa !== undefined)
-        await replace(options.replaceCa, all, authorityLifeMs, io);
-      else if (options.renew === true) show(await certs.issueInFolder(all), io);
-      else show(await certs.makeFolder(all, authorityLifeMs), io);
+        show(await replace(options.replaceCa, all, authorityLifeMs), options, io);
+      else if (options.renew === true)
+        show({ certificates: await certs.issueInFolder(all) }, options, io);
+      else show({ certificates: await certs.makeFolder(all, authorityLifeMs) }, options, io);
       done(EXIT.success);
     });
 };
 
-/** Runs one step and prints the next command. */
+/** What a command wrote, and what a person does next. */
+interface Written {
+  readonly certificates: readonly WrittenCertificate[];
+  readonly notes?: readonly string[];
+}
+
+/** Runs one step of a rotation; the notes name the next command. */
 async function replace(
   step: (typeof STEPS)[number],
   folder: CertificateFolderOptions,
   authorityLifeMs: number,
-  { print }: CliIo,
-): Promise<void> {
+): Promise<Written> {
   const { beginReplacement, finishReplacement, issueReplacement } = await import('@writ/certs');
   const { dir } = folder;
   const next = (what: string, command: string) =>
-    print(
-      `After every process has reloaded ${what}, run: writ certs ${dir} --replace-ca ${command}`,
-    );
+    `After every process has reloaded ${what}, run: writ certs ${dir} --replace-ca ${command}`;
   if (step === 'begin') {
     await beginReplacement(folder, authorityLifeMs);
-    print(`${dir}/ca.crt now contains the new CA and the old CA.`);
-    next('it', 'issue');
-  } else if (step === 'issue') {
-    show(await issueReplacement(folder), { print });
-    next('its new certificate', 'finish');
-  } else {
-    finishReplacement(folder);
-    print(`${dir}/ca.crt now contains only the new CA.`);
+    const contents = `${dir}/ca.crt now contains the new CA and the old CA.`;
+    return { certificates: [], notes: [contents, next('it', 'issue')] };
   }
+  if (step === 'issue') {
+    const certificates = await issueReplacement(folder);
+    return { certificates, notes: [next('its new certificate', 'finish')] };
+  }
+  finishReplacement(folder);
+  return { certificates: [], notes: [`${dir}/ca.crt now contains only the new CA.`] };
 }
 
-function show(written: readonly WrittenCertificate[], { print }: Pick<CliIo, 'print'>): void {
-  for (const { certFile, notAfter } of written)
-    print(`${certFile}  until ${notAfter.toISOString()}`);
+function show({ certificates, notes = [] }: Written, options: FormatOptions, io: CliIo): void {
+  const written = certificates.map(({ name, certFile, keyFile, notAfter }) => ({
+    ...{ name, certFile, keyFile, notAfter },
+  }));
+  showData(io, options, { certificates: written, notes }, () => [
+    ...certificates.map(({ certFile, notAfter }) => `${certFile}  until ${notAfter.toISOString()}`),
+    ...notes,
+  ]);
 }
 
 function folderOptions(

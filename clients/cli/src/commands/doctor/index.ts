@@ -1,10 +1,9 @@
 import { checkProject, type Finding, loadProject } from '@writ/platform';
 import type { Command } from 'commander';
-import { stringify } from 'yaml';
 import { type ClientOptions, withClientOptions } from '../../client.ts';
 import { explain } from '../../explain.ts';
 import { type CliIo, type CommandGroup, EXIT } from '../../io.ts';
-import { type FormatOptions, withFormat } from '../../output/format.ts';
+import { type FormatOptions, showData, withFormat } from '../../output/format.ts';
 import { checkDisk, checkPlatform, type Probe } from './probes.ts';
 
 interface DoctorOptions extends ClientOptions, FormatOptions {
@@ -26,7 +25,7 @@ export const doctorCommand: CommandGroup = (program, io, done) => {
         checkDisk(folder, io),
       ];
       const findings = probes.flatMap((probe) => probe.findings);
-      print(probes, options, io);
+      showData(io, options, { findings: findingsOf(probes) }, () => probes.flatMap(linesOf));
       done(findings.some(({ severity }) => severity === 'error') ? EXIT.failure : EXIT.success);
     });
 };
@@ -48,18 +47,13 @@ async function checkFolder(folder: string, { env }: CliIo): Promise<Probe> {
   }
 }
 
-function print(probes: readonly Probe[], { output }: FormatOptions, io: CliIo): void {
-  const findings: readonly (Finding & { readonly check: string })[] = probes.flatMap((probe) =>
-    probe.findings.map((finding) => ({ check: probe.name, ...finding })),
+function findingsOf(probes: readonly Probe[]): readonly (Finding & { readonly check: string })[] {
+  return probes.flatMap(({ name, findings }) =>
+    findings.map((finding) => ({ check: name, ...finding })),
   );
-  if (output !== 'text') {
-    io.print(
-      output === 'json' ? JSON.stringify({ findings }, null, 2) : stringify({ findings }).trimEnd(),
-    );
-    return;
-  }
-  for (const { name, about, findings: found } of probes) {
-    if (found.length === 0) io.print(`ok        ${name}: ${about}`);
-    for (const { severity, text } of found) io.print(`${severity.padEnd(9)} ${text}`);
-  }
+}
+
+function linesOf({ name, about, findings }: Probe): string[] {
+  if (findings.length === 0) return [`ok        ${name}: ${about}`];
+  return findings.map(({ severity, text }) => `${severity.padEnd(9)} ${text}`);
 }

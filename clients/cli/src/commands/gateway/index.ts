@@ -5,10 +5,11 @@ import { spiffeId } from '@writ/identity';
 import { InvalidRequestError } from '@writ/kernel';
 import { type Command, InvalidArgumentError } from 'commander';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
+import { type FormatOptions, showData, withFormat } from '../../output/format.ts';
 import type { CertificateFiles } from './certificates.ts';
-import type { CaseResult } from './verification.ts';
+import type { CaseResult, Verification } from './verification.ts';
 
-interface VerifyOptions {
+interface VerifyOptions extends FormatOptions {
   readonly tables?: string;
   readonly supervisor: string;
   readonly worker: string;
@@ -30,8 +31,7 @@ const SUITES = ['../../../conformance', '../../../../../test/conformance'].map((
 /** `writ gateway`: conformance of tool gateways (TG-7). */
 export function gatewayCommands(program: Command, io: CliIo, done: (exit: Exit) => void): void {
   const gateway = program.command('gateway').description('Conformance of tool gateways.');
-  gateway
-    .command('verify <address>')
+  withFormat(gateway.command('verify <address>'))
     .description('Run the conformance suite against a tool gateway.')
     .option('--tables <folder>', 'another suite: tools.yaml, and tables in tables/')
     .option('--supervisor <address>', 'listener of the simulated supervisor', '127.0.0.1:50051')
@@ -63,36 +63,55 @@ async function verify(address: string, options: VerifyOptions, io: CliIo): Promi
     { supervisor, worker, tools },
     certificateFiles(options),
   );
-  const counts = { passed: 0, failed: 0, skipped: 0 };
+  const isText = options.output === 'text';
+  const results: CaseResult[] = [];
   try {
-    const at = verification.addresses;
-    io.print(`Start the gateway at ${address} with these settings:`);
-    io.print(`  supervisor    ${at.supervisor}   WRIT_SUPERVISOR_ADDRESS`);
-    io.print(`  agent-worker  ${at.worker}   WRIT_AGENT_WORKER_ADDRESS`);
-    io.print(`  tools         ${verification.toolsFile}   WRIT_TOOLS_FILE`);
-    io.print(`  served at     ${at.tools}   CONFORMANCE_TOOLS`);
-    const { trustDomain } = verification;
-    if (trustDomain !== undefined)
-      io.print(
-        `  certificate   ${spiffeId(trustDomain, 'tool-gateway')}   WRIT_TLS_CERT_FILE, WRIT_TLS_KEY_FILE, WRIT_TLS_CA_FILE`,
-      );
-    io.print('');
+    // What a person does next is no part of the data.
+    for (const line of settingLines(address, verification)) (isText ? io.print : io.warn)(line);
     await verification.run({
       address,
       waitMs: options.wait * 1000,
       only,
       restart: restartCommand === undefined ? undefined : () => shell(restartCommand),
       onResult: (result) => {
-        counts[result.outcome] += 1;
-        io.print(lineOf(result));
+        results.push(result);
+        if (isText) io.print(lineOf(result));
       },
     });
   } finally {
     await verification.close();
   }
+  const count = (outcome: CaseResult['outcome']) =>
+    results.filter((result) => result.outcome === outcome).length;
+  const counts = { passed: count('passed'), failed: count('failed'), skipped: count('skipped') };
   const { passed, failed, skipped } = counts;
-  io.print(`\n${passed} passed, ${failed} failed, ${skipped} skipped`);
+  showData(io, options, { ...counts, results }, () => [
+    `\n${passed} passed, ${failed} failed, ${skipped} skipped`,
+  ]);
   return failed === 0 ? EXIT.success : EXIT.failure;
+}
+
+function settingLines(
+  address: string,
+  {
+    addresses,
+    toolsFile,
+    trustDomain,
+  }: Pick<Verification, 'addresses' | 'toolsFile' | 'trustDomain'>,
+): string[] {
+  return [
+    `Start the gateway at ${address} with these settings:`,
+    `  supervisor    ${addresses.supervisor}   WRIT_SUPERVISOR_ADDRESS`,
+    `  agent-worker  ${addresses.worker}   WRIT_AGENT_WORKER_ADDRESS`,
+    `  tools         ${toolsFile}   WRIT_TOOLS_FILE`,
+    `  served at     ${addresses.tools}   CONFORMANCE_TOOLS`,
+    ...(trustDomain === undefined
+      ? []
+      : [
+          `  certificate   ${spiffeId(trustDomain, 'tool-gateway')}   WRIT_TLS_CERT_FILE, WRIT_TLS_KEY_FILE, WRIT_TLS_CA_FILE`,
+        ]),
+    '',
+  ];
 }
 
 /** @throws InvalidRequestError when only some of the files are set */

@@ -1,16 +1,26 @@
 import { join, resolve } from 'node:path';
-import { API_KEYS_FILE, type ApiKeys, isRole, openApiKeys, ROLES } from '@writ/identity';
+import {
+  API_KEYS_FILE,
+  type ApiKeyInfo,
+  type ApiKeys,
+  isRole,
+  openApiKeys,
+  ROLES,
+} from '@writ/identity';
 import { InvalidRequestError } from '@writ/kernel';
 import type { Role } from '@writ/rpc';
 import type { Command } from 'commander';
 import type { CliIo, CommandGroup } from '../../io.ts';
 import { EXIT } from '../../io.ts';
+import { type FormatOptions, showData, withFormat } from '../../output/format.ts';
 
 interface FileOptions {
   readonly data?: string;
 }
 
-interface CreateOptions extends FileOptions {
+interface ListOptions extends FileOptions, FormatOptions {}
+
+interface CreateOptions extends ListOptions {
   readonly tenant: string;
   readonly subject: string;
   readonly role: readonly string[];
@@ -20,7 +30,7 @@ interface CreateOptions extends FileOptions {
 export const keyCommands: CommandGroup = (program, io, done) => {
   const keys = program.command('keys').description("API keys in a platform's data folder.");
 
-  withFile(keys.command('create'))
+  withFormat(withFile(keys.command('create')))
     .description('Create a key. The key is printed once and cannot be retrieved later.')
     .requiredOption('--tenant <tenant>', 'the tenant of the key')
     .requiredOption('--subject <name>', 'the holder of the key, as shown in audit records')
@@ -28,18 +38,18 @@ export const keyCommands: CommandGroup = (program, io, done) => {
     .action(async (options: CreateOptions) => {
       const { tenant, subject } = options;
       const roles = options.role.map(roleFrom);
-      io.print(await open(options, io).create({ tenant, subject, roles }));
+      const key = await open(options, io).create({ tenant, subject, roles });
+      showData(io, options, { key, tenant, subject, roles }, () => [key]);
       const file = resolve(keysFileOf(options, io));
       io.warn(`Store the key now; it is not shown again. The platform of ${file} accepts it.`);
       done(EXIT.success);
     });
 
-  withFile(keys.command('list'))
+  withFormat(withFile(keys.command('list')))
     .description('List keys, oldest first, without their text.')
-    .action((options: FileOptions) => {
-      for (const { id, tenant, subject, roles, createTime } of open(options, io).list()) {
-        io.print([id, tenant, subject, roles.join(','), createTime.toISOString()].join('  '));
-      }
+    .action((options: ListOptions) => {
+      const known = open(options, io).list();
+      showData(io, options, { keys: known }, () => known.map(lineOf));
       done(EXIT.success);
     });
 
@@ -52,6 +62,10 @@ export const keyCommands: CommandGroup = (program, io, done) => {
       done(known ? EXIT.success : EXIT.failure);
     });
 };
+
+function lineOf({ id, tenant, subject, roles, createTime }: ApiKeyInfo): string {
+  return [id, tenant, subject, roles.join(','), createTime.toISOString()].join('  ');
+}
 
 function withFile(command: Command): Command {
   return command.option('--data <folder>', 'the data folder (WRIT_DATA, .writ)');

@@ -5,12 +5,19 @@ import {
   type JsonObject,
   type JsonValue,
 } from '@writ/kernel';
-import { explainDecision, type Policy, parsePolicyTable, reviewRow } from '@writ/policy';
+import {
+  type Decision,
+  explainDecision,
+  type Policy,
+  parsePolicyTable,
+  reviewRow,
+} from '@writ/policy';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
+import { type FormatOptions, showData } from '../../output/format.ts';
 import { readPolicy } from './documents.ts';
 
 /** Options of `writ policy explain`. */
-export interface ExplainOptions {
+export interface ExplainOptions extends FormatOptions {
   readonly action: string;
   readonly facts: string;
   readonly agent: string;
@@ -31,16 +38,25 @@ export async function explainAction(
 ): Promise<Exit> {
   const policy = await readPolicy(file, options.tools);
   const { passes, decision } = reviewRow(policy, rowOf(policy, options));
-  for (const [index, pass] of passes.entries()) {
-    if (passes.length > 1) io.print(`Pass ${index + 1}:`);
-    for (const line of explainDecision(policy, pass.decision)) io.print(line);
-    const { revisedAction } = pass.decision;
-    if (revisedAction !== undefined) {
-      io.print(`revised arguments: ${canonicalJson(revisedAction.args ?? {})}`);
-    }
-  }
-  if (decision !== passes.at(-1)?.decision) io.print(`${decision.verdict}: ${decision.reason}`);
+  const { verdict, reason, risk, policyVersion } = decision;
+  const data = {
+    ...{ verdict, reason, risk, policyVersion },
+    passes: passes.map(({ decision: { why, revisedAction } }) => ({ rules: why, revisedAction })),
+  };
+  showData(io, options, data, () => [
+    ...passes.flatMap((pass, index) => [
+      ...(passes.length > 1 ? [`Pass ${index + 1}:`] : []),
+      ...explainDecision(policy, pass.decision),
+      ...revisedLine(pass.decision),
+    ]),
+    ...(decision === passes.at(-1)?.decision ? [] : [`${verdict}: ${reason}`]),
+  ]);
   return EXIT.success;
+}
+
+function revisedLine({ revisedAction }: Decision): string[] {
+  if (revisedAction === undefined) return [];
+  return [`revised arguments: ${canonicalJson(revisedAction.args ?? {})}`];
 }
 
 /** The options as a row of a policy table, which the table parser validates. */

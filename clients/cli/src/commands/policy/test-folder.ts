@@ -1,9 +1,15 @@
-import { formatProblem, parsePolicyTable, runPolicyTable } from '@writ/policy';
+import { formatProblem, parsePolicyTable, runPolicyTable, type TableResult } from '@writ/policy';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
+import { type FormatOptions, showData } from '../../output/format.ts';
 import { readFolder, readPolicy, readText } from './documents.ts';
 
+/** Options of `writ policy test`. */
+export interface TestOptions extends FormatOptions {
+  readonly verbose?: boolean;
+}
+
 /** Runs every table of a folder and prints the differences by file and line (SV-3). */
-export async function testFolder(io: CliIo, folder: string, verbose: boolean): Promise<Exit> {
+export async function testFolder(io: CliIo, folder: string, options: TestOptions): Promise<Exit> {
   const found = await readFolder(folder);
   const policy = await readPolicy(found.policy, found.tools);
   for (const warning of policy.warnings) io.warn(`${formatProblem(warning)} (warning)`);
@@ -11,20 +17,21 @@ export async function testFolder(io: CliIo, folder: string, verbose: boolean): P
     io.warn(`${folder} contains no table (*-tests.yaml).`);
     return EXIT.error;
   }
-  let rows = 0;
-  let failed = 0;
+  const rows: (TableResult & { readonly file: string })[] = [];
   for (const file of found.tables) {
     const table = parsePolicyTable(await readText(file), { file });
-    for (const { name, line, passed, differences } of runPolicyTable(policy, table)) {
-      rows += 1;
-      if (passed && verbose) io.print(`${file}:${line}: ${name}`);
-      if (passed) continue;
-      failed += 1;
-      io.print(`${file}:${line}: ${name}`);
-      for (const difference of differences) io.print(`    ${difference}`);
-    }
+    rows.push(...runPolicyTable(policy, table).map((row) => ({ file, ...row })));
   }
-  const version = policy.version.slice(0, 12);
-  io.print(`${rows - failed} of ${rows} rows pass under policy ${policy.name} (${version}).`);
-  return failed === 0 ? EXIT.success : EXIT.failure;
+  const shown = rows.filter(({ passed }) => !passed || options.verbose === true);
+  const passed = rows.filter((row) => row.passed).length;
+  const { name, version } = policy;
+  const counts = { rows: rows.length, passed };
+  showData(io, options, { policy: name, version, ...counts, results: shown }, () => [
+    ...shown.flatMap(({ file, line, name: row, differences }) => [
+      `${file}:${line}: ${row}`,
+      ...differences.map((difference) => `    ${difference}`),
+    ]),
+    `${passed} of ${rows.length} rows pass under policy ${name} (${version.slice(0, 12)}).`,
+  ]);
+  return passed === rows.length ? EXIT.success : EXIT.failure;
 }

@@ -2,8 +2,9 @@ import { SERVICE_NAMES } from '@writ/identity';
 import { InvalidRequestError, systemClock } from '@writ/kernel';
 import type { KeptStore, StoreFinding } from '@writ/service';
 import { type CliIo, type CommandGroup, EXIT, type Exit } from '../../io.ts';
+import { type FormatOptions, showData, withFormat } from '../../output/format.ts';
 
-interface RecoverOptions {
+interface RecoverOptions extends FormatOptions {
   readonly data?: string;
   readonly service?: readonly string[];
   readonly halt?: string;
@@ -12,8 +13,7 @@ interface RecoverOptions {
 
 /** `writ recover`: continues with databases that went back in time or are lost (BD-4). */
 export const recoverCommands: CommandGroup = (program, io, done) => {
-  program
-    .command('recover')
+  withFormat(program.command('recover'))
     .description(
       'Report the databases of a data folder that went back in time or are lost; with --yes, continue with what is left.',
     )
@@ -38,7 +38,7 @@ const FOUND: Readonly<Record<StoreFinding, string>> = {
 };
 
 async function recover(
-  { data, service = [], halt, yes }: RecoverOptions,
+  { data, service = [], halt, yes, ...options }: RecoverOptions,
   io: CliIo,
 ): Promise<Exit> {
   const unknown = service.find((name) => !SERVICE_NAMES.some((known) => known === name));
@@ -53,28 +53,37 @@ async function recover(
   // Loaded on demand, for the start time of other commands.
   const { inspectStores, orderRecovery } = await import('@writ/service');
   const kept = inspectStores(io.env, dataDir);
-  for (const store of kept) io.print(lineOf(store));
   const lost = kept.filter(
     (store) =>
       service.includes(store.service) ||
       (store.finding !== 'current' && store.finding !== 'unread'),
   );
+  const report = (next: string, haltId?: string): void =>
+    showData(io, options, { stores: kept.map(storeOf), haltId, next }, () => [
+      ...kept.map(lineOf),
+      next,
+    ]);
   if (lost.length === 0) {
-    io.print(`Nothing to recover in ${dataDir}.`);
+    report(`Nothing to recover in ${dataDir}.`);
     return EXIT.success;
   }
   const names = lost.map((store) => store.service).join(', ');
   if (yes !== true) {
-    io.print(
+    report(
       `To continue without what ${names} lost, stop the platform and run this with --yes: unfinished runs end, and everything is halted.`,
     );
     return EXIT.failure;
   }
   const haltId = await orderRecovery(lost, kept, { dataDir, clock: systemClock, haltId: halt });
-  io.print(
-    `The next start of ${names} continues with what is left. Everything is halted, and unfinished runs end; compare the outside with the audit record, then run: writ resume ${haltId}`,
+  report(
+    `The next start of ${names} continues with what is left. Everything is halted, and unfinished runs end; compare the outside with the audit record, then run: writ halts lift ${haltId}`,
+    haltId,
   );
   return EXIT.success;
+}
+
+function storeOf({ service, finding, mark, seen }: KeptStore) {
+  return { service, store: seen.store, finding, mark, seenMark: seen.mark, seenAt: seen.seenAt };
 }
 
 function lineOf({ service, finding, mark, seen }: KeptStore): string {

@@ -1,6 +1,9 @@
 import { create } from '@bufbuild/protobuf';
 import { RunSchema, RunState } from '@writ/contracts/writ/run/v1/run_pb';
-import { ListRunsResponseSchema } from '@writ/contracts/writ/run/v1/run_service_pb';
+import {
+  ListRunsResponseSchema,
+  SignalRunResponseSchema,
+} from '@writ/contracts/writ/run/v1/run_service_pb';
 import { newId } from '@writ/kernel';
 import { type ClientOptions, openClient, withClientOptions } from '../../client.ts';
 import { type CommandGroup, EXIT } from '../../io.ts';
@@ -84,7 +87,7 @@ export const runCommands: CommandGroup = (program, io, done) => {
       done(EXIT.success);
     });
 
-  withClientOptions(runs.command('signal'))
+  withFormat(withClientOptions(runs.command('signal')))
     .argument('<run-id>', 'the run')
     .argument('<name>', 'the signal that the agent waits for')
     .argument('[payload]', 'a JSON object', '{}')
@@ -96,13 +99,15 @@ export const runCommands: CommandGroup = (program, io, done) => {
         runId: string,
         name: string,
         payloadJson: string,
-        options: ClientOptions & { readonly agent?: string; readonly requestId?: string },
+        options: ChangeOptions & { readonly agent?: string },
       ) => {
         const { requestId = newId('req'), agent: agentInstance = '' } = options;
-        const { accepted } = await openClient(options, io).runs.signalRun({
+        const value = await openClient(options, io).runs.signalRun({
           ...{ requestId, runId, agentInstance, name, payloadJson },
         });
-        io.print(accepted ? `Signal ${name} is accepted.` : `Signal ${name} was accepted before.`);
+        show(io, options, { schema: SignalRunResponseSchema, value }, () => [
+          value.accepted ? `Signal ${name} is accepted.` : `Signal ${name} was accepted before.`,
+        ]);
         done(EXIT.success);
       },
     );
