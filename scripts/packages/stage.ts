@@ -160,7 +160,10 @@ function withJsExtensions(code: string): string {
 function withPublishedNames(code: string, packages: ReadonlyMap<string, PublicPackage>): string {
   let result = code;
   for (const [name, { name: published }] of packages) {
-    if (name !== published) result = result.replaceAll(`from '${name}'`, `from '${published}'`);
+    if (name !== published)
+      for (const before of ["from '", "import '", "import('"])
+        for (const after of ["'", '/'])
+          result = result.replaceAll(`${before}${name}${after}`, `${before}${published}${after}`);
   }
   return result;
 }
