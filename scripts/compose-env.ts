@@ -12,6 +12,8 @@ export function composeEnv(): string {
     ...SERVICES.map((service) => `WRIT_NATS_${service}_PASSWORD`),
     'WRIT_NATS_OBSERVER_PASSWORD',
     ...SERVICES.map((service) => `WRIT_${service}_DATABASE_PASSWORD`),
+    // It publishes no events.
+    'WRIT_AGENT_PROXY_DATABASE_PASSWORD',
     'POSTGRES_PASSWORD',
     'GRAFANA_PASSWORD',
   ];

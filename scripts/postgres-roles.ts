@@ -1,7 +1,7 @@
 /** Writes deploy/postgres/roles.sql: the database, schema and role of each service on a PostgreSQL server. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { CORE_SERVICES, type CoreService } from '@writ/identity';
+import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
 
 /** Path of the file. */
 export const ROLES_FILE = join(resolve(import.meta.dirname, '..'), 'deploy/postgres/roles.sql');
@@ -12,7 +12,7 @@ const REPLICAS = 8;
 
 /** The objects of a service: a role and a database of the same name, and a schema in it. */
 export interface PostgresRole {
-  readonly service: CoreService;
+  readonly service: ServiceName;
   readonly role: string;
   readonly database: string;
   readonly schema: string;
@@ -21,7 +21,7 @@ export interface PostgresRole {
 }
 
 /** One for each service. */
-export const POSTGRES_ROLES: readonly PostgresRole[] = CORE_SERVICES.map((service) => {
+export const POSTGRES_ROLES: readonly PostgresRole[] = SERVICE_NAMES.map((service) => {
   const schema = service.replaceAll('-', '_');
   const role = `writ_${schema}`;
   const passwordVariable = `WRIT_${schema.toUpperCase()}_DATABASE_PASSWORD`;

@@ -18,6 +18,7 @@ const PORTS: Readonly<Record<string, number>> = {
   'execution-meter': 50_053,
   'tool-gateway': 50_054,
   'agent-worker': 50_055,
+  'agent-proxy': 50_056,
 };
 
 /** The health response of a service. @param onHandshake called after the TLS handshake, before any response */

@@ -11,6 +11,7 @@ export const PROGRAMS = [
   'services/execution-meter',
   'services/tool-gateway',
   'services/agent-worker',
+  'services/agent-proxy',
   'platform',
   'clients/cli',
 ] as const;

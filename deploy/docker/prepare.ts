@@ -7,7 +7,7 @@
 import { chmodSync, copyFileSync, existsSync, mkdirSync, renameSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { issueInFolder, makeFolder } from '@writ/certs';
-import { CORE_SERVICES, openSigner } from '@writ/identity';
+import { openSigner, SERVICE_NAMES } from '@writ/identity';
 import { systemClock } from '@writ/kernel';
 
 const DAY_MS = 86_400_000;
@@ -22,7 +22,7 @@ export async function prepare(folder: string): Promise<void> {
   const options = {
     dir: authority,
     trustDomain: 'writ.local',
-    services: CORE_SERVICES,
+    services: SERVICE_NAMES,
     others: SERVERS,
     dnsNames: ['localhost'],
     addresses: ['127.0.0.1'],
@@ -31,7 +31,7 @@ export async function prepare(folder: string): Promise<void> {
   const written = existsSync(join(authority, 'ca.key'))
     ? await issueInFolder(options)
     : await makeFolder(options, AUTHORITY_LIFE_MS);
-  for (const service of CORE_SERVICES)
+  for (const service of SERVICE_NAMES)
     await openSigner({ service, keyDir: join(folder, service, 'keys'), clock: systemClock });
   for (const { name, certFile, keyFile } of written) {
     const isServer = SERVERS.includes(name);

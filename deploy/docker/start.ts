@@ -8,6 +8,7 @@ const MAINS: Readonly<Record<string, string>> = {
   'execution-meter': 'services/execution-meter/src/main.ts',
   'tool-gateway': 'services/tool-gateway/src/main.ts',
   'agent-worker': 'services/agent-worker/src/main.ts',
+  'agent-proxy': 'services/agent-proxy/src/main.ts',
   platform: 'platform/src/main.ts',
   simulator: 'platform/src/simulator.ts',
   cli: 'clients/cli/src/main.ts',

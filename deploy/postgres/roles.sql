@@ -72,3 +72,17 @@ grant connect on database writ_agent_worker to writ_agent_worker;
 \connect writ_agent_worker
 revoke all on schema public from public;
 create schema if not exists agent_worker authorization writ_agent_worker;
+
+-- agent-proxy
+\getenv agent_proxy_password WRIT_AGENT_PROXY_DATABASE_PASSWORD
+select 'create role writ_agent_proxy' where not exists (select from pg_roles where rolname = 'writ_agent_proxy') \gexec
+alter role writ_agent_proxy login noinherit nosuperuser nocreatedb nocreaterole noreplication nobypassrls connection limit 64;
+\if :{?agent_proxy_password}
+alter role writ_agent_proxy password :'agent_proxy_password';
+\endif
+select 'create database writ_agent_proxy template template0 encoding ''UTF8''' where not exists (select from pg_database where datname = 'writ_agent_proxy') \gexec
+revoke all on database writ_agent_proxy from public;
+grant connect on database writ_agent_proxy to writ_agent_proxy;
+\connect writ_agent_proxy
+revoke all on schema public from public;
+create schema if not exists agent_proxy authorization writ_agent_proxy;

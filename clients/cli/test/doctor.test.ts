@@ -159,6 +159,27 @@ describe('writ doctor', () => {
     expect(wrong.exit).toBe(1);
   });
 
+  it('checks that agent-proxy answers at its address (SYS-3, AP-1)', async () => {
+    const test = await startTestPlatform();
+    onTestFinished(() => test.close());
+    const { folder } = await createProject();
+    const at = (WRIT_AGENT_PROXY_URL: string) =>
+      writ(['doctor', folder], {
+        WRIT_ADDRESS: test.platform.edgeUrl,
+        WRIT_DATA: test.dataDir,
+        WRIT_AGENT_PROXY_URL,
+      });
+    const good = await at(test.platform.modelBaseUrl);
+    expect(good.out.join('\n')).toMatch(/^ok +agent-proxy: agent-proxy answers at http/m);
+    expect(good.exit).toBe(0);
+    // The name is not one of WRIT_AGENT_PROXY_HOSTS, or another server answers.
+    const other = await at(`${test.platform.edgeUrl}/v1`);
+    expect(other.out.join('\n')).toMatch(/^error +What answers at WRIT_AGENT_PROXY_URL=/m);
+    expect(other.exit).toBe(1);
+    const none = await at('http://127.0.0.1:1/v1');
+    expect(none.out.join('\n')).toMatch(/^error +agent-proxy does not answer at/m);
+  });
+
   it('names a platform that does not answer, and one with another clock (SYS-3)', async () => {
     const { folder } = await createProject();
     const server = createServer((_, response) => {

@@ -1,14 +1,14 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
-import { createWritClient } from '@writ/client';
+import { createWritClient, type WritClient } from '@writ/client';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
-import { CORE_SERVICES, type CoreService } from '@writ/identity';
+import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
 import { newId } from '@writ/kernel';
 import { loadExample } from '@writ/platform';
 import { freePorts, isDistributedPlatformAvailable } from '@writ/testing/distributed';
@@ -21,6 +21,12 @@ import { generated, ROOT, readCompose } from './read-compose.ts';
 const execute = promisify(execFile);
 const START = 'deploy/docker/start.ts';
 const compose = readCompose();
+/** Appended to the agents of the refund desk. */
+const EXTERNAL_AGENT = `
+  - name: support-bot
+    kind: external
+    model: { model: sim-early-final }
+`;
 const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
 
 describe.skipIf(!isDistributedPlatformAvailable())(
@@ -33,6 +39,8 @@ describe.skipIf(!isDistributedPlatformAvailable())(
     let nats: NatsServer;
     let postgres: DedicatedPostgres;
     let edge = 0;
+    let endpoint = 0;
+    let client: WritClient;
 
     /** Local address of each name of the compose network. */
     const places = new Map<string, string>();
@@ -69,10 +77,12 @@ describe.skipIf(!isDistributedPlatformAvailable())(
       throw new Error(`${name} exited before it listened.`);
     };
 
-    const startService = (name: CoreService, port: number): Promise<void> =>
+    const startService = (name: ServiceName, port: number): Promise<void> =>
       start(name, {
         [`WRIT_${name.toUpperCase().replaceAll('-', '_')}_PORT`]: String(port),
         WRIT_EDGE_PORT: String(edge),
+        WRIT_AGENT_PROXY_ENDPOINT_PORT: String(endpoint),
+        WRIT_AGENTS_FILE: join(folder, 'agents.yaml'),
         WRIT_DATA: join(volumes, name),
       });
 
@@ -86,7 +96,7 @@ describe.skipIf(!isDistributedPlatformAvailable())(
         .replaceAll('"/tls/', `"${join(volumes, 'nats')}/`);
 
     /** TLS parameters of a URL with the certificate of `name`. */
-    const shown = (name: CoreService): string => {
+    const shown = (name: ServiceName): string => {
       const tls = join(volumes, name, 'tls');
       return `?sslmode=verify-full&sslrootcert=${tls}/ca.crt&sslcert=${tls}/service.crt&sslkey=${tls}/service.key`;
     };
@@ -99,8 +109,14 @@ describe.skipIf(!isDistributedPlatformAvailable())(
 
     beforeAll(async () => {
       assemble(image);
-      const [edgePort = 0, postgresPort = 0, simulator = 0, ...ports] = await freePorts(8);
+      writeFileSync(
+        join(folder, 'agents.yaml'),
+        `${read('examples/refund-desk/agents.yaml')}${EXTERNAL_AGENT}`,
+      );
+      const [edgePort = 0, endpointPort = 0, postgresPort = 0, simulator = 0, ...ports] =
+        await freePorts(10);
       edge = edgePort;
+      endpoint = endpointPort;
       await execute(process.execPath, [START, 'prepare', volumes], { cwd: image });
       nats = await startNatsServer({ config: natsConfig(), env: Object.fromEntries(generated) });
       postgres = await startDedicatedPostgres(postgresPort, {
@@ -114,10 +130,18 @@ describe.skipIf(!isDistributedPlatformAvailable())(
       await psql(postgres.url() + shown('supervisor'), '-f', roles);
       places.set('nats:4222', nats.address).set('postgres:5432', postgres.address);
       places.set('simulator:8090', `127.0.0.1:${simulator}`);
-      for (const [index, name] of CORE_SERVICES.entries())
+      for (const [index, name] of SERVICE_NAMES.entries())
         places.set(`${name}:${50_051 + index}`, `127.0.0.1:${ports[index]}`);
       await start('simulator', { WRIT_SIMULATOR_PORT: String(simulator) });
-      await Promise.all(CORE_SERVICES.map((name, index) => startService(name, ports[index] ?? 0)));
+      await Promise.all(SERVICE_NAMES.map((name, index) => startService(name, ports[index] ?? 0)));
+      const key = ['--tenant', 'default', '--subject', 'me', '--role', 'caller', 'approver'];
+      const made = await execute(
+        process.execPath,
+        [START, 'cli', 'keys', 'create', '--data', join(volumes, 'supervisor'), ...key],
+        { cwd: image },
+      );
+      const apiKey = made.stdout.trim();
+      client = createWritClient({ baseUrl: `http://127.0.0.1:${edge}`, apiKey });
     });
     afterAll(async () => {
       await Promise.all(
@@ -151,7 +175,7 @@ describe.skipIf(!isDistributedPlatformAvailable())(
         `select distinct application_name, ssl, version from pg_stat_ssl join pg_stat_activity using (pid)
          where application_name like 'writ %' order by 1`,
       );
-      const lines = CORE_SERVICES.map((name) => `writ ${name}|t|TLSv1.3`).sort();
+      const lines = SERVICE_NAMES.map((name) => `writ ${name}|t|TLSv1.3`).sort();
       expect(inside.split('\n')).toEqual(lines);
     });
 
@@ -165,19 +189,6 @@ describe.skipIf(!isDistributedPlatformAvailable())(
     });
 
     it('run the refund desk with the roles, users, certificates and settings of the file (SYS-5, SYS-6)', async () => {
-      const key = ['--tenant', 'default', '--subject', 'me', '--role', 'caller', 'approver'];
-      const data = ['--data', join(volumes, 'supervisor')];
-      const made = await execute(
-        process.execPath,
-        [START, 'cli', 'keys', 'create', ...data, ...key],
-        {
-          cwd: image,
-        },
-      );
-      const client = createWritClient({
-        baseUrl: `http://127.0.0.1:${edge}`,
-        apiKey: made.stdout.trim(),
-      });
       const { agent, goal } = loadExample('refund-desk');
       const { run } = await client.runs.startRun({
         requestId: newId('req'),
@@ -187,6 +198,31 @@ describe.skipIf(!isDistributedPlatformAvailable())(
       });
       await expect
         .poll(async () => (await client.runs.getRun({ runId: run?.runId ?? '' })).run?.state)
+        .toBe(RunState.COMPLETED);
+    });
+
+    it('serve an external agent at the port of agent-proxy, and meter its model calls (AP-1, AP-2)', async () => {
+      const { run } = await client.runs.startRun({
+        requestId: newId('req'),
+        agent: 'support-bot',
+        goal: 'Answer.',
+      });
+      const runId = run?.runId ?? '';
+      const { token, modelBaseUrl } = await client.runs.issueRunToken({ runId });
+      expect(modelBaseUrl).toBe('http://127.0.0.1:8081/v1');
+      const ask = () =>
+        fetch(`${modelBaseUrl.replace('8081', String(endpoint))}/chat/completions`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+          body: JSON.stringify({
+            model: 'sim-early-final',
+            messages: [{ role: 'user', content: '{"state_summary":{"steps_completed":0}}' }],
+          }),
+        });
+      await expect.poll(async () => (await ask()).status).toBe(200);
+      await client.runs.closeRun({ requestId: newId('req'), runId });
+      await expect
+        .poll(async () => (await client.runs.getRun({ runId })).run?.state)
         .toBe(RunState.COMPLETED);
     });
   },

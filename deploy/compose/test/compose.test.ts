@@ -1,8 +1,9 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { readAgentProxyConfig } from '@writ/agent-proxy';
 import { readAgentWorkerConfig } from '@writ/agent-worker';
 import { readExecutionMeterConfig } from '@writ/execution-meter';
-import { CORE_SERVICES, type CoreService } from '@writ/identity';
+import { CORE_SERVICES, SERVICE_NAMES, type ServiceName } from '@writ/identity';
 import { readSpawnBudgetConfig } from '@writ/spawn-budget';
 import { readSupervisorConfig } from '@writ/supervisor';
 import { readToolGatewayConfig } from '@writ/tool-gateway';
@@ -13,7 +14,7 @@ import { type ComposeService, composeText, generated, ROOT, readCompose } from '
 
 const compose = readCompose();
 const services = Object.entries(compose.services);
-const service = (name: CoreService): ComposeService => compose.services[name] ?? { profiles: [] };
+const service = (name: ServiceName): ComposeService => compose.services[name] ?? { profiles: [] };
 const schemaFile = requireDeployTool('composeSchema');
 
 const READERS = {
@@ -22,6 +23,7 @@ const READERS = {
   'execution-meter': readExecutionMeterConfig,
   'tool-gateway': readToolGatewayConfig,
   'agent-worker': readAgentWorkerConfig,
+  'agent-proxy': readAgentProxyConfig,
 } as const;
 
 describe('docker-compose.yml', () => {
@@ -42,8 +44,8 @@ describe('docker-compose.yml', () => {
   it('needs only the variables of npm run compose-env, and contains no secret', () => {
     expect(composeText).not.toMatch(/(PASSWORD|KEY|SECRET): +(?!\$\{|simulated$| )/m);
     const passwords = [...generated].filter(([name]) => name.endsWith('PASSWORD'));
-    expect(passwords).toHaveLength(13);
-    expect(new Set(passwords.map(([, value]) => value)).size).toBe(13);
+    expect(passwords).toHaveLength(14);
+    expect(new Set(passwords.map(([, value]) => value)).size).toBe(14);
     for (const [, password] of passwords) expect(password).toMatch(/^p[0-9a-f]{40}$/);
   });
 
@@ -75,7 +77,7 @@ describe('docker-compose.yml', () => {
   it('starts the services with both profiles, and observability with full only (SYS-5)', () => {
     const inCore = services.filter(([, { profiles }]) => profiles.includes('core'));
     expect(inCore.map(([name]) => name)).toEqual(
-      expect.arrayContaining([...CORE_SERVICES, 'nats', 'postgres', 'simulator']),
+      expect.arrayContaining([...SERVICE_NAMES, 'nats', 'postgres', 'simulator']),
     );
     const onlyFull = services.filter(([, { profiles }]) => profiles.join() === 'full');
     expect(onlyFull.map(([name]) => name)).toEqual([
@@ -89,7 +91,7 @@ describe('docker-compose.yml', () => {
         expect(compose.services[needed]?.profiles).toContain('core');
   });
 
-  it.each([...CORE_SERVICES])(
+  it.each([...SERVICE_NAMES])(
     'gives %s settings that it knows and can start with (SYS-5)',
     (name) => {
       const { environment = {}, command, healthcheck, depends_on } = service(name);
@@ -100,7 +102,7 @@ describe('docker-compose.yml', () => {
         dialect: 'postgres',
         schema: name.replaceAll('-', '_'),
       });
-      for (const other of CORE_SERVICES) {
+      for (const other of SERVICE_NAMES) {
         const address = environment[`WRIT_${other.toUpperCase().replaceAll('-', '_')}_ADDRESS`];
         expect(address).toBe(`${other}:${READERS[other]({}).port}`);
       }
@@ -116,7 +118,7 @@ describe('docker-compose.yml', () => {
   );
 
   it('requires TLS and a certificate for NATS and PostgreSQL, and gives every service one (SYS-4, SYS-6)', () => {
-    for (const name of CORE_SERVICES) {
+    for (const name of SERVICE_NAMES) {
       const { environment = {}, volumes } = service(name);
       const { store } = READERS[name](environment);
       if (store.dialect !== 'postgres') throw new Error('unreachable');
@@ -131,12 +133,15 @@ describe('docker-compose.yml', () => {
         sslcert: tls.cert,
         sslkey: tls.key,
       });
+      // agent-proxy publishes no events, and NATS has no user for it.
+      const isEmitter = CORE_SERVICES.some((each) => each === name);
       expect(environment).toMatchObject({
-        WRIT_NATS_URL: 'tls://nats:4222',
-        WRIT_NATS_CA_FILE: tls.ca,
-        WRIT_NATS_CERT_FILE: tls.cert,
-        WRIT_NATS_KEY_FILE: tls.key,
+        WRIT_NATS_URL: isEmitter ? 'tls://nats:4222' : '',
+        WRIT_NATS_CA_FILE: isEmitter ? tls.ca : '',
+        WRIT_NATS_CERT_FILE: isEmitter ? tls.cert : '',
+        WRIT_NATS_KEY_FILE: isEmitter ? tls.key : '',
       });
+      expect(environment.WRIT_NATS_PASSWORD !== undefined).toBe(isEmitter);
       expect(volumes).toEqual([`${name}:/data`]);
     }
     const { nats, postgres, prepare, owners } = compose.services;
@@ -183,19 +188,50 @@ describe('docker-compose.yml', () => {
     expect(service('supervisor').ports).toEqual([
       `127.0.0.1:8080:${readSupervisorConfig({}).edge.port}`,
     ]);
+    expect(service('agent-proxy').ports).toEqual([
+      `127.0.0.1:8081:${readAgentProxyConfig({}).endpoint.port}`,
+    ]);
+  });
+
+  it('tells external agents the address of agent-proxy, which accepts it as a host (AP-1)', () => {
+    const { environment = {} } = service('supervisor');
+    const { endpoint, hosts } = readAgentProxyConfig(service('agent-proxy').environment ?? {});
+    const { hostname, port, pathname } = new URL(environment.WRIT_AGENT_PROXY_URL ?? '');
+    expect({ hostname, port, pathname }).toEqual({
+      hostname: '127.0.0.1',
+      port: String(endpoint.port),
+      pathname: '/v1',
+    });
+    expect(endpoint.host).toBe('0.0.0.0');
+    expect(hosts).toEqual(expect.arrayContaining([hostname, 'agent-proxy']));
+    // A container of an agent reaches nothing else on this network.
+    expect(compose.networks.agents?.internal).toBe(true);
+    const there = services.filter(([, { networks = [] }]) => networks.includes('agents'));
+    expect(there.map(([name]) => name)).toEqual(['agent-proxy']);
+  });
+
+  it('passes key, address, model and timeout of the provider to the meter alone (EM-6)', () => {
+    const names = ['OPENAI_API_KEY', 'OPENAI_BASE_URL', 'OPENAI_MODEL', 'OPENAI_TIMEOUT_SECONDS'];
+    for (const [name, { environment = {} }] of services) {
+      const passed = Object.keys(environment).filter((each) => each.startsWith('OPENAI_'));
+      expect([name, passed.sort()]).toEqual([name, name === 'execution-meter' ? names : []]);
+    }
+    for (const name of names) expect(composeText).toContain(`${name}: \${${name}:-}`);
   });
 
   it('gives Internet access only to the meter and the gateway, not to the worker (SYS-6)', () => {
-    const ways = (name: CoreService) =>
+    const ways = (name: ServiceName) =>
       (service(name).networks ?? []).filter(
         (network) => compose.networks[network]?.internal !== true,
       );
-    expect(Object.fromEntries(CORE_SERVICES.map((name) => [name, ways(name)]))).toEqual({
+    expect(Object.fromEntries(SERVICE_NAMES.map((name) => [name, ways(name)]))).toEqual({
       supervisor: ['public'],
       'spawn-budget': [],
       'execution-meter': ['models'],
       'tool-gateway': ['tools'],
       'agent-worker': [],
+      // Published ports need a network that is not internal.
+      'agent-proxy': ['public'],
     });
   });
 });

@@ -15,7 +15,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { CORE_SERVICES, type CoreService } from '@writ/identity';
+import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
 import { createRpcServer } from '@writ/rpc';
 import { createTelemetry } from '@writ/telemetry';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -91,7 +91,7 @@ describe('the contents of the image, assembled in a folder', () => {
   const ended = async (child: ChildProcess): Promise<number | null> =>
     (await once(child, 'exit'))[0];
 
-  const variable = (service: CoreService, what: string) =>
+  const variable = (service: ServiceName, what: string) =>
     `WRIT_${service.toUpperCase().replaceAll('-', '_')}_${what}`;
 
   it('have the run-time dependencies, and none for building or testing (SYS-5)', () => {
@@ -102,10 +102,14 @@ describe('the contents of the image, assembled in a folder', () => {
     expect(globSync('**/*.{test.ts,d.ts,map}', { cwd: image })).toEqual([]);
   });
 
-  it.each([...CORE_SERVICES])(
+  it.each([...SERVICE_NAMES])(
     'start %s, and its health check answers (SYS-2, SYS-5)',
     async (service) => {
-      const env = { [variable(service, 'PORT')]: '0', WRIT_EDGE_PORT: '0' };
+      const env = {
+        [variable(service, 'PORT')]: '0',
+        WRIT_EDGE_PORT: '0',
+        WRIT_AGENT_PROXY_ENDPOINT_PORT: '0',
+      };
       const [, port = ''] = (await start(service, env)).split(':');
       const health = async (at: string) =>
         (await once(run(['health', service], { [variable(service, 'PORT')]: at }), 'exit'))[0];
@@ -148,7 +152,7 @@ describe('the contents of the image, assembled in a folder', () => {
     const folder = join(data, 'prepare');
     for (const once of ['made', 'renewed'])
       expect([once, await ended(run(['prepare', folder], {}))]).toEqual([once, 0]);
-    const tls = (service: CoreService) => ({
+    const tls = (service: ServiceName) => ({
       WRIT_TLS_CERT_FILE: join(folder, service, 'tls/service.crt'),
       WRIT_TLS_KEY_FILE: join(folder, service, 'tls/service.key'),
       WRIT_TLS_CA_FILE: join(folder, service, 'tls/ca.crt'),
@@ -159,7 +163,7 @@ describe('the contents of the image, assembled in a folder', () => {
     );
     const health = (how: object) =>
       ended(run(['health', 'spawn-budget'], { WRIT_SPAWN_BUDGET_PORT: port, ...how }));
-    for (const service of CORE_SERVICES)
+    for (const service of SERVICE_NAMES)
       expect(existsSync(join(folder, service, `keys/${service}.jwks.json`))).toBe(true);
     expect(await health(tls('spawn-budget'))).toBe(0);
     expect(await health({})).toBe(1);

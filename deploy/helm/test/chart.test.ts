@@ -1,4 +1,4 @@
-import { CORE_SERVICES, type CoreService, callerTable } from '@writ/identity';
+import { CORE_SERVICES, callerTable, SERVICE_NAMES, type ServiceName } from '@writ/identity';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { requireDeployTool } from '../../../scripts/deploy-tools.ts';
 import { canReach, type Place } from './reach.ts';
@@ -13,32 +13,39 @@ import {
 const helm = requireDeployTool('helm');
 const kubernetesValidate = requireDeployTool('kubernetesValidate');
 
-const PORTS: Readonly<Record<CoreService, number>> = {
+const PORTS: Readonly<Record<ServiceName, number>> = {
   supervisor: 50_051,
   'spawn-budget': 50_052,
   'execution-meter': 50_053,
   'tool-gateway': 50_054,
   'agent-worker': 50_055,
+  'agent-proxy': 50_056,
 };
 const EDGE = 8080;
+/** The port of agent-proxy for external agents. */
+const AGENTS = 8081;
+/** Enables the optional service. */
+const WITH_PROXY = { 'agent-proxy': { enabled: true } };
 /** Values that enable every option. */
 const EVERYTHING = {
   telemetry: { endpoint: 'http://collector:4317' },
   files: { agents: 'agents', models: 'models', tools: 'tools' },
   edge: { tlsSecret: 'edge' },
   env: { WRIT_SLOT_LEASE: '20s' },
+  services: WITH_PROXY,
+  agentProxy: { tlsSecret: 'agents' },
   database: { statementTimeout: '4s', poolSize: 8 },
   networkPolicy: { identityProvider: { to: [{ ipBlock: { cidr: '198.51.100.0/24' } }] } },
 };
 
-const SERVED_BY: Readonly<Record<string, CoreService>> = {
-  supervision: 'supervisor',
-  review: 'supervisor',
-  spawn: 'spawn-budget',
-  meter: 'execution-meter',
-  model: 'execution-meter',
-  tool: 'tool-gateway',
-  worker: 'agent-worker',
+const SERVED_BY: Readonly<Record<string, readonly ServiceName[]>> = {
+  supervision: ['supervisor'],
+  review: ['supervisor'],
+  spawn: ['spawn-budget'],
+  meter: ['execution-meter'],
+  model: ['execution-meter'],
+  tool: ['tool-gateway'],
+  worker: ['agent-worker', 'agent-proxy'],
 };
 
 /**
@@ -48,18 +55,18 @@ const SERVED_BY: Readonly<Record<string, CoreService>> = {
 function neededReach(): Set<string> {
   const reach = new Set<string>();
   for (const [rpc, row] of callerTable) {
-    const server = SERVED_BY[rpc.split('.')[1] ?? ''];
-    if (server === undefined || !('services' in row) || rpc.includes('ToolProvider')) continue;
-    // The chart does not start agent-proxy.
-    for (const caller of CORE_SERVICES.filter((name) => row.services.includes(name))) {
-      reach.add(`${caller} > ${server}`).add(`${server} > ${caller}`);
+    if (!('services' in row) || rpc.includes('ToolProvider')) continue;
+    for (const server of SERVED_BY[rpc.split('.')[1] ?? ''] ?? []) {
+      for (const caller of row.services) {
+        reach.add(`${caller} > ${server}`).add(`${server} > ${caller}`);
+      }
+      if (row.slotGrant !== undefined) reach.add(`${server} > spawn-budget`);
     }
-    if (row.slotGrant !== undefined) reach.add(`${server} > spawn-budget`);
   }
   return reach;
 }
 
-function deployment(rendered: readonly Manifest[], service: CoreService): Manifest {
+function deployment(rendered: readonly Manifest[], service: ServiceName): Manifest {
   const found = rendered.find(
     ({ kind, metadata }) => kind === 'Deployment' && metadata.name === `writ-${service}`,
   );
@@ -72,12 +79,14 @@ describe.skipIf(helm === undefined)('the chart', () => {
   let manifests: Manifest[] = [];
   let policies: Manifest[] = [];
   const all = (kind: string) => manifests.filter((manifest) => manifest.kind === kind);
-  const pod = (service: CoreService): Place => ({
+  const pod = (service: ServiceName): Place => ({
     labels: all('Deployment').find(({ metadata }) => metadata.name === `writ-${service}`)?.spec
       .template.metadata.labels,
   });
+  const isPublic = (service: ServiceName, port: number) =>
+    (service === 'supervisor' && port === EDGE) || (service === 'agent-proxy' && port === AGENTS);
   const who = (to: Place, port: number) =>
-    CORE_SERVICES.filter((service) => canReach(policies, pod(service), to, port));
+    SERVICE_NAMES.filter((service) => canReach(policies, pod(service), to, port));
 
   beforeAll(() => {
     text = renderChart(helm ?? '', EVERYTHING);
@@ -110,7 +119,7 @@ describe.skipIf(helm === undefined)('the chart', () => {
   });
 
   it('configures the certificate of every service for NATS and PostgreSQL by default (SYS-4)', () => {
-    const variables = (rendered: readonly Manifest[], service: CoreService) => {
+    const variables = (rendered: readonly Manifest[], service: ServiceName) => {
       const { spec } = rendered.find(
         ({ kind, metadata }) => kind === 'Deployment' && metadata.name === `writ-${service}`,
       ) as Manifest;
@@ -122,6 +131,8 @@ describe.skipIf(helm === undefined)('the chart', () => {
       return { names, of: (name: string) => env.find((each) => each.name === name) };
     };
     const files = { CA_FILE: 'ca.crt', CERT_FILE: 'tls.crt', KEY_FILE: 'tls.key' };
+    const noBus = variables(manifests, 'agent-proxy').names;
+    expect(noBus.filter((name) => name.startsWith('WRIT_NATS_'))).toEqual([]);
     for (const service of CORE_SERVICES) {
       const own = `WRIT_${service.toUpperCase().replaceAll('-', '_')}_DATABASE_URL`;
       const { names, of: variable } = variables(manifests, service);
@@ -156,17 +167,17 @@ describe.skipIf(helm === undefined)('the chart', () => {
   });
 
   it('permits exactly the connections that the caller table and key requests need (SYS-6)', () => {
-    const pairs = CORE_SERVICES.flatMap((from) =>
-      CORE_SERVICES.filter((to) => to !== from).map((to) => ({ from, to })),
+    const pairs = SERVICE_NAMES.flatMap((from) =>
+      SERVICE_NAMES.filter((to) => to !== from).map((to) => ({ from, to })),
     );
     const reached = pairs
       .filter(({ from, to }) => canReach(policies, pod(from), pod(to), PORTS[to]))
       .map(({ from, to }) => `${from} > ${to}`);
     expect(reached.sort()).toEqual([...neededReach()].sort());
-    expect(reached).toHaveLength(15);
+    expect(reached).toHaveLength(23);
     for (const { from, to } of pairs)
-      for (const port of [22, EDGE, 5432])
-        if (to !== 'supervisor' || port !== EDGE)
+      for (const port of [22, EDGE, AGENTS, 5432])
+        if (!isPublic(to, port))
           expect([from, to, port, canReach(policies, pod(from), pod(to), port)]).toEqual([
             from,
             to,
@@ -204,7 +215,8 @@ describe.skipIf(helm === undefined)('the chart', () => {
   it('permits unknown clients to reach the public port and no internal port', () => {
     const unknownClient = { labels: {}, namespace: { name: 'other' } };
     expect(canReach(policies, unknownClient, pod('supervisor'), EDGE)).toBe(true);
-    for (const service of CORE_SERVICES)
+    expect(canReach(policies, unknownClient, pod('agent-proxy'), AGENTS)).toBe(true);
+    for (const service of SERVICE_NAMES)
       for (const from of [
         unknownClient,
         { labels: { app: 'neighbour' } },
@@ -215,13 +227,13 @@ describe.skipIf(helm === undefined)('the chart', () => {
 
   it('permits every service to reach its database, NATS and the collector', () => {
     const named = (name: string): Place => ({ labels: { 'app.kubernetes.io/name': name } });
-    expect(who(named('postgresql'), 5432)).toEqual([...CORE_SERVICES]);
+    expect(who(named('postgresql'), 5432)).toEqual([...SERVICE_NAMES]);
     expect(who(named('nats'), 4222)).toEqual([...CORE_SERVICES]);
-    expect(who(named('opentelemetry-collector'), 4317)).toEqual([...CORE_SERVICES]);
+    expect(who(named('opentelemetry-collector'), 4317)).toEqual([...SERVICE_NAMES]);
   });
 
   it('has two replicas of each service behind a headless name, and keeps one through disruptions (SYS-5)', () => {
-    for (const service of CORE_SERVICES) {
+    for (const service of SERVICE_NAMES) {
       const named = (kind: string) =>
         all(kind).find(({ metadata }) => metadata.name === `writ-${service}`)?.spec;
       expect(named('Deployment').replicas).toBe(2);
@@ -232,7 +244,7 @@ describe.skipIf(helm === undefined)('the chart', () => {
   });
 
   it('gives every service a writable volume for the marker of its store, which can be a claim (BD-4)', () => {
-    const mounted = (rendered: readonly Manifest[], service: CoreService) => {
+    const mounted = (rendered: readonly Manifest[], service: ServiceName) => {
       const { containers, volumes } = deployment(rendered, service).spec.template.spec;
       const [{ env, volumeMounts }] = containers;
       const dir = env.find(({ name }: { name: string }) => name === 'WRIT_STORE_MARKER_DIR')?.value;
@@ -241,8 +253,10 @@ describe.skipIf(helm === undefined)('the chart', () => {
       return volumes.find(({ name }: { name: string }) => name === mount.name);
     };
     const volume = { persistentVolumeClaim: { claimName: 'markers' } };
-    const claimed = manifestsOf(renderChart(helm ?? '', { storeMarkers: { volume } }));
-    for (const service of CORE_SERVICES) {
+    const claimed = manifestsOf(
+      renderChart(helm ?? '', { storeMarkers: { volume }, services: WITH_PROXY }),
+    );
+    for (const service of SERVICE_NAMES) {
       expect(mounted(manifests, service)).toEqual({ name: 'markers', emptyDir: {} });
       expect(mounted(claimed, service)).toEqual({ name: 'markers', ...volume });
     }
@@ -270,6 +284,84 @@ describe.skipIf(helm === undefined)('the chart', () => {
     expect(() => renderChart(helm ?? '', { ingress: { enabled: true } })).toThrow(/host/);
   });
 
+  it('runs agent-proxy only where it is enabled, and the other services in any case (AP-1)', () => {
+    const without = renderChart(helm ?? '');
+    expect(without).not.toContain('agent-proxy');
+    expect(without).not.toContain('AGENT_PROXY');
+    expect(() => renderChart(helm ?? '', { services: { supervisor: { enabled: false } } })).toThrow(
+      /enabled/,
+    );
+    const proxy = manifests.filter(({ metadata }) => metadata.name.startsWith('writ-agent-proxy'));
+    const worker = manifests.filter(({ metadata }) => metadata.name === 'writ-agent-worker');
+    expect(proxy.map(({ kind }) => kind).sort()).toEqual(worker.map(({ kind }) => kind).sort());
+  });
+
+  it('gives run tokens an address at which agent-proxy accepts requests (AP-1)', () => {
+    const urlWith = (agentProxy: object) => {
+      const rendered = manifestsOf(
+        renderChart(helm ?? '', { services: WITH_PROXY, agentProxy }, 'mine'),
+      );
+      const settingOf = (service: ServiceName, variable: string): string => {
+        const { spec } = rendered.find(
+          ({ kind, metadata }) => kind === 'Deployment' && metadata.name === `mine-${service}`,
+        ) as Manifest;
+        const { env } = spec.template.spec.containers[0] as {
+          env: { name: string; value: string }[];
+        };
+        return env.find(({ name }) => name === variable)?.value ?? '';
+      };
+      const url = settingOf('supervisor', 'WRIT_AGENT_PROXY_URL');
+      const hosts = settingOf('agent-proxy', 'WRIT_AGENT_PROXY_HOSTS').split(',');
+      expect(hosts).toContain(new URL(url).hostname);
+      expect(hosts).toContain('mine-agents.default.svc');
+      expect(settingOf('agent-proxy', 'WRIT_AGENT_PROXY_ENDPOINT_HOST')).toBe('0.0.0.0');
+      const service = rendered.find(
+        ({ kind, metadata }) => kind === 'Service' && metadata.name === 'mine-agents',
+      );
+      expect(service?.spec.selector['app.kubernetes.io/component']).toBe('agent-proxy');
+      const ingress = rendered.find(({ kind }) => kind === 'Ingress')?.spec;
+      const { name } = ingress?.rules[0].http.paths[0].backend.service ?? {};
+      expect(name).toBe(ingress === undefined ? undefined : 'mine-agents');
+      return url;
+    };
+    expect(urlWith({})).toBe('http://mine-agents:8081/v1');
+    expect(urlWith({ tlsSecret: 'agents' })).toBe('https://mine-agents:8081/v1');
+    const host = 'models.example.com';
+    expect(urlWith({ ingress: { enabled: true, host } })).toBe(`https://${host}/v1`);
+    expect(urlWith({ url: 'http://10.1.2.3/v1' })).toBe('http://10.1.2.3/v1');
+  });
+
+  it('lets pods of external agents reach agent-proxy, and nothing else (AP-1, SYS-6)', () => {
+    const agent: Place = { labels: { 'writ-agent': 'external' } };
+    const ports = [22, 80, 443, EDGE, AGENTS, 4222, 5432, ...Object.values(PORTS)];
+    const reached = SERVICE_NAMES.flatMap((service) =>
+      ports
+        .filter((port) => canReach(policies, agent, pod(service), port))
+        .map((port) => `${service}:${port}`),
+    );
+    expect(reached).toEqual([`agent-proxy:${AGENTS}`]);
+    for (const other of [
+      { address: '203.0.113.1' },
+      { labels: { 'app.kubernetes.io/name': 'postgresql' } },
+      agent,
+    ])
+      for (const port of ports) expect(canReach(policies, agent, other, port)).toBe(false);
+    // No service reaches an agent: it only calls.
+    expect(who(agent, 443)).toEqual([]);
+    const clients = [{ podSelector: { matchLabels: agent.labels } }];
+    const whole = policies;
+    policies = manifestsOf(
+      renderChart(helm ?? '', { services: WITH_PROXY, networkPolicy: { agents: clients } }),
+    ).filter(({ kind }) => kind === 'NetworkPolicy');
+    try {
+      expect(canReach(policies, agent, pod('agent-proxy'), AGENTS)).toBe(true);
+      const other: Place = { labels: {}, namespace: { name: 'other' } };
+      expect(canReach(policies, other, pod('agent-proxy'), AGENTS)).toBe(false);
+    } finally {
+      policies = whole;
+    }
+  });
+
   it('has no disruption budget for a single replica', () => {
     const one = { 'tool-gateway': { replicas: 1 } };
     const budgets = manifestsOf(renderChart(helm ?? '', { services: one }))
@@ -280,10 +372,10 @@ describe.skipIf(helm === undefined)('the chart', () => {
   });
 
   it('serves the public port until load balancers have removed a terminating replica, within the grace period', () => {
-    for (const service of CORE_SERVICES) {
+    for (const service of SERVICE_NAMES) {
       const { spec } = deployment(manifests, service).spec.template;
       const [{ lifecycle }] = spec.containers;
-      const isEdge = service === 'supervisor';
+      const isEdge = service === 'supervisor' || service === 'agent-proxy';
       expect(spec.terminationGracePeriodSeconds).toBe(isEdge ? 35 : 30);
       expect(lifecycle?.preStop.exec.command).toEqual(
         isEdge ? ['/usr/local/bin/node', '-e', 'setTimeout(() => {}, 5000)'] : undefined,
@@ -365,7 +457,7 @@ describe.skipIf(helm === undefined)('the chart', () => {
       expect(container.resources.limits.memory).toBeTruthy();
       for (const probe of ['startupProbe', 'readinessProbe'])
         expect(container[probe].exec.command).toContain(metadata.name.slice('writ-'.length));
-      const others = CORE_SERVICES.filter((service) => metadata.name !== `writ-${service}`);
+      const others = SERVICE_NAMES.filter((service) => metadata.name !== `writ-${service}`);
       const notes = JSON.stringify([container.env, container.envFrom ?? [], volumes]);
       for (const other of others) expect(notes).not.toMatch(new RegExp(`"writ-${other}(-tls)?"`));
       expect(notes.includes('"writ-models"')).toBe(metadata.name === 'writ-execution-meter');

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
-import { CORE_SERVICES, type CoreService } from '@writ/identity';
+import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
 import { type Clock, InvalidRequestError, newId } from '@writ/kernel';
 import {
   isBehind,
@@ -28,7 +28,7 @@ export type StoreFinding =
 
 /** A database of a data folder, and what was seen of it. */
 export interface KeptStore {
-  readonly service: CoreService;
+  readonly service: ServiceName;
   readonly finding: StoreFinding;
   /** The mark of what is left. */
   readonly mark: number | undefined;
@@ -37,14 +37,14 @@ export interface KeptStore {
 }
 
 /** Services that a recovery halts, whichever database went back. */
-const HALTED: readonly CoreService[] = ['supervisor', 'execution-meter', 'tool-gateway'];
+const HALTED: readonly ServiceName[] = ['supervisor', 'execution-meter', 'tool-gateway'];
 
 /**
  * Compares the databases of a data folder with what their services have seen of them (BD-4).
  * @throws ConfigError; InvalidRequestError INVALID_FILE naming a marker
  */
 export function inspectStores(env: NodeJS.ProcessEnv, dataDir: string): KeptStore[] {
-  return CORE_SERVICES.flatMap((service) => {
+  return SERVICE_NAMES.flatMap((service) => {
     const location = readStoreLocation(env, service, dataDir);
     const seen = readMarker(location.marker.file);
     if (seen === undefined) return [];

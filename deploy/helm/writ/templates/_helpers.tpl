@@ -5,6 +5,29 @@ spawn-budget: 50052
 execution-meter: 50053
 tool-gateway: 50054
 agent-worker: 50055
+{{- if (index .Values.services "agent-proxy").enabled }}
+agent-proxy: 50056
+{{- end }}
+{{- end -}}
+
+{{/* The services to run: all but agent-proxy, unless it is enabled. */}}
+{{- define "writ.services" -}}
+{{- $proxy := index .Values.services "agent-proxy" }}
+{{- if $proxy.enabled }}{{ toYaml .Values.services }}{{ else }}{{ toYaml (omit .Values.services "agent-proxy") }}{{ end }}
+{{- end -}}
+
+{{/* Values of the port of a service for programs outside of Writ; empty if it has none: (dict "root" $ "service" name). */}}
+{{- define "writ.publicPort" -}}
+{{- $of := dict "supervisor" .root.Values.edge "agent-proxy" .root.Values.agentProxy -}}
+{{- with get $of .service }}{{ toYaml . }}{{ end -}}
+{{- end -}}
+
+{{/* Base URL of the model endpoint, for those who get a run token. */}}
+{{- define "writ.agentProxyUrl" -}}
+{{- $scheme := empty .Values.agentProxy.tlsSecret | ternary "http" "https" -}}
+{{- $inside := printf "%s://%s-agents:%v/v1" $scheme .Release.Name .Values.agentProxy.port -}}
+{{- $outside := printf "https://%s/v1" .Values.agentProxy.ingress.host -}}
+{{- .Values.agentProxy.url | default (.Values.agentProxy.ingress.enabled | ternary $outside $inside) -}}
 {{- end -}}
 
 {{/* Client certificate and authority for NATS, unless env sets them. */}}

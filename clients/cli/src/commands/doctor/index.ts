@@ -4,7 +4,7 @@ import { type ClientOptions, withClientOptions } from '../../client.ts';
 import { explain } from '../../explain.ts';
 import { type CliIo, type CommandGroup, EXIT } from '../../io.ts';
 import { type FormatOptions, showData, withFormat } from '../../output/format.ts';
-import { checkDisk, checkPlatform, type Probe } from './probes.ts';
+import { checkAgentProxy, checkDisk, checkPlatform, type Probe } from './probes.ts';
 
 interface DoctorOptions extends ClientOptions, FormatOptions {
   readonly platform: boolean;
@@ -22,6 +22,7 @@ export const doctorCommand: CommandGroup = (program, io, done) => {
       const probes = [
         await checkFolder(folder, io),
         ...(options.platform ? await checkPlatform(folder, options, io) : []),
+        ...(options.platform ? await checkAgentProxy(io) : []),
         checkDisk(folder, io),
       ];
       const findings = probes.flatMap((probe) => probe.findings);

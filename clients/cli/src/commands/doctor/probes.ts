@@ -38,6 +38,37 @@ export async function checkPlatform(
   }
 }
 
+/**
+ * Checks that agent-proxy answers at WRIT_AGENT_PROXY_URL, the base URL in run tokens; nothing without the variable.
+ * It needs no token: a request without one is refused in the shape of a model provider.
+ */
+export async function checkAgentProxy({ env }: Pick<CliIo, 'env'>): Promise<readonly Probe[]> {
+  const url = env.WRIT_AGENT_PROXY_URL;
+  if (url === undefined || url === '') return [];
+  const name = 'agent-proxy';
+  const failed = (text: string): readonly Probe[] => [
+    { name, about: url, findings: [{ severity: 'error', text }] },
+  ];
+  let answer: Response;
+  try {
+    answer = await fetch(`${url.replace(/\/$/, '')}/models`, {
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
+  } catch {
+    return failed(
+      `agent-proxy does not answer at WRIT_AGENT_PROXY_URL=${url}. Start it, or correct the address.`,
+    );
+  }
+  const { error } = (await answer.json().catch(() => ({}))) as {
+    readonly error?: { readonly message?: string };
+  };
+  if (answer.status === 401)
+    return [{ name, about: `agent-proxy answers at ${url}`, findings: [] }];
+  return failed(
+    `What answers at WRIT_AGENT_PROXY_URL=${url} does not accept external agents (HTTP ${answer.status}): ${error?.message ?? 'it is not agent-proxy'}`,
+  );
+}
+
 /** Checks that data can be written, and that the disk has capacity. */
 export function checkDisk(folder: string, { env }: Pick<CliIo, 'env'>): Probe {
   const data = dataFolderOf(folder, env);
