@@ -52,17 +52,19 @@ export const EXEMPT: readonly Exemption[] = [
   {
     page: 'README.md',
     begins: 'npm install && npm start',
-    reason: 'every test needs the installation; platform/test/npm-start.test.ts runs npm start',
+    reason:
+      'every test needs the installation; platform/test/npm-start-processes.test.ts runs npm start',
   },
   {
     page: 'README.md',
     begins: 'npm start -- --exit',
-    reason: 'platform/test/demo.test.ts and npm-start.test.ts run these options',
+    reason:
+      'platform/test/demo-processes.test.ts and npm-start-processes.test.ts run these options',
   },
   {
     page: 'docs/tutorial/first-run.md',
     begins: 'npm install\nnpm start',
-    reason: 'platform/test/npm-start.test.ts runs npm start and answers its question',
+    reason: 'platform/test/npm-start-processes.test.ts runs npm start and answers its question',
   },
   {
     page: 'docs/explanation/audit.md',
