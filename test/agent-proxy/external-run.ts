@@ -20,7 +20,8 @@ models:
   other-model: { base_url: "${url}", model: gpt-4.1-mini }
 `;
 
-const AGENTS = `
+/** Agents of these tests. */
+export const EXTERNAL_AGENTS = `
 agents:
   - name: support-bot
     kind: external
@@ -35,7 +36,7 @@ agents:
 /** A platform whose model is scripted. */
 export async function proxyPlatform(model: ScriptedModel): Promise<TestPlatform> {
   const test = await startTestPlatform({
-    files: { WRIT_MODELS_FILE: models(model), WRIT_AGENTS_FILE: AGENTS },
+    files: { WRIT_MODELS_FILE: models(model), WRIT_AGENTS_FILE: EXTERNAL_AGENTS },
   });
   onTestFinished(() => test.close());
   return test;
