@@ -2,6 +2,7 @@ import { createWritClient, type WritClient } from '@writ/client';
 import { InvalidRequestError } from '@writ/kernel';
 import { makeDataFolder } from '@writ/service';
 import { createTelemetry, traceparentOf } from '@writ/telemetry';
+import { checkStart } from './check/check-start.ts';
 import { type PlatformOptions, readPlatformConfig } from './config.ts';
 import { createDemoPeople } from './demo-people.ts';
 import { createDemoRuns, type DemoRuns } from './demo-runs.ts';
@@ -45,6 +46,7 @@ export async function openSession(
     if (options.script !== undefined && !model.simulated) throw scriptNeedsSimulator();
     const people = createDemoPeople();
     const config = readPlatformConfig(env, { ...options, model, unsavedApiKeys: people.keys });
+    await checkStart(config);
     const telemetry = createTelemetry({ service: 'writ-client', ...config.telemetry });
     const platform = await startPlatform(config);
     const clientOf = (apiKey: string) =>

@@ -13,7 +13,8 @@ export interface SettingsFiles {
   /** Undefined when every agent is defined in code. */
   readonly agents?: string;
   readonly policy: string;
-  readonly tools: string;
+  /** Undefined when another gateway has the tools. */
+  readonly tools?: string;
   readonly models: string;
   /** Modules with agents, middleware and strategies. */
   readonly agentModules: readonly string[];
@@ -25,14 +26,16 @@ export interface CheckOptions {
   readonly variables: Readonly<Record<string, string | undefined>>;
   /** Agents made by createAgent. */
   readonly agents?: readonly AgentManifest[];
-  /** Whether modules are imported and their tools created, as at a start. */
+  /** Whether the modules of agents are imported. */
   readonly importModules?: boolean;
+  /** Whether the modules of tools are imported and their tools created, as the gateway does at its start. */
+  readonly createTools?: boolean;
 }
 
 /**
  * Checks each file, and the references between them: tools, models, prices, keys and sub-agents of agents; tools and
  * arguments of the policy against the schemas of the tools; functions of modules. Every finding is listed, not only
- * the first. `writ doctor` and `writ dev` check this (SYS-3).
+ * the first. `writ doctor`, `writ dev` and every start of an embedded platform check this (SYS-3).
  */
 export async function checkFiles(
   files: SettingsFiles,
@@ -40,7 +43,11 @@ export async function checkFiles(
 ): Promise<readonly Finding[]> {
   const { variables } = options;
   const findings = new Findings();
-  const tools = await findings.collect(() => loadToolsFile(files.tools, variables));
+  const { tools: toolsFile } = files;
+  const tools =
+    toolsFile === undefined
+      ? undefined
+      : await findings.collect(() => loadToolsFile(toolsFile, variables));
   const models = await findings.collect(() => readCatalog(files.models, variables));
   const beside = new Map((options.agents ?? []).map((agent) => [agent.name, agent]));
   const agents = await findings.collect(() =>
@@ -53,7 +60,7 @@ export async function checkFiles(
   const modules = options.importModules
     ? await findings.collect(() => loadAgentModules(files.agentModules))
     : undefined;
-  if (options.importModules && tools !== undefined)
+  if (options.createTools && tools !== undefined)
     for (const problem of await localSourceProblems(tools, variables)) findings.error(problem);
   await checkPolicy(files.policy, tools, findings);
   if (agents === undefined) return findings.all;

@@ -19,6 +19,7 @@ export async function checkProject(
         ? { ...variables, OPENAI_API_KEY: 'simulated' }
         : variables,
     importModules: true,
+    createTools: true,
   });
   const from = `${project.folder}/`;
   return findings.map(({ severity, text }) => ({ severity, text: text.replaceAll(from, '') }));

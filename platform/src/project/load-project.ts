@@ -13,7 +13,7 @@ export interface Project {
   readonly name: string;
   /** Absolute path. */
   readonly folder: string;
-  readonly files: SettingsFiles & { readonly agents: string };
+  readonly files: SettingsFiles & { readonly agents: string; readonly tools: string };
   /** Scripts of the model simulator; none without a folder simulator/. */
   readonly scripts: readonly Script[];
   /** The script for models that name none: `default`, or else the first. */

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { InvalidRequestError } from '@writ/kernel';
 import { makeDataFolder } from '@writ/service';
+import { checkStart } from '../check/check-start.ts';
 import { type PlatformOptions, readPlatformConfig, type SettingsDocuments } from '../config.ts';
 import { type ModelSource, openModelSource } from '../model-source.ts';
 import { type Platform, startPlatform } from '../platform.ts';
@@ -38,6 +39,8 @@ const FREE_INTERNAL_PORTS = Object.fromEntries(
  * provider when OPENAI_API_KEY or OPENAI_BASE_URL is set, and else simulated by the scripts of the project.
  *
  * @throws InvalidRequestError SCRIPT_MISSING without a provider and without a script
+ * @throws ConfigError naming every problem of the files and of the references between them; with `documents`, of each
+ *   file alone
  * @throws WritError or ConfigError, one sentence that names the cause; nothing is left running
  */
 export async function openProject(project: Project, options: ProjectOptions): Promise<OpenProject> {
@@ -58,6 +61,8 @@ export async function openProject(project: Project, options: ProjectOptions): Pr
       { ...FREE_INTERNAL_PORTS, ...env },
       { ...options, example: project, model, dataDir },
     );
+    // Documents are texts that writ dev has checked.
+    if (options.documents === undefined) await checkStart(config);
     const platform = await startPlatform(
       options.documents === undefined ? config : { ...config, documents: options.documents },
     );

@@ -1,0 +1,34 @@
+import { loadProject, openProject } from '@writ/platform';
+import { describe, expect, it } from 'vitest';
+import { BROKEN_PROJECTS } from './broken-projects.ts';
+import { createProject, writ } from './project-folder.ts';
+
+describe('a start without writ dev', () => {
+  it.each(BROKEN_PROJECTS)(
+    'ends for $what with the sentence of writ doctor (SYS-3)',
+    async ({ breaks, named }) => {
+      const { folder, ...project } = await createProject();
+      breaks({ folder, ...project });
+      const { out } = await writ(['doctor', folder, '--no-platform']);
+      const problems = out
+        .filter((line) => line.startsWith('error'))
+        .map((line) => line.slice('error'.length).trim());
+      const start = async () => {
+        const opened = await openProject(
+          { ...loadProject(folder), env: {} },
+          { env: { WRIT_LOG_LEVEL: 'silent' }, freePorts: true },
+        );
+        await opened.close();
+        return '';
+      };
+      const message = await start().catch((error: Error) =>
+        error.message.replaceAll(`${folder}/`, ''),
+      );
+      // A warning, such as of a policy that blocks every answer, ends no start.
+      if (problems.length === 0) expect(message).toBe('');
+      else expect(message).toMatch(named);
+      for (const problem of problems)
+        expect(message).toContain(problem.replaceAll(`${folder}/`, ''));
+    },
+  );
+});
