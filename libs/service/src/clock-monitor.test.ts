@@ -1,7 +1,7 @@
 import { ManualClock, PeerClocks } from '@writ/kernel';
 import { createTelemetry } from '@writ/telemetry';
 import { expect, it } from 'vitest';
-import { ClockMonitor } from './clock-monitor.ts';
+import { ALONE_MS, ClockMonitor } from './clock-monitor.ts';
 
 /** A monitor with the default leeway, and the lines that it logs. */
 function monitored() {
@@ -41,6 +41,28 @@ it('finds the clock skewed beyond one and a half leeways of the majority, until 
   monitor.check();
   expect(monitor.isSkewed).toBe(false);
   expect(changes).toEqual([true, false]);
+});
+
+it('notices a step at once, not at the next check (BD-3)', () => {
+  const { clock, monitor, see } = monitored();
+  see('supervisor', 'agent-worker');
+  expect(monitor.isSkewed).toBe(false);
+  clock.step(3_000_000);
+  expect(monitor.isSkewed).toBe(true);
+  expect(monitor.isConfirmed).toBe(false);
+});
+
+it('confirms the clock once it has been compared with two peers, or after a time without them (BD-3)', () => {
+  const compared = monitored();
+  compared.see('supervisor');
+  expect(compared.monitor.isConfirmed).toBe(false);
+  compared.see('agent-worker');
+  expect(compared.monitor.isConfirmed).toBe(true);
+  const alone = monitored();
+  alone.clock.advance(ALONE_MS - 1);
+  expect(alone.monitor.isConfirmed).toBe(false);
+  alone.clock.advance(1);
+  expect(alone.monitor.isConfirmed).toBe(true);
 });
 
 it('logs a skewed clock once a minute (BD-3)', () => {

@@ -6,6 +6,10 @@ const LOG_INTERVAL_MS = 60_000;
 const MIN_THRESHOLD_MS = 10_000;
 /** Beyond the leeway the peers reject the tokens of a service anyway; below the threshold it may still correct itself. */
 const LEEWAYS = 1.5;
+/** Together with the own clock, the fewest of which one can be found wrong. */
+const MIN_PEERS = 2;
+/** Default of {@link ClockMonitorParts.aloneMs}. */
+export const ALONE_MS = 30_000;
 
 /** Dependencies of a {@link ClockMonitor}. */
 export interface ClockMonitorParts {
@@ -13,6 +17,8 @@ export interface ClockMonitorParts {
   readonly clock: Clock;
   /** Tolerated difference to the clocks of other services, ms. */
   readonly leewayMs: number;
+  /** For this time after its start a service waits for the clocks of its peers, ms; default 30,000. */
+  readonly aloneMs?: number | undefined;
   readonly telemetry: Telemetry;
   /** Called when the clock has become far from those of the peers, or has been corrected. */
   readonly onChange: () => void;
@@ -25,6 +31,7 @@ export interface ClockMonitorParts {
 export class ClockMonitor {
   readonly #parts: ClockMonitorParts;
   readonly #thresholdMs: number;
+  readonly #createdAt: number;
   readonly #loggedAt = new Map<string, number>();
   #isSkewed = false;
   #timer: NodeJS.Timeout | undefined;
@@ -32,6 +39,7 @@ export class ClockMonitor {
   constructor(parts: ClockMonitorParts) {
     this.#parts = parts;
     this.#thresholdMs = Math.max(MIN_THRESHOLD_MS, LEEWAYS * parts.leewayMs);
+    this.#createdAt = monotonicMs(parts.clock);
     const { telemetry, peerClocks } = parts;
     telemetry.metrics.observe('clockOffset', () =>
       [...peerClocks.offsets()].map(([peer, offsetMs]) => ({
@@ -42,9 +50,20 @@ export class ClockMonitor {
     telemetry.metrics.observe('clockSkewed', () => [{ value: this.#isSkewed ? 1 : 0 }]);
   }
 
-  /** Whether the own clock was far from those of the majority at the latest check. */
+  /** Whether the own clock is far from those of the majority now. */
   get isSkewed(): boolean {
+    this.check();
     return this.#isSkewed;
+  }
+
+  /**
+   * Whether the own clock is close to those of the majority, of two peers at least. After `aloneMs` without so many
+   * peers it counts as right, since nothing can tell.
+   */
+  get isConfirmed(): boolean {
+    const { peerClocks, clock, aloneMs = ALONE_MS } = this.#parts;
+    const isCompared = peerClocks.offsets().size >= MIN_PEERS;
+    return !this.isSkewed && (isCompared || monotonicMs(clock) - this.#createdAt >= aloneMs);
   }
 
   /** Begins with a check at once. */

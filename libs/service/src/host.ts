@@ -43,6 +43,8 @@ export interface ServiceConfig {
   readonly keyRotationMs?: number | undefined;
   /** Tolerated difference to the clocks of other services, ms; default 60,000. */
   readonly clockLeewayMs?: number | undefined;
+  /** For this time after its start it waits for the clocks of its peers before it signs a checkpoint, ms; default 30,000. */
+  readonly clockAloneMs?: number | undefined;
   /** Maximum wait for in-flight calls at shutdown, ms. */
   readonly drainMs: number;
   /** Its database. */
@@ -73,6 +75,8 @@ export interface ServiceHost<C, P extends ServiceParts = ServiceParts> {
   readonly peerClocks: PeerClocks;
   /** Whether the own clock is far from those of the peers: work that a time makes due must wait (BD-3). */
   readonly isClockSkewed: () => boolean;
+  /** Whether the own clock has been compared with those of the peers and is close to them: only then is a time signed that lasts (BD-3). */
+  readonly isClockConfirmed: () => boolean;
   /** Sends the events of the outbox: within the flush interval, or at once. */
   readonly relay: Pick<OutboxRelay, 'wake' | 'flushSoon'>;
   /**
@@ -103,6 +107,7 @@ export class Host<C extends ServiceConfig, P extends ServiceParts> implements Se
   readonly verifier: Verifier;
   readonly peerClocks: PeerClocks;
   readonly isClockSkewed = () => this.#clockMonitor?.isSkewed === true;
+  readonly isClockConfirmed = () => this.#clockMonitor?.isConfirmed === true;
   readonly relay: ServiceHost<C, P>['relay'] = {
     wake: () => this.outbox?.wake(),
     flushSoon: () => this.outbox?.flushSoon(),
@@ -219,8 +224,9 @@ export class Host<C extends ServiceConfig, P extends ServiceParts> implements Se
     let isStoreAvailable = true;
     let isStoreBehind = false;
     const report = () => setServing(isStoreAvailable && !isStoreBehind && !this.isClockSkewed());
-    const { clockLeewayMs: leewayMs = DEFAULT_CLOCK_LEEWAY_MS } = this.config;
-    const monitored = { peerClocks, clock, leewayMs, telemetry, onChange: report };
+    const { clockLeewayMs: leewayMs = DEFAULT_CLOCK_LEEWAY_MS, clockAloneMs: aloneMs } =
+      this.config;
+    const monitored = { peerClocks, clock, leewayMs, aloneMs, telemetry, onChange: report };
     this.#clockMonitor = new ClockMonitor(monitored);
     this.#clockMonitor.start();
     this.#keeper?.start(() => {

@@ -49,6 +49,8 @@ export interface SupervisorConfig {
   readonly keyRotationMs: number | undefined;
   /** Tolerated difference to the clocks of other services. */
   readonly clockLeewayMs?: number | undefined;
+  /** For this time after its start it waits for the clocks of its peers before it signs a checkpoint, ms; default 30,000. */
+  readonly clockAloneMs?: number | undefined;
   /** Interval of the sweeps: deadlines, expired approvals, purges, changed policy and agents. */
   readonly sweepMs: number;
   /** Interval of the comparison of open runs with the worker, the meter and spawn-budget. */

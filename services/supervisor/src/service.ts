@@ -79,7 +79,7 @@ export const createSupervisor = defineService({
       background: [
         new OrderEngine(context),
         sweeper,
-        new AuditChainer(context),
+        new AuditChainer({ ...context, isClockConfirmed: host.isClockConfirmed }),
         new NotificationSender({ ...context, current: () => notifications.current }),
       ],
       // A step that waits for a peer is repeated after the next start.

@@ -120,6 +120,18 @@ describe('the audit chainer', () => {
     await assertSound('acme', 4);
   });
 
+  it('signs no checkpoint before its clock is known to be right (SV-8, BD-3)', async () => {
+    harness.isClockConfirmed = false;
+    await harness.append('acme', 3);
+    await harness.chainer('one').pass();
+    const before = await harness.chain('acme');
+    expect(before.end.sequence).toBe(3);
+    expect(before.checkpoints).toEqual([]);
+    harness.isClockConfirmed = true;
+    await harness.chainer('one').pass();
+    expect((await harness.chain('acme')).checkpoints.map(({ count }) => count)).toEqual([3]);
+  });
+
   it('delays a review by at most one small batch (SV-8)', async () => {
     await harness.append('acme', 300);
     const pass = harness.chainer('one').pass();

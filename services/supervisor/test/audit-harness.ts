@@ -49,13 +49,18 @@ export class AuditHarness {
     return new AuditHarness(dataDir, store, signer, clock);
   }
 
+  /** Whether the clock of its chainers is known to be right. */
+  isClockConfirmed = true;
+
   chainer(replica: string, store = this.store): AuditChainer {
     const telemetry = createTelemetry({ service: 'supervisor', logLevel: 'silent' });
     const config: ChainerParts['config'] = { ...CHAINER_SETTINGS, replica };
     const { signer, clock } = this;
     const events = createSupervisorEvents(telemetry);
     const chainGuard = this.guard(store);
-    return new AuditChainer({ store, signer, clock, telemetry, events, chainGuard, config });
+    const isClockConfirmed = () => this.isClockConfirmed;
+    const own = { store, signer, clock, telemetry, events, chainGuard, config };
+    return new AuditChainer({ ...own, isClockConfirmed });
   }
 
   /** A guard that has seen nothing. */

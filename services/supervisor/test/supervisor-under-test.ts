@@ -144,6 +144,8 @@ export class SupervisorUnderTest {
       // Tests that compare whole timelines may be slow.
       watchHeartbeatMs: 600_000,
       drainMs: 50,
+      // Without a call, its peers are unknown.
+      clockAloneMs: 0,
       ...this.#changes,
     };
   }

@@ -34,8 +34,7 @@ export const CLOCK_KINDS: readonly Kind[] = [
     isPossible: () => isFakeClockAvailable(),
     disturbance: ({ platform: { replicas } }, choose, between) => {
       const replica = choose(replicas);
-      // Readers reject an audit checkpoint that a supervisor far ahead has signed, until its time has come.
-      const ms = choose(replica.service === 'supervisor' ? [-FAR_MS] : [-FAR_MS, FAR_MS]);
+      const ms = choose([-FAR_MS, FAR_MS]);
       return {
         what: `clock of ${replica.name} is ${ms} ms ahead`,
         targets: [`clock of ${replica.name}`],

@@ -30,6 +30,8 @@ export interface ChainerParts {
   readonly telemetry: Pick<Telemetry, 'log'>;
   readonly events: Pick<SupervisorEvents, 'auditCheckpoint'>;
   readonly chainGuard: ChainGuard;
+  /** Whether the own clock is known to be right: readers reject a checkpoint that was issued in the future (BD-3). */
+  readonly isClockConfirmed: () => boolean;
   /** Where checkpoints are kept outside the database. */
   readonly checkpointFile?: CheckpointFile | undefined;
   readonly config: Pick<
@@ -135,10 +137,12 @@ export class AuditChainer {
 
   /** Signs, saves and publishes a checkpoint; returns whether this replica did. */
   async #signOne(chain: ChainRow): Promise<boolean> {
-    const { signer, events, chainGuard } = this.#parts;
+    const { signer, events, chainGuard, isClockConfirmed } = this.#parts;
     const { tenant, sequence: count, hash } = chain;
     // Linked records never change, so signing does not need the transaction.
     const signed = await signChain(signer, chain, false);
+    // After signing, so that the clock was right when it gave the checkpoint its time.
+    if (!isClockConfirmed()) return false;
     const checkpoints = chain.checkpoints + 1;
     const isSaved = await this.#asHolder(async (trx, now) => {
       if (!(await saveCheckpoint(trx, chain, signed, now))) return false;
