@@ -54,7 +54,7 @@ it('refuses what is unmetered, unreviewed or malformed, in the shape of OpenAI, 
   const invalid = [400, 'native_field_not_allowed'];
   expect(answers).toEqual({
     'no token': [401, 'invalid_api_key'],
-    'an API key of the platform': [401, 'invalid_api_key'],
+    'an API key of the platform': [403, 'role_required'],
     'a changed token': [401, 'invalid_api_key'],
     'another endpoint': [404, 'unsupported_endpoint'],
     'files, which are not metered': [404, 'unsupported_endpoint'],

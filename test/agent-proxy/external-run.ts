@@ -1,5 +1,7 @@
+import { join } from 'node:path';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import type { StartRunRequest } from '@writ/contracts/writ/run/v1/run_service_pb';
+import { API_KEYS_FILE, apiKeyId, openApiKeys } from '@writ/identity';
 import { newId } from '@writ/kernel';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import OpenAI from 'openai';
@@ -31,6 +33,13 @@ agents:
     kind: external
     model: { model: ${ALIAS} }
     options: { idle_timeout: 1s }
+  - name: single-bot
+    kind: external
+    model: { model: ${ALIAS} }
+    options: { max_open_runs: 1 }
+  - name: inner-bot
+    kind: react
+    model: { model: ${ALIAS} }
 `;
 
 /** A platform whose model is scripted. */
@@ -71,6 +80,34 @@ export async function startExternalRun(
     { timeout: 30_000 },
   );
   return { runId, token, baseUrl, openai: new OpenAI({ baseURL: baseUrl, apiKey: token }) };
+}
+
+/** An agent key with the unmodified client that uses it. */
+export interface KeyHolder {
+  readonly key: string;
+  readonly baseUrl: string;
+  /** Creates a client whose requests have these headers; the key is sent as the API key. */
+  readonly client: (headers?: Readonly<Record<string, string>>) => OpenAI;
+  readonly revoke: () => Promise<void>;
+}
+
+/** Creates a key of the role agent. */
+export async function createAgentKey(
+  { dataDir, platform }: TestPlatform,
+  agent = 'support-bot',
+): Promise<KeyHolder> {
+  const apiKeys = openApiKeys({ file: join(dataDir, API_KEYS_FILE) });
+  const person = { subject: `${agent}-7`, tenant: 'default', roles: ['agent'], agent } as const;
+  const key = await apiKeys.create(person);
+  const baseUrl = platform.modelBaseUrl;
+  return {
+    key,
+    baseUrl,
+    client: (defaultHeaders = {}) => new OpenAI({ baseURL: baseUrl, apiKey: key, defaultHeaders }),
+    async revoke() {
+      await apiKeys.revoke(apiKeyId(key) ?? '');
+    },
+  };
 }
 
 /** Waits for the end of a run, and returns its stop reason. */

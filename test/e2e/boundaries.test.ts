@@ -66,7 +66,13 @@ beforeAll(async () => {
   const everyRole: Role[] = ['caller', 'approver', 'admin'];
   keys.other = await apiKeys.create({ subject: 'eve', tenant: 'rivals', roles: everyRole });
   for (const role of ROLES) {
-    keys[role] = await apiKeys.create({ subject: role, tenant: 'default', roles: [role] });
+    const agent = role === 'agent' ? { agent: 'refund-worker' } : {};
+    keys[role] = await apiKeys.create({
+      subject: role,
+      tenant: 'default',
+      roles: [role],
+      ...agent,
+    });
   }
   keys.revoked = await apiKeys.create({ subject: 'bob', tenant: 'default', roles: everyRole });
   await apiKeys.revoke(keys.revoked.split('_')[1] ?? '');
@@ -177,18 +183,21 @@ describe('the public endpoint', () => {
     expect(answers).toEqual(Object.keys(invalid).map((name) => [name, UNAUTHENTICATED, 0]));
   });
 
-  it.each(PUBLIC_RPCS)('denies %s to other roles (SYS-6)', async (_, method) => {
-    const row = callerRow(method);
-    const allowed: readonly Role[] = row !== undefined && 'people' in row ? row.people : [];
-    expect(allowed).not.toEqual([]);
-    for (const role of [...ROLES.filter((one) => !allowed.includes(one)), 'unknown']) {
-      for (const token of [keys[role], issuer.token({ roles: [role] })]) {
-        if (token === undefined) continue;
-        const { code } = await rawCall(edge(), method, request(method), bearer(token));
-        expect(code, role).toBe(PERMISSION_DENIED);
+  it.each(PUBLIC_RPCS)(
+    'denies %s to other roles, and to keys of agents (SYS-6, AP-1)',
+    async (_, method) => {
+      const row = callerRow(method);
+      const allowed: readonly Role[] = row !== undefined && 'people' in row ? row.people : [];
+      expect(allowed).not.toEqual([]);
+      for (const role of [...ROLES.filter((one) => !allowed.includes(one)), 'unknown']) {
+        for (const token of [keys[role], issuer.token({ roles: [role] })]) {
+          if (token === undefined) continue;
+          const { code } = await rawCall(edge(), method, request(method), bearer(token));
+          expect(code, role).toBe(PERMISSION_DENIED);
+        }
       }
-    }
-  });
+    },
+  );
 
   it.each(PUBLIC_RPCS)(
     'hides the resources of a tenant from %s of another tenant (SYS-6)',

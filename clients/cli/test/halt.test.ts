@@ -114,6 +114,20 @@ describe('writ keys', () => {
     expect((await writ(['keys', 'revoke', 'unknown'])).exit).toBe(1);
   });
 
+  it('creates a key of an external agent, which has no right at the public port (AP-1)', async () => {
+    const create = ['keys', 'create', '--tenant', 'acme', '--subject', 'bot', '--role', 'agent'];
+    const unbound = await writ(create);
+    expect(unbound.err.join()).toContain('The role agent requires the name of one agent');
+    expect(unbound.exit).not.toBe(0);
+    const { out, exit } = await writ([...create, '--agent', 'support-bot']);
+    expect(exit).toBe(0);
+    const [key = ''] = out;
+    expect((await writ(['keys', 'list'])).out.join('\n')).toContain('bot  agent:support-bot');
+    const refused = await writ(['halts'], { WRIT_API_KEY: key });
+    expect(refused.err.join()).toContain('requires the role');
+    expect(refused.exit).not.toBe(0);
+  });
+
   it('rejects an unknown role (SYS-3)', async () => {
     const { exit, err } = await writ([
       'keys',

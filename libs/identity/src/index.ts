@@ -12,7 +12,7 @@ export type { WorkerPool } from './keys/worker-pools.ts';
 export { poolOf } from './keys/worker-pools.ts';
 export { isRole, ROLES } from './people/api-key-file.ts';
 export type { ApiKeyInfo, ApiKeys, ApiKeysOptions } from './people/api-keys.ts';
-export { newApiKey, openApiKeys } from './people/api-keys.ts';
+export { apiKeyId, newApiKey, openApiKeys } from './people/api-keys.ts';
 export { API_KEYS_FILE, DEV_API_KEY_FILE, DEVELOPER, devApiKey } from './people/dev-api-key.ts';
 export type { Oidc } from './people/oidc/oidc.ts';
 export { createOidc } from './people/oidc/oidc.ts';

@@ -8,9 +8,10 @@ import {
 
 /**
  * The permissions of a person on the public services: `caller` starts runs, `approver` answers
- * approvals, `admin` may do everything in the own tenant, `operator` halts across tenants.
+ * approvals, `admin` may do everything in the own tenant, `operator` halts across tenants. The role `agent` has none
+ * there: its key is that of a program that is an external agent, at agent-proxy only (AP-1).
  */
-export type Role = 'caller' | 'approver' | 'auditor' | 'admin' | 'operator';
+export type Role = 'caller' | 'approver' | 'auditor' | 'admin' | 'operator' | 'agent';
 
 /** The agent named by a verified agent token (SUP-9). */
 export interface AgentIdentity {
@@ -54,6 +55,8 @@ export interface Person {
   readonly subject: string;
   readonly tenant: string;
   readonly roles: readonly Role[];
+  /** Name of the one external agent that a key of the role `agent` may be; undefined for the other roles. */
+  readonly agent?: string;
 }
 
 /** The authenticated caller. A {@link Gate} builds it, handlers read it. */

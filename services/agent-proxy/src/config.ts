@@ -30,6 +30,8 @@ export interface AgentProxyConfig {
   readonly idleMs: number;
   /** Interval of the search for idle agents. */
   readonly sweepMs: number;
+  /** How long the run of an agent key is remembered: the longest that a revoked key acts. */
+  readonly keyCacheMs: number;
   /** Age from which a slot grant is renewed before it is used; less than its lifetime. */
   readonly grantMs: number;
   /** Time without a request after which the slot is reported as waiting. */
@@ -50,6 +52,7 @@ export const AGENT_PROXY_DEFAULTS = {
   maxRequestsPerAgent: 64,
   idleMs: 30 * 60_000,
   sweepMs: 1_000,
+  keyCacheMs: 5_000,
   grantMs: 3_000,
   suspendMs: 5_000,
   disconnectGraceMs: 30_000,

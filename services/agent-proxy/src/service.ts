@@ -2,6 +2,7 @@ import { keyRoute } from '@writ/identity';
 import { PermissionDeniedError } from '@writ/kernel';
 import { createEdge, TlsFiles } from '@writ/rpc';
 import { defineService, type ServiceHost, Sweeper } from '@writ/service';
+import { KeyRuns } from './app/access/key-runs.ts';
 import { AgentTokens } from './app/agent/agent-tokens.ts';
 import { endIdle } from './app/agent/end-idle.ts';
 import { OpenRequests } from './app/agent/open-requests.ts';
@@ -74,5 +75,6 @@ async function openContext(host: ServiceHost<AgentProxyConfig>): Promise<ProxyCo
   const { log } = telemetry;
   const slots = new Slots({ peers, tokens, open, log, grantMs, suspendMs });
   const ownTime = (timeMs: number) => peerClocks.toOwn('supervisor', timeMs);
-  return { config, store, clock, telemetry, verifier, peers, tokens, slots, open, ownTime };
+  const runs = new KeyRuns(peers, config.keyCacheMs);
+  return { config, store, clock, telemetry, verifier, peers, runs, tokens, slots, open, ownTime };
 }

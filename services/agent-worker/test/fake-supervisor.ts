@@ -114,6 +114,7 @@ export class FakeSupervisor {
       }),
       route(SupervisionService, {
         getManifest: unused,
+        openExternalRun: unused,
         spawnChild: async ({ callId, delegation, correlationId }, call) => {
           const { instance, runId, key } = agentOf(call);
           const { agent: name = '', task = '' } = delegation ?? {};

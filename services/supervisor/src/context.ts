@@ -1,5 +1,5 @@
 import type { Bus } from '@writ/bus';
-import type { Signer, Verifier } from '@writ/identity';
+import type { ApiKeys, Signer, Verifier } from '@writ/identity';
 import type { Clock } from '@writ/kernel';
 import type { Policy } from '@writ/policy';
 import type { Telemetry } from '@writ/telemetry';
@@ -25,6 +25,7 @@ export interface SupervisorContext {
   readonly telemetry: Telemetry;
   readonly signer: Signer;
   readonly verifier: Verifier;
+  readonly apiKeys: Pick<ApiKeys, 'verify'>;
   readonly peers: SupervisorPeers;
   readonly events: SupervisorEvents;
   /** Records the notifications of an event of another service (PE-2). */

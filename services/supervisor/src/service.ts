@@ -133,6 +133,11 @@ async function openContext(host: ServiceHost<SupervisorConfig>): Promise<{
     telemetry,
     signer,
     verifier,
+    apiKeys: openApiKeys({
+      file: join(config.dataDir, API_KEYS_FILE),
+      unsaved: config.unsavedApiKeys,
+      clock,
+    }),
     peers,
     events: createSupervisorEvents(telemetry, notify),
     notify,
@@ -179,7 +184,7 @@ async function openChainGuard(
 /** Binds the listener for clients. */
 async function openEdge(
   host: ServiceHost<SupervisorConfig>,
-  { store }: SupervisorContext,
+  { store, apiKeys }: SupervisorContext,
   routes: readonly Route[],
 ): Promise<RpcServer> {
   const { config, clock, telemetry } = host;
@@ -187,11 +192,6 @@ async function openEdge(
   const { edgeTls } = config;
   const files = edgeTls && TlsFiles.open({ ...edgeTls, log, metrics, use: 'edge' });
   host.defer(() => files?.close());
-  const apiKeys = openApiKeys({
-    file: join(config.dataDir, API_KEYS_FILE),
-    unsaved: config.unsavedApiKeys,
-    clock,
-  });
   const edge = await createEdge({
     ...config.edge,
     portSetting: 'WRIT_EDGE_PORT',

@@ -117,6 +117,7 @@ describe('the records of a review', () => {
       telemetry,
       signer,
       verifier,
+      apiKeys: { verify: () => undefined },
       peers: { toolGateway } as SupervisorContext['peers'],
       events: createSupervisorEvents(telemetry),
       notify: async () => undefined,

@@ -91,6 +91,8 @@ function runRow(tenant: string, runId: string): RunRow {
     traceparent: '',
     definition_hash: '',
     event_key: '',
+    key_id: null,
+    conversation: null,
     model: '',
     approved_calls: 0,
     usage: null,

@@ -117,6 +117,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
         spawnChild: notHere,
         endChild: notHere,
         refreshTokens: notHere,
+        openExternalRun: notHere,
         reportOutcome: notHere,
         reportReceipts: async ({ receipts, refusals }) => ({
           acknowledgedReceiptIds: receipts.length === 0 ? [] : [...(await onReceipts(receipts))],

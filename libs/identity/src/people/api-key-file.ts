@@ -11,15 +11,33 @@ export interface ApiKeyRecord {
   readonly subject: string;
   readonly tenant: string;
   readonly roles: readonly Role[];
+  /** With the role `agent`: the manifest to which the key is bound. */
+  readonly agent?: string;
   readonly createTime: Date;
 }
 
 /** Every role; see {@link Role}. */
-export const ROLES: readonly Role[] = ['caller', 'approver', 'auditor', 'admin', 'operator'];
+export const ROLES: readonly Role[] = [
+  'caller',
+  'approver',
+  'auditor',
+  'admin',
+  'operator',
+  'agent',
+];
 
 /** Whether `value` is a role. */
 export function isRole(value: unknown): value is Role {
   return ROLES.some((role) => role === value);
+}
+
+/**
+ * Whether a key may have these roles: the role `agent` excludes all others, and has an agent, which no other role has
+ * (AP-1).
+ */
+export function isAgentBound(roles: readonly Role[], agent: unknown): boolean {
+  if (!roles.includes('agent')) return agent === undefined;
+  return roles.every((role) => role === 'agent') && isId(agent);
 }
 
 /** Reads the records of a file; empty when the file does not exist. @throws InvalidRequestError INVALID_FILE */
@@ -43,12 +61,13 @@ export function readApiKeyFile(file: string): readonly ApiKeyRecord[] {
 
 /** Replaces the records atomically and durably, mode 0600. */
 export function writeApiKeyFile(file: string, records: readonly ApiKeyRecord[]): void {
-  const keys = records.map(({ id, sha256, subject, tenant, roles, createTime }) => ({
+  const keys = records.map(({ id, sha256, subject, tenant, roles, agent, createTime }) => ({
     id,
     sha256,
     subject,
     tenant,
     roles,
+    ...(agent !== undefined && { agent }),
     create_time: createTime.toISOString(),
   }));
   replacePrivate(file, `${JSON.stringify({ keys }, null, 2)}\n`);
@@ -56,13 +75,22 @@ export function writeApiKeyFile(file: string, records: readonly ApiKeyRecord[]):
 
 function toRecord(entry: JsonValue): ApiKeyRecord | undefined {
   if (!isJsonObject(entry)) return undefined;
-  const { id, sha256, subject, tenant, roles, create_time } = entry;
+  const { id, sha256, subject, tenant, roles, agent, create_time } = entry;
   if (typeof id !== 'string' || typeof subject !== 'string' || !isId(tenant)) return undefined;
   if (typeof sha256 !== 'string' || !/^[0-9a-f]{64}$/.test(sha256)) return undefined;
   if (!Array.isArray(roles) || !roles.every(isRole)) return undefined;
+  if (!isAgentBound(roles, agent)) return undefined;
   const createTime = new Date(typeof create_time === 'string' ? create_time : Number.NaN);
   if (Number.isNaN(createTime.getTime())) return undefined;
-  return { id, sha256, subject, tenant, roles, createTime };
+  return {
+    id,
+    sha256,
+    subject,
+    tenant,
+    roles,
+    ...(typeof agent === 'string' && { agent }),
+    createTime,
+  };
 }
 
 function broken(file: string, why: string, cause?: unknown): Error {

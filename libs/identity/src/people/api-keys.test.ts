@@ -4,7 +4,7 @@ import { ManualClock } from '@writ/kernel';
 import type { Person } from '@writ/rpc';
 import { describe, expect, it } from 'vitest';
 import { tempDir } from '../../test/fixtures.ts';
-import { newApiKey, openApiKeys } from './api-keys.ts';
+import { apiKeyId, newApiKey, openApiKeys } from './api-keys.ts';
 import { API_KEYS_FILE, DEV_API_KEY_FILE, devApiKey } from './dev-api-key.ts';
 
 const ANN: Person = { subject: 'ann', tenant: 'acme', roles: ['approver'] };
@@ -49,6 +49,31 @@ describe('API keys', () => {
     expect(await cli.revoke(info?.id ?? '')).toBe(false);
     clock.advance(1_000);
     expect(server.verify(key)).toBeUndefined();
+  });
+
+  it('of the role agent are bound to one agent, and to no other role (AP-1)', async () => {
+    const file = join(tempDir(), 'api-keys.json');
+    const bot: Person = { subject: 'bot', tenant: 'acme', roles: ['agent'], agent: 'support-bot' };
+    const apiKeys = openApiKeys({ file });
+    const key = await apiKeys.create(bot);
+    expect(openApiKeys({ file }).verify(key)).toEqual(bot);
+    expect(apiKeys.list()).toMatchObject([{ id: apiKeyId(key), agent: 'support-bot' }]);
+    const { agent: _, ...unbound } = bot;
+    const wrong: readonly Person[] = [
+      unbound,
+      { ...bot, agent: 'Support Bot' },
+      { ...bot, roles: ['agent', 'caller'] },
+      { ...ANN, agent: 'support-bot' },
+    ];
+    for (const person of wrong) {
+      await expect(async () => apiKeys.create(person)).rejects.toMatchObject({
+        reason: 'INVALID_ROLES',
+      });
+    }
+    // Nor can a file grant more.
+    const forged = readFileSync(file, 'utf8').replace('"agent"\n', '"agent", "admin"\n');
+    writeFileSync(file, forged);
+    expect(() => openApiKeys({ file })).toThrow('one of its keys is malformed');
   });
 
   it('are all stored when created concurrently', async () => {

@@ -10,6 +10,7 @@ import type { Person, Role } from '@writ/rpc';
 import { fileStamp, whileLocked } from '../keys/private-file.ts';
 import {
   type ApiKeyRecord,
+  isAgentBound,
   isRole,
   ROLES,
   readApiKeyFile,
@@ -108,7 +109,7 @@ export function openApiKeys({ file, unsaved, clock = systemClock }: ApiKeysOptio
   return {
     verify(key) {
       reload();
-      const id = KEY_PATTERN.exec(key)?.[1];
+      const id = apiKeyId(key);
       const find = () => [...unsavedRecords, ...records].find((candidate) => candidate.id === id);
       if (find() === undefined) reload(true);
       const record = find();
@@ -135,14 +136,23 @@ export function openApiKeys({ file, unsaved, clock = systemClock }: ApiKeysOptio
   };
 }
 
+/** The public part of the text of a key, by which lists and revocation name it; undefined for another text. */
+export function apiKeyId(key: string): string | undefined {
+  return KEY_PATTERN.exec(key)?.[1];
+}
+
 /** Generates the text of a key, `writ_<id>_<secret>`, with 60 and 256 random bits. */
 export function newApiKey(): string {
   const id = Array.from(randomBytes(12), (byte) => ID_ALPHABET.charAt(byte & 31)).join('');
   return `writ_${id}_${randomBytes(32).toString('base64url')}`;
 }
 
-function newRecord(key: string, { subject, tenant, roles }: Person, now: Date): ApiKeyRecord {
-  const id = KEY_PATTERN.exec(key)?.[1];
+function newRecord(
+  key: string,
+  { subject, tenant, roles, agent }: Person,
+  now: Date,
+): ApiKeyRecord {
+  const id = apiKeyId(key);
   if (id === undefined)
     throw new InvalidRequestError(
       'INVALID_API_KEY',
@@ -161,16 +171,23 @@ function newRecord(key: string, { subject, tenant, roles }: Person, now: Date): 
     throw new InvalidRequestError('INVALID_ROLES', `roles must be some of ${ROLES.join(', ')}.`, {
       field: 'roles',
     });
+  if (!isAgentBound(roles, agent))
+    throw new InvalidRequestError(
+      'INVALID_ROLES',
+      'The role agent requires the name of one agent and excludes other roles; the other roles have no agent.',
+      { field: 'agent' },
+    );
   return {
     id,
     sha256: hash('sha256', key, 'hex'),
     subject,
     tenant: assertId(tenant, 'tenant'),
     roles: [...new Set<Role>(roles)],
+    ...(agent !== undefined && { agent }),
     createTime: now,
   };
 }
 
-function personOf({ subject, tenant, roles }: ApiKeyRecord): Person {
-  return { subject, tenant, roles };
+function personOf({ subject, tenant, roles, agent }: ApiKeyRecord): Person {
+  return { subject, tenant, roles, ...(agent !== undefined && { agent }) };
 }

@@ -35,6 +35,7 @@ const WORKER_MAY = [
   'writ.tool.v1.ToolGatewayService/CallTool',
   'writ.tool.v1.ToolGatewayService/GetReceipt',
 ];
+const OPENS_RUNS = 'writ.supervision.v1.SupervisionService/OpenExternalRun';
 const GATEWAY_MAY =
   /^writ\.(supervision\.v1\.SupervisionService\/ReportReceipts$|tool\.v1\.ToolProviderService\/)/;
 const SUPERVISOR_MAY = /^writ\.(spawn|meter|model|tool|worker)\.v1\./;
@@ -56,8 +57,9 @@ const SERVER_OF: Readonly<Record<string, ServerName>> = {
 function mayCall(service: ServiceName, rpc: string): boolean {
   switch (service) {
     case 'agent-worker':
-    case 'agent-proxy':
       return WORKER_MAY.includes(rpc);
+    case 'agent-proxy':
+      return WORKER_MAY.includes(rpc) || rpc === OPENS_RUNS;
     case 'supervisor':
       return SUPERVISOR_MAY.test(rpc) && !SUPERVISOR_MAY_NOT.test(rpc);
     case 'tool-gateway':
@@ -214,6 +216,8 @@ describe('caller table', () => {
       auditor: (_, rpc) => reads.test(rpc),
       admin: () => true,
       operator: (service) => /^(Control|Usage|Caller)Service$/.test(service),
+      // Its key acts at agent-proxy only (AP-1).
+      agent: () => false,
     };
     for (const role of ROLES) {
       const gate = publicGate({

@@ -104,6 +104,8 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
     EndChild: AGENT,
     RefreshTokens: { ...AGENT, allowExpiredAgentToken: true },
     ReportOutcome: AGENT,
+    // The request itself contains the key of the agent.
+    OpenExternalRun: { services: ['agent-proxy'] },
     ReportReceipts: GATEWAY,
   },
   'writ.review.v1.ReviewService': {

@@ -8,7 +8,7 @@ import {
 } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
 import { type ServiceName, type ServiceTls, type Signer, serviceTokens } from '@writ/identity';
-import { type Clock, DataLossError, type PeerClocks } from '@writ/kernel';
+import { type AgentKey, type Clock, DataLossError, type PeerClocks } from '@writ/kernel';
 import { createRpcClient, type Loopback, type RpcClient } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
 import type { AgentProxyConfig } from '../config.ts';
@@ -36,6 +36,23 @@ export interface NativeCall {
   readonly disconnectGraceMs: number;
 }
 
+/** An agent key with the conversation or run that a request names. */
+export interface RunQuery {
+  readonly apiKey: string;
+  /** SHA-256 in hex; empty without one. */
+  readonly conversation: string;
+  /** Empty without one. */
+  readonly runId: string;
+  /** Name of the client as stated by itself. */
+  readonly client: string;
+}
+
+/** The run of an agent key with its agent, which has been delivered. */
+export interface OpenRun {
+  readonly key: AgentKey;
+  readonly sessionId: string;
+}
+
 /** The services that agent-proxy calls. */
 export interface ProxyPeers {
   /** Calls a model; a repeated call returns the record without charge (EM-7). */
@@ -49,6 +66,11 @@ export interface ProxyPeers {
   renew(token: string, intent: 'run' | 'suspend'): Promise<SlotAnswer>;
   /** Returns new tokens; the given one may have expired. */
   refreshTokens(supervisorToken: string): Promise<AgentCredentials>;
+  /**
+   * Returns the run in which the holder of an agent key acts; opens one when there is none (AP-1).
+   * @throws what OpenExternalRun throws
+   */
+  openRun(request: RunQuery): Promise<OpenRun>;
   /** Reports that an agent has ended. */
   reportOutcome(requestId: string, stopReason: string, supervisorToken: string): Promise<void>;
   close(): void;
@@ -101,6 +123,13 @@ export function createPeers(parts: PeerParts): ProxyPeers {
       const { credentials } = await supervision.refreshTokens({}, { agentToken, epoch: EPOCH });
       if (credentials === undefined) throw malformed('credentials');
       return credentialsFrom(credentials, (timeMs) => peerClocks.toOwn('supervisor', timeMs));
+    },
+    async openRun(query) {
+      const { tenant, runId, sessionId, agent } = await supervision.openExternalRun(query, {
+        retry: true,
+      });
+      if (agent === undefined) throw malformed('the agent');
+      return { key: { tenant, runId, instance: agent.instance }, sessionId };
     },
     async reportOutcome(requestId, stopReason, agentToken) {
       const report = { requestId, stopReason, phase: 'worker' };

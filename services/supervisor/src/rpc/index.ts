@@ -37,6 +37,7 @@ import { startRun } from './run/start-run.ts';
 import { watchRun } from './run/watch-run.ts';
 import { endChild } from './supervision/end-child.ts';
 import { getManifest } from './supervision/get-manifest.ts';
+import { openExternalRun } from './supervision/open-external-run.ts';
 import { refreshTokens } from './supervision/refresh-tokens.ts';
 import { reportOutcome } from './supervision/report-outcome.ts';
 import { reportReceipts } from './supervision/report-receipts.ts';
@@ -105,6 +106,7 @@ export function internalRoutes(context: SupervisorContext): Route[] {
       endChild: endChild(context),
       refreshTokens: refreshTokens(context),
       reportOutcome: reportOutcome(context),
+      openExternalRun: openExternalRun(context),
       reportReceipts: reportReceipts(context),
     }),
     route(ReviewService, {

@@ -93,6 +93,7 @@ export async function openTestPeers(
           spawnChild: notHere,
           endChild: notHere,
           refreshTokens: notHere,
+          openExternalRun: notHere,
           reportOutcome: notHere,
           reportReceipts: async ({ receipts, refusals: attempts }) => {
             const acknowledgedReceiptIds: string[] = [];

@@ -24,6 +24,7 @@ interface CreateOptions extends ListOptions {
   readonly tenant: string;
   readonly subject: string;
   readonly role: readonly string[];
+  readonly agent?: string;
 }
 
 /** `writ keys`: manages the API keys in a platform's data folder. */
@@ -35,11 +36,13 @@ export const keyCommands: CommandGroup = (program, io, done) => {
     .requiredOption('--tenant <tenant>', 'the tenant of the key')
     .requiredOption('--subject <name>', 'the holder of the key, as shown in audit records')
     .requiredOption('--role <role...>', ROLES.join(', '))
+    .option('--agent <name>', 'with the role agent: the external agent that the holder is')
     .action(async (options: CreateOptions) => {
-      const { tenant, subject } = options;
+      const { tenant, subject, agent } = options;
       const roles = options.role.map(roleFrom);
-      const key = await open(options, io).create({ tenant, subject, roles });
-      showData(io, options, { key, tenant, subject, roles }, () => [key]);
+      const person = { tenant, subject, roles, ...(agent !== undefined && { agent }) };
+      const key = await open(options, io).create(person);
+      showData(io, options, { key, ...person }, () => [key]);
       const file = resolve(keysFileOf(options, io));
       io.warn(`Store the key now; it is not shown again. The platform of ${file} accepts it.`);
       done(EXIT.success);
@@ -63,8 +66,9 @@ export const keyCommands: CommandGroup = (program, io, done) => {
     });
 };
 
-function lineOf({ id, tenant, subject, roles, createTime }: ApiKeyInfo): string {
-  return [id, tenant, subject, roles.join(','), createTime.toISOString()].join('  ');
+function lineOf({ id, tenant, subject, roles, agent, createTime }: ApiKeyInfo): string {
+  const rights = agent === undefined ? roles.join(',') : `agent:${agent}`;
+  return [id, tenant, subject, rights, createTime.toISOString()].join('  ');
 }
 
 function withFile(command: Command): Command {

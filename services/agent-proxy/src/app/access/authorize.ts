@@ -2,22 +2,28 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Verifier } from '@writ/identity';
 import {
   type AgentKey,
+  type JsonValue,
   PreconditionError,
+  sha256Hex,
   UnauthenticatedError,
   UnavailableError,
 } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
+import { hintOfBody, hintOfHeaders } from '../../domain/conversation.ts';
+import type { RunQuery } from '../../peers/peers.ts';
 import { type AgentRow, findAgent, keyOf, saveAgent } from '../../store/agents.ts';
 import type { OpenRequest } from '../agent/open-requests.ts';
 
 /** Secret scanners find leaked tokens by it. */
 const TOKEN_PREFIX = 'writ_run_';
+/** A run token or an agent key. */
+const CREDENTIAL = /^writ_[\w.-]{1,8192}$/;
 
 /** What of a request determines the agent that it acts for. */
 export interface AgentRequest {
   readonly headers: IncomingHttpHeaders;
-  /** Reads the body: some clients name their conversation in it. Omitted where it is no JSON object of a model API. */
-  readonly body?: () => Promise<Uint8Array>;
+  /** Reads the body: some clients name their conversation in it. Omitted for requests without one. */
+  readonly body?: () => Promise<Uint8Array<ArrayBuffer>>;
 }
 
 /** The agent that a request acts for. */
@@ -30,35 +36,18 @@ export interface Authorized {
 }
 
 /**
- * Returns the agent that a request acts for, from its credentials, and notes that it was used (AP-1). Every endpoint
- * calls it first, with every request.
+ * Returns the agent that a request acts for, from its credentials, and notes that it was used (AP-1). A run token names
+ * the agent; an agent key opens the run of its conversation. Every endpoint calls it first, with every request.
  * @throws UnauthenticatedError TOKEN_MISSING, TOKEN_INVALID, TOKEN_EXPIRED; UnavailableError AGENT_NOT_DELIVERED;
- *   PreconditionError RUN_ENDED
+ *   PreconditionError RUN_ENDED; what KeyRuns.of throws
  */
-export async function authorize(
-  context: ProxyContext,
-  { headers }: AgentRequest,
-): Promise<Authorized> {
-  const { store, config } = context;
-  const key = await agentOf(context.verifier, credentialOf(headers));
-  const { tenants } = config;
-  const agent = await findAgent(store.db, key);
-  if (agent === undefined || (tenants.length > 0 && !tenants.includes(key.tenant))) {
-    throw new UnavailableError(
-      'AGENT_NOT_DELIVERED',
-      `Agent ${key.instance} of run ${key.runId} has not arrived yet; retry.`,
-      { run_id: key.runId, retry_after_ms: '1000' },
-    );
-  }
-  if (agent.ended_at !== null) {
-    throw new PreconditionError(
-      'RUN_ENDED',
-      `Run ${key.runId} has ended: ${agent.stop_reason ?? 'ended'}. Start a new run.`,
-      { run_id: key.runId, stop_reason: agent.stop_reason ?? '' },
-    );
-  }
+export async function authorize(context: ProxyContext, request: AgentRequest): Promise<Authorized> {
+  const credential = credentialOf(request.headers);
+  const agent = credential.startsWith(TOKEN_PREFIX)
+    ? await loadLiving(context, await agentOfToken(context.verifier, credential))
+    : await agentOfKey(context, await queryOf(request, credential));
   await noteUse(context, agent);
-  return { key, sessionId: agent.session_id, agent };
+  return { key: keyOf(agent), sessionId: agent.session_id, agent };
 }
 
 /**
@@ -83,26 +72,81 @@ export async function endRequest(
   await noteUse(context, agent);
 }
 
-/** A bearer token, or the key of a client of Anthropic. */
-function credentialOf({ authorization, 'x-api-key': key }: IncomingHttpHeaders) {
+/**
+ * A bearer token, or the key of a client of Anthropic.
+ * @throws UnauthenticatedError TOKEN_MISSING
+ */
+function credentialOf({ authorization, 'x-api-key': key }: IncomingHttpHeaders): string {
   const bearer = /^Bearer +(\S+) *$/i.exec(authorization ?? '')?.[1];
-  return bearer ?? (typeof key === 'string' ? key : undefined);
+  const credential = bearer ?? (typeof key === 'string' ? key : '');
+  if (CREDENTIAL.test(credential)) return credential;
+  throw new UnauthenticatedError(
+    'TOKEN_MISSING',
+    'The request has neither a run token nor an agent key; send one as the API key. Both begin with writ_.',
+    {},
+  );
 }
 
-async function agentOf(verifier: Verifier, credential: string | undefined): Promise<AgentKey> {
-  if (credential?.startsWith(TOKEN_PREFIX) !== true) {
-    throw new UnauthenticatedError(
-      'TOKEN_MISSING',
-      `The request has no run token; send one of IssueRunToken, which begins with ${TOKEN_PREFIX}, as the API key.`,
-      {},
-    );
-  }
+async function agentOfToken(verifier: Verifier, credential: string): Promise<AgentKey> {
   const { claims } = await verifier.verify('run_token', credential.slice(TOKEN_PREFIX.length), {
     issuer: 'supervisor',
     audience: 'agent-proxy',
   });
   const { tenant, runId, agent } = claims;
   return { tenant, runId, instance: agent?.instance ?? '' };
+}
+
+/** The agent of the open run of a key; another run is opened when the remembered one has ended. */
+async function agentOfKey(context: ProxyContext, query: RunQuery): Promise<AgentRow> {
+  const run = await context.runs.of(query);
+  const agent = await findAgent(context.store.db, run.key);
+  if (agent === undefined || agent.ended_at === null) return await loadLiving(context, run.key);
+  context.runs.forget(query, run);
+  return await loadLiving(context, (await context.runs.of(query)).key);
+}
+
+async function queryOf({ headers, body }: AgentRequest, apiKey: string): Promise<RunQuery> {
+  const ofHeaders = hintOfHeaders(headers);
+  const hint = ofHeaders ?? (body && hintOfBody(jsonOf(await body())));
+  // A product name such as OpenAI/JS, without the comment that follows it.
+  const client = (headers['user-agent'] ?? '').split('(', 1)[0]?.replaceAll(/[^\w ./-]/g, '') ?? '';
+  return {
+    apiKey,
+    runId: hint?.kind === 'run' ? hint.name : '',
+    conversation: hint?.kind === 'conversation' ? sha256Hex(hint.name) : '',
+    client: client.slice(0, 64).trim(),
+  };
+}
+
+/** The body as JSON; the endpoint rejects what is none. */
+function jsonOf(body: Uint8Array<ArrayBuffer>): JsonValue {
+  try {
+    return JSON.parse(Buffer.from(body).toString()) as JsonValue;
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Returns an agent that has not ended.
+ * @throws UnavailableError AGENT_NOT_DELIVERED; PreconditionError RUN_ENDED
+ */
+async function loadLiving({ store, config }: ProxyContext, key: AgentKey): Promise<AgentRow> {
+  const { tenants } = config;
+  const agent = await findAgent(store.db, key);
+  if (agent === undefined || (tenants.length > 0 && !tenants.includes(key.tenant))) {
+    throw new UnavailableError(
+      'AGENT_NOT_DELIVERED',
+      `Agent ${key.instance} of run ${key.runId} has not arrived yet; retry.`,
+      { run_id: key.runId, retry_after_ms: '1000' },
+    );
+  }
+  if (agent.ended_at === null) return agent;
+  throw new PreconditionError(
+    'RUN_ENDED',
+    `Run ${key.runId} has ended: ${agent.stop_reason ?? 'ended'}. Start a new run.`,
+    { run_id: key.runId, stop_reason: agent.stop_reason ?? '' },
+  );
 }
 
 /** Rarely, so that a request does not cost a commit more. */

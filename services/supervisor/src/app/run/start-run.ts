@@ -92,7 +92,11 @@ async function findRepeated(
   );
 }
 
-function manifestFor(agents: SupervisorContext['agents'], name: string): AgentManifest {
+/**
+ * The agent that a run starts with.
+ * @throws NotFoundError AGENT_NOT_FOUND
+ */
+export function manifestFor(agents: SupervisorContext['agents'], name: string): AgentManifest {
   const manifest = agents.get(name);
   if (manifest !== undefined && !manifest.delegateOnly) return manifest;
   const problem =
@@ -127,6 +131,8 @@ interface NewRun {
   readonly labels: Readonly<Record<string, string>>;
   /** The trace context of the StartRun call; all work for the run belongs to its trace (SYS-1). */
   readonly traceparent: string;
+  /** The agent key that opens it; undefined for a StartRun call (AP-1). */
+  readonly key?: { readonly keyId: string; readonly conversation: string };
   /** The agents that it may delegate to. */
   readonly definitions: readonly AgentManifest[];
 }
@@ -194,6 +200,8 @@ function runRow(plan: RunPlan, given: NewRun, now: Date): RunRow {
     data_json: given.dataJson,
     state: 'PENDING',
     created_by: given.createdBy,
+    key_id: given.key?.keyId ?? null,
+    conversation: given.key?.conversation ?? null,
     created_at: now,
     deadline_at: plan.deadlineAt,
     run_budget: budgetToJson(plan.runBudget),

@@ -181,7 +181,7 @@ const KIND_OPTIONS = {
   flow: ['steps'],
   information: ['max_items'],
   'personal-feed': ['max_items', 'durable_follows'],
-  external: ['idle_timeout'],
+  external: ['idle_timeout', 'max_open_runs'],
 };
 
 function assertKindOptions(definition: AgentSettings) {
@@ -209,9 +209,12 @@ function isWithOptions(kind: AgentKind): kind is keyof typeof KIND_OPTIONS {
 
 /** Its tab and its tokens name every model that it may use (AP-1). */
 function assertExternal({ model, options = {} }: AgentSettings): void {
-  const { idle_timeout: idle } = options;
+  const { idle_timeout: idle, max_open_runs: most = 1 } = options;
   if (idle !== undefined && !(typeof idle === 'string' && /^(\d+(ms|s|m|h|d))+$/.test(idle))) {
     throw invalid('options.idle_timeout', 'must be a duration such as 30m.');
+  }
+  if (!(typeof most === 'number' && Number.isInteger(most) && most >= 1)) {
+    throw invalid('options.max_open_runs', 'must be a whole number of at least 1.');
   }
   for (const [index, alias] of (model?.also_allowed ?? []).entries()) {
     if (!alias.includes('*')) continue;

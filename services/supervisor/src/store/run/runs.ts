@@ -119,6 +119,45 @@ const selectByRequest = prepareQuery(
       .where('request_id', '=', request.requestId),
 );
 
+/** An agent key, by its public part. */
+export interface AgentKeyId {
+  readonly tenant: string;
+  readonly keyId: string;
+}
+
+/** The runs of an agent key that can take requests, oldest first (AP-1). */
+export async function openRunsOf(
+  db: SupervisorReader,
+  { tenant, keyId }: AgentKeyId,
+): Promise<RunRow[]> {
+  return await db
+    .selectFrom('runs')
+    .selectAll()
+    .where('tenant', '=', tenant)
+    .where('key_id', '=', keyId)
+    .where('ended_at', 'is', null)
+    .where('state', '!=', 'ENDING')
+    .orderBy('created_at')
+    .execute();
+}
+
+/** The latest run of a conversation of an agent key; undefined if there is none. */
+export async function latestRunOf(
+  db: SupervisorReader,
+  { tenant, keyId, conversation }: AgentKeyId & { readonly conversation: string },
+): Promise<RunRow | undefined> {
+  return await db
+    .selectFrom('runs')
+    .selectAll()
+    .where('tenant', '=', tenant)
+    .where('key_id', '=', keyId)
+    .where('conversation', '=', conversation)
+    .orderBy('created_at', 'desc')
+    .orderBy('run_id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+}
+
 /** Updates columns of a run. */
 export async function saveRun(
   trx: SupervisorTransaction,

@@ -47,6 +47,9 @@ export const runs = table('runs', {
     definition_hash: column.text(),
     /** Key with which the meter authenticates the events that workers carry (HK-1), in hexadecimal digits. */
     event_key: column.text(),
+    /** The agent key that opened it, and the SHA-256 of its conversation, empty for the default one; null otherwise (AP-1). */
+    key_id: column.text().nullable(),
+    conversation: column.text().nullable(),
     /** The selected catalog alias. */
     model: column.text(),
     /** Approved tool calls of all agents. */
@@ -67,6 +70,10 @@ export const runs = table('runs', {
     runs_by_session: { on: ['tenant', 'session_id', 'created_at', 'run_id'] },
     runs_alive: { on: ['deadline_at'], where: ['ended_at', 'is', null] },
     runs_unended: { on: ['tenant', 'run_id'], where: ['ended_at', 'is', null] },
+    runs_by_key: {
+      on: ['tenant', 'key_id', 'conversation', 'created_at'],
+      where: ['key_id', 'is not', null],
+    },
     runs_to_purge: { on: ['retention', 'ended_at'], where: ['purged_at', 'is', null] },
   },
 });

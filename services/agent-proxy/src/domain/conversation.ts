@@ -1,0 +1,50 @@
+import { isJsonObject, type JsonValue } from '@writ/kernel';
+
+/** The header by which a client names a run of its key. */
+const RUN_HEADER = 'x-writ-run';
+
+/** The headers by which clients name their conversation, the first one counts; the last two are those of Codex. */
+const CONVERSATION_HEADERS = [
+  'x-writ-conversation',
+  'x-claude-code-session-id',
+  'session-id',
+  'session_id',
+] as const;
+
+/** The headers of a request, with names in lower case. */
+export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** What a client says of the run that its request belongs to. */
+export interface ConversationHint {
+  readonly kind: 'run' | 'conversation';
+  readonly name: string;
+}
+
+/**
+ * Returns what the headers of a request name: a run before a conversation; undefined when they name neither (AP-1). A
+ * legacy `Mcp-Session-Id` is no hint, because a client opens sessions as it likes.
+ */
+export function hintOfHeaders(headers: Headers): ConversationHint | undefined {
+  const run = textOf(headers, RUN_HEADER);
+  if (run !== '') return { kind: 'run', name: run };
+  const name = CONVERSATION_HEADERS.map((header) => textOf(headers, header)).find(
+    (value) => value !== '',
+  );
+  return name === undefined ? undefined : { kind: 'conversation', name };
+}
+
+/** Returns the conversation that the body of a model request names: `prompt_cache_key`, then `metadata.session_id`. */
+export function hintOfBody(body: JsonValue): ConversationHint | undefined {
+  if (!isJsonObject(body)) return undefined;
+  const { prompt_cache_key: cacheKey, metadata } = body;
+  const sessionId = isJsonObject(metadata) ? metadata.session_id : undefined;
+  const name = [cacheKey, sessionId].find(
+    (value): value is string => typeof value === 'string' && value !== '',
+  );
+  return name === undefined ? undefined : { kind: 'conversation', name };
+}
+
+function textOf(headers: Headers, name: string): string {
+  const value = headers[name];
+  return typeof value === 'string' ? value.trim() : '';
+}

@@ -1,0 +1,244 @@
+import type { OpenExternalRunRequest } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
+import { apiKeyId, assertServesTenant } from '@writ/identity';
+import {
+  canonicalDigest,
+  derivedId,
+  NotFoundError,
+  newId,
+  OverloadedError,
+  PermissionDeniedError,
+  PreconditionError,
+  UnauthenticatedError,
+  UnavailableError,
+} from '@writ/kernel';
+import type { CallContext } from '@writ/rpc';
+import type { SupervisorContext } from '../../context.ts';
+import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
+import { descendants } from '../../domain/manifest/descendants.ts';
+import { planRun, type RunRequest } from '../../domain/run/plan-run.ts';
+import { assertNotHalted } from '../../store/halt/halts.ts';
+import {
+  type AgentKeyId,
+  assertRunQuota,
+  findRun,
+  latestRunOf,
+  loadRun,
+  openRunsOf,
+  type RunRow,
+} from '../../store/run/runs.ts';
+import type { SupervisorReader, SupervisorTransaction } from '../../store/supervisor-store.ts';
+import { rootRefOf } from '../../wire/supervision.ts';
+import { awaitRunChange } from '../agent/await-run.ts';
+import { manifestFor, recordRun } from './start-run.ts';
+import { rootKeyOf } from './start-run-order.ts';
+
+/** Open runs of one agent key, unless the options of its agent say otherwise. */
+const MAX_OPEN_RUNS = 10;
+
+/** The verified holder of an agent key. */
+interface Holder extends AgentKeyId {
+  readonly subject: string;
+  readonly agent: string;
+}
+
+/**
+ * Returns the run in which the holder of an agent key acts, once its agent has been delivered (AP-1). Transactions are
+ * serialized, so that concurrent first requests of a conversation open one run. A run that has ended is followed by
+ * another one, unless it is halted.
+ * @throws UnauthenticatedError TOKEN_INVALID; PermissionDeniedError ROLE_REQUIRED, TENANT_NOT_SERVED; NotFoundError
+ *   AGENT_NOT_FOUND, RUN_NOT_FOUND; PreconditionError RUN_NOT_EXTERNAL, HALTED, RUN_ENDED; OverloadedError
+ *   OPEN_RUNS_LIMIT, RUN_QUOTA_EXCEEDED, START_QUEUE_FULL; UnavailableError AGENT_NOT_DELIVERED
+ */
+export async function openExternalRun(
+  context: SupervisorContext,
+  request: OpenExternalRunRequest,
+  call: CallContext,
+): Promise<RunRow> {
+  const holder = holderOf(context, request.apiKey);
+  assertServesTenant(call.caller, holder.tenant);
+  const run =
+    (await findOpen(context.store.db, holder, request)) ??
+    (await open(context, holder, request, call.traceparent));
+  return await whenDelivered(context, run, call.signal);
+}
+
+/** @throws UnauthenticatedError TOKEN_INVALID; PermissionDeniedError ROLE_REQUIRED */
+function holderOf({ apiKeys }: SupervisorContext, key: string): Holder {
+  const keyId = apiKeyId(key);
+  const person = apiKeys.verify(key);
+  if (person === undefined || keyId === undefined) {
+    throw new UnauthenticatedError('TOKEN_INVALID', 'The API key is not valid.', {
+      token: 'api_key',
+    });
+  }
+  const { tenant, subject, agent } = person;
+  if (agent !== undefined) return { tenant, keyId, subject, agent };
+  throw new PermissionDeniedError(
+    'ROLE_REQUIRED',
+    'agent-proxy requires a key of the role agent; create one with writ keys create --role agent.',
+    { roles: 'agent' },
+  );
+}
+
+/**
+ * The open run of a request: the one that it names, that of its conversation, or without one the only one of the key.
+ * @throws NotFoundError RUN_NOT_FOUND; PreconditionError RUN_ENDED
+ */
+async function findOpen(
+  db: SupervisorReader,
+  holder: Holder,
+  { runId, conversation }: OpenExternalRunRequest,
+): Promise<RunRow | undefined> {
+  if (runId !== '') return await namedRun(db, holder, runId);
+  const runs = await openRunsOf(db, holder);
+  const own = runs.find((run) => run.conversation === conversation);
+  if (own !== undefined || conversation !== '') return own;
+  return runs.length === 1 ? runs[0] : undefined;
+}
+
+async function namedRun(db: SupervisorReader, holder: Holder, runId: string): Promise<RunRow> {
+  const run = await findRun(db, { tenant: holder.tenant, runId });
+  if (run?.key_id === holder.keyId) return run;
+  throw new NotFoundError('RUN_NOT_FOUND', `Run ${runId} is not a run of this agent key.`, {
+    run_id: runId,
+  });
+}
+
+/** Records a run and the order that starts it, as StartRun does. */
+async function open(
+  context: SupervisorContext,
+  holder: Holder,
+  request: OpenExternalRunRequest,
+  traceparent: string,
+): Promise<RunRow> {
+  const { store, clock, starts, agents } = context;
+  const manifest = externalManifest(agents, holder);
+  const release = starts.reserve(holder.tenant, performance.now());
+  const opened = store.transaction(async (trx) => {
+    const raced = await findOpen(trx, holder, request);
+    if (raced !== undefined) return raced;
+    const latest = await assertMayOpen(context, trx, { holder, manifest, request });
+    const now = clock.now();
+    const run = await recordNew(trx, { holder, manifest, request, latest }, traceparent, {
+      agents,
+      now,
+    });
+    await context.events.runStarted(trx, { run, agent: rootRefOf(run) }, now);
+    return run;
+  });
+  return await opened.finally(release);
+}
+
+interface Opening {
+  readonly holder: Holder;
+  readonly manifest: AgentManifest;
+  readonly request: OpenExternalRunRequest;
+  /** The previous run of the conversation. */
+  readonly latest?: RunRow | undefined;
+}
+
+async function assertMayOpen(
+  { config }: SupervisorContext,
+  trx: SupervisorTransaction,
+  { holder, manifest, request: { conversation } }: Opening,
+): Promise<RunRow | undefined> {
+  const { tenant } = holder;
+  await assertNotHalted(trx, { tenant });
+  const latest = await latestRunOf(trx, { ...holder, conversation });
+  // A halt that ended the run holds until it is lifted.
+  if (latest !== undefined) await assertNotHalted(trx, rootKeyOf(latest));
+  const most = Number(manifest.options?.max_open_runs ?? MAX_OPEN_RUNS);
+  const { length: used } = await openRunsOf(trx, holder);
+  if (used >= most) {
+    throw new OverloadedError(
+      'OPEN_RUNS_LIMIT',
+      `This agent key has ${used} open runs, and options.max_open_runs of ${manifest.name} is ${most}; close one, or name one of its conversations.`,
+      { setting: 'options.max_open_runs', used: String(used), limit: String(most) },
+    );
+  }
+  await assertRunQuota(trx, tenant, config.maxRunsPerTenant);
+  return latest;
+}
+
+async function recordNew(
+  trx: SupervisorTransaction,
+  { holder, manifest, request: { conversation, client }, latest }: Opening,
+  traceparent: string,
+  { agents, now }: { readonly agents: SupervisorContext['agents']; readonly now: Date },
+): Promise<RunRow> {
+  const { tenant, keyId, subject } = holder;
+  const goal = `external: ${client || 'unnamed client'}`;
+  const runId = newId('run');
+  return await recordRun(
+    trx,
+    planRun(manifest, wholeRun(manifest, goal), runId, now),
+    {
+      tenant,
+      runId,
+      requestId: derivedId('req', keyId, conversation, latest?.run_id ?? ''),
+      requestDigest: canonicalDigest({ keyId, conversation }),
+      // All runs of a conversation share its session, and so the caps of the session.
+      sessionId: derivedId('ses', tenant, keyId, conversation),
+      createdBy: subject,
+      key: { keyId, conversation },
+      goal,
+      dataJson: '',
+      labels: {},
+      traceparent,
+      definitions: descendants(manifest, agents),
+    },
+    now,
+  );
+}
+
+/** A run with everything that its manifest allows. */
+function wholeRun({ spawnBudget }: AgentManifest, goal: string): RunRequest {
+  return {
+    goal,
+    dataJson: '',
+    runBudget: {},
+    sessionBudget: undefined,
+    spawnBudget,
+    priority: undefined,
+    retention: undefined,
+    model: '',
+  };
+}
+
+/** @throws NotFoundError AGENT_NOT_FOUND; PreconditionError RUN_NOT_EXTERNAL */
+function externalManifest(agents: SupervisorContext['agents'], { agent }: Holder): AgentManifest {
+  const manifest = manifestFor(agents, agent);
+  if (manifest.kind === 'external') return manifest;
+  throw new PreconditionError(
+    'RUN_NOT_EXTERNAL',
+    `The key is bound to agent "${agent}", which is of kind ${manifest.kind}, not external.`,
+    { field: 'agent' },
+  );
+}
+
+/**
+ * Waits until the agent of a run has been delivered, or the run is halted.
+ * @throws PreconditionError RUN_ENDED; UnavailableError AGENT_NOT_DELIVERED after `childWaitMs`
+ */
+async function whenDelivered(
+  context: SupervisorContext,
+  run: RunRow,
+  signal: AbortSignal,
+): Promise<RunRow> {
+  const key = { tenant: run.tenant, runId: run.run_id };
+  const started = await awaitRunChange(context, key, signal, async () => {
+    const row = await loadRun(context.store.db, key);
+    return row.state === 'PENDING' ? undefined : row;
+  });
+  if (started === undefined) {
+    throw new UnavailableError(
+      'AGENT_NOT_DELIVERED',
+      `Run ${run.run_id} has not started yet; retry.`,
+      { run_id: run.run_id, retry_after_ms: '1000' },
+    );
+  }
+  if (started.ended_at === null && started.state !== 'ENDING') return started;
+  throw new PreconditionError('RUN_ENDED', `Run ${run.run_id} has ended. Start a new run.`, {
+    run_id: run.run_id,
+  });
+}
