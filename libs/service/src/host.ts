@@ -193,6 +193,7 @@ export class Host<C extends ServiceConfig, P extends ServiceParts> implements Se
     this.outbox = createOutboxRelay({
       store,
       clock,
+      isClockConfirmed: this.isClockConfirmed,
       ...outboxPublisher(bus, telemetry),
       ...options,
     });

@@ -33,7 +33,9 @@ export async function append(store: Store<LedgerDatabase>, ...ids: string[]): Pr
 export function relayTo(
   store: Store<LedgerDatabase>,
   refuse: (eventId: string) => boolean = () => false,
-  options: Partial<Pick<OutboxRelayOptions<LedgerDatabase>, 'markIntervalMs'>> = {},
+  options: Partial<
+    Pick<OutboxRelayOptions<LedgerDatabase>, 'markIntervalMs' | 'isClockConfirmed'>
+  > = {},
 ) {
   const taken: Required<OutboxMessage>[] = [];
   const failures: RelayFailure[] = [];

@@ -190,6 +190,26 @@ describe('the outbox relay', () => {
     expect((await outboxRows(store)).map(({ event_id }) => event_id)).toEqual(['c']);
   });
 
+  it('deletes nothing while its clock may be far ahead (BD-3)', async () => {
+    const ledger = await openLedger();
+    const { store } = ledger;
+    let isClockConfirmed = false;
+    const options = { isClockConfirmed: () => isClockConfirmed };
+    const { relay, clock } = relayTo(store, () => false, options);
+    await append(store, 'a');
+    await relay.flush();
+    clock.advance(3_600_000 + 60_001);
+    await relay.flush();
+    await relay.stop();
+    expect(await outboxRows(store)).toHaveLength(1);
+    isClockConfirmed = true;
+    const next = relayTo(store, () => false, options);
+    next.clock.advance(3_600_000 + 60_001);
+    await next.relay.flush();
+    await next.relay.stop();
+    expect(await outboxRows(store)).toEqual([]);
+  });
+
   it('runs outside of the context of its waker, including transactions', async () => {
     const ledger = await openLedger();
     const { store } = ledger;

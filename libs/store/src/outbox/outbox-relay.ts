@@ -227,9 +227,10 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
   }
 
   async #prune(): Promise<void> {
-    const { clock, keepMs = 3_600_000, onError } = this.#options;
+    const { clock, keepMs = 3_600_000, isClockConfirmed, onError } = this.#options;
     const now = clock.now().getTime();
-    if (now - this.#prunedAt < Math.min(PRUNE_EVERY_MS, keepMs)) return;
+    if (isClockConfirmed?.() === false) return;
+    if (Math.abs(now - this.#prunedAt) < Math.min(PRUNE_EVERY_MS, keepMs)) return;
     this.#prunedAt = now;
     try {
       const cutoff = new Date(now - keepMs);

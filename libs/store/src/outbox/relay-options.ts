@@ -55,6 +55,8 @@ export interface OutboxRelayOptions<DB extends OutboxDatabase> {
   readonly retryMaxMs?: number;
   /** Retention of published messages for deduplication, ms; default one hour. */
   readonly keepMs?: number;
+  /** Whether the clock is known to be right: a clock far ahead would delete messages that are young; default: always. */
+  readonly isClockConfirmed?: () => boolean;
   /** Reports a large backlog; default: not reported. */
   readonly backlog?: BacklogOptions;
 }
