@@ -123,7 +123,7 @@ describe('writ keys', () => {
     expect(exit).toBe(0);
     const [key = ''] = out;
     expect((await writ(['keys', 'list'])).out.join('\n')).toContain('bot  agent:support-bot');
-    const refused = await writ(['halts'], { WRIT_API_KEY: key });
+    const refused = await writ(['halts', 'list'], { WRIT_API_KEY: key });
     expect(refused.err.join()).toContain('requires the role');
     expect(refused.exit).not.toBe(0);
   });

@@ -38,6 +38,7 @@ export function writ(over: Partial<Writ> = {}): Writ {
     maxToolCalls: undefined,
     allowedTools: ['pay'],
     resultFields: [],
+    noDefaultLimits: false,
     ...over,
   };
 }

@@ -131,6 +131,25 @@ describe('judgeCall (TG-2)', () => {
     expect(message({ args })).toMatch(/arguments_json/);
   });
 
+  it('applies only the limits that are set to external agents (AP-1)', () => {
+    const often: Tally = { calls: 500, lastCallId: 'op-9' };
+    const asked = (setLimits?: Parameters<typeof compileTool>[1], noDefaultLimits = true) => {
+      const tool = compileTool(definition(), setLimits);
+      const verdict = judgeCall(
+        writ({ definitionDigest: tool.digest, noDefaultLimits }),
+        createRegistry([tool]),
+        { ...FRESH, ofTool: often, ofSignature: often },
+        parseArguments(GOOD),
+      );
+      return verdict.kind === 'refuse' ? verdict.stopReason : verdict.kind;
+    };
+    expect(asked({})).toBe('execute');
+    expect(asked({ maxRepeats: 500 })).toBe('loop_detected:signature_repeat');
+    expect(asked({ maxCallsPerAgent: 500 })).toBe('loop_detected:per_tool_limit');
+    expect(asked({}, false)).toBe('loop_detected:per_tool_limit');
+    expect(asked()).toBe('loop_detected:per_tool_limit');
+  });
+
   it('names the repeated call and its count in the message', () => {
     expect(message({ counters: { ofTool: TWICE } })).toBe(
       'This agent has made 2 calls of pay, the last one as op-8; the limit is 2 (max_calls_per_agent). Use the earlier results, or continue without pay.',

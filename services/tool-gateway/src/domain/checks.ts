@@ -7,7 +7,7 @@ import {
   parseJsonStrict,
 } from '@writ/kernel';
 import type { Registry } from './registry.ts';
-import type { Tool } from './tool.ts';
+import type { CallLimits, Tool } from './tool.ts';
 import type { Writ } from './writ.ts';
 
 /** Parsed arguments, or the reason why they cannot be parsed. */
@@ -115,16 +115,18 @@ export function judgeCall(
   }
   const bad = badArguments(tool, parsed);
   if (bad !== undefined || 'problem' in parsed) return refuse(`tool_bad_args:${name}`, bad ?? '');
-  const loop = findLoop(tool, parsed.hash, counters);
+  const limits = writ.noDefaultLimits ? tool.setLimits : tool;
+  const loop = findLoop({ name, limits }, parsed.hash, counters);
   if (loop !== undefined) return loop;
   return { kind: 'execute', tool, args: parsed.args, counted: { ofTool: true, ofSignature: true } };
 }
 
 function findLoop(
-  { name, maxCallsPerAgent, maxRepeats }: Tool,
+  { name, limits }: { readonly name: string; readonly limits: Partial<CallLimits> },
   hash: string,
   { ofTool, ofSignature }: Counters,
 ): Verdict | undefined {
+  const { maxCallsPerAgent = Infinity, maxRepeats = Infinity } = limits;
   if (ofTool.calls >= maxCallsPerAgent) {
     const repetition = repeat(name, '', ofTool, maxCallsPerAgent);
     const message = `This agent has made ${calls(ofTool.calls)} of ${name}${last(ofTool)}; the limit is ${maxCallsPerAgent} (max_calls_per_agent). Use the earlier results, or continue without ${name}.`;

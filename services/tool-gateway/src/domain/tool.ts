@@ -4,6 +4,7 @@ import {
   definitionDigest,
   InvalidRequestError,
   type JsonObject,
+  omitUndefined,
 } from '@writ/kernel';
 
 /** Effect classes of tools (TG-6). */
@@ -34,19 +35,29 @@ export interface ToolDefinition {
   readonly source: string;
 }
 
+/** Limits of the calls of one tool by one agent of a run. */
+export type CallLimits = Pick<ToolDefinition, 'maxCallsPerAgent' | 'maxRepeats'>;
+
 /** A tool that can be called: its definition, compiled, with its digest. */
 export interface Tool extends ToolDefinition {
   readonly contract: ArgumentContract;
   /** SHA-256 of the definition, in hex; part of every writ (TG-1). */
   readonly digest: string;
+  /** The limits that tools.yaml sets; the others of the definition are defaults. */
+  readonly setLimits: Partial<CallLimits>;
 }
 
 /**
  * Compiles a definition (TG-3).
+ * @param setLimits limits that are no defaults; omitted: all of them
  * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when the schema is not a contract or an argument's schema
  *   cannot be read, NOT_SERIALIZABLE when the schema has no JSON form
  */
-export function compileTool(definition: ToolDefinition): Tool {
+export function compileTool(
+  definition: ToolDefinition,
+  setLimits: Partial<CallLimits> = definition,
+): Tool {
+  const { maxCallsPerAgent, maxRepeats } = setLimits;
   const contract = compileContract(definition.inputSchema);
   const [unreadable] = contract.unreadable;
   if (unreadable !== undefined) {
@@ -56,5 +67,10 @@ export function compileTool(definition: ToolDefinition): Tool {
       { field: `properties.${unreadable}` },
     );
   }
-  return Object.freeze({ ...definition, contract, digest: definitionDigest(definition) });
+  return Object.freeze({
+    ...definition,
+    contract,
+    digest: definitionDigest(definition),
+    setLimits: omitUndefined({ maxCallsPerAgent, maxRepeats }),
+  });
 }

@@ -23,4 +23,6 @@ export interface Writ extends CallKey {
   readonly allowedTools: readonly string[];
   /** Dotted paths of result fields that the receipt must carry. */
   readonly resultFields: readonly string[];
+  /** Whether only the limits that tools.yaml sets apply to repeated calls. */
+  readonly noDefaultLimits: boolean;
 }

@@ -1,6 +1,6 @@
 import { ConfigError, parseDuration } from '@writ/config';
-import type { JsonObject } from '@writ/kernel';
-import type { ToolDefinition } from '../domain/tool.ts';
+import { type JsonObject, omitUndefined } from '@writ/kernel';
+import type { CallLimits, ToolDefinition } from '../domain/tool.ts';
 import type { OfferedTool } from './source.ts';
 import type { ToolEntry } from './tools-schema.ts';
 
@@ -40,6 +40,12 @@ export function toDefinition(entry: ToolEntry, offered: Partial<OfferedTool> = {
     risk: entry.risk ?? offered.risk ?? 1,
     source: entry.source,
   };
+}
+
+/** The limits that an entry sets, without those of its source and the defaults. */
+export function limitsIn(entry: ToolEntry): Partial<CallLimits> {
+  const { max_calls_per_agent: maxCallsPerAgent, max_repeats: maxRepeats } = entry;
+  return omitUndefined({ maxCallsPerAgent, maxRepeats });
 }
 
 function readTimeout({ timeout }: ToolEntry): number | undefined {

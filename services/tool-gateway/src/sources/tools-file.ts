@@ -6,7 +6,7 @@ import { BUILTIN_TOOLS } from './builtin/builtin-source.ts';
 import { mcpName, nameAtServer } from './mcp/mcp-name.ts';
 import type { OfferedTools } from './source.ts';
 import { readOrigin, type SourceOrigin, type Variables } from './source-origin.ts';
-import { missingIn, toDefinition } from './tool-entry.ts';
+import { limitsIn, missingIn, toDefinition } from './tool-entry.ts';
 import { TOOLS_SCHEMA, type ToolEntry, type ToolsDocument } from './tools-schema.ts';
 
 /** A source as tools.yaml declares it. */
@@ -148,7 +148,9 @@ function readTool(
   if (isMcp && missing.length > 0) return 'open';
   for (const field of missing) problems.add(path, `${path.join('.')} needs "${field}".`);
   if (definition === undefined || missing.length > 0) return undefined;
-  return problems.collect([...path, 'input_schema'], () => compileTool(definition));
+  return problems.collect([...path, 'input_schema'], () =>
+    compileTool(definition, limitsIn(entry)),
+  );
 }
 
 function checkAllowlists(document: ToolsDocument, problems: Problems): void {
@@ -175,7 +177,7 @@ function complete(
       if (tools.has(name)) continue;
       try {
         assertToolName(name);
-        tools.set(name, compileTool(toDefinition(entry, offer)));
+        tools.set(name, compileTool(toDefinition(entry, offer), limitsIn(entry)));
       } catch (error) {
         if (!isWritError(error)) throw error;
         warnings.push(`Tool ${name} of source ${source} is ignored: ${error.message}`);

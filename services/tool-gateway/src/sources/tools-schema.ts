@@ -144,12 +144,18 @@ export const TOOLS_SCHEMA: JsonSchema = {
           max_calls_per_agent: about(
             'Calls by one agent of a run.',
             { type: 'integer', minimum: 0, 'x-zero': NEVER_CALLED },
-            { default: 'that of the source, else 2', unit: 'calls' },
+            {
+              default: 'that of the source, else 2; for external agents unlimited',
+              unit: 'calls',
+            },
           ),
           max_repeats: about(
             'Calls with the same arguments among these.',
             { type: 'integer', minimum: 0, 'x-zero': NEVER_CALLED },
-            { default: 'that of the source, else 1', unit: 'calls' },
+            {
+              default: 'that of the source, else 1; for external agents unlimited',
+              unit: 'calls',
+            },
           ),
           risk: about(
             'Risk for policies and approval_required_risk; 0.8 is 80 in policies.',

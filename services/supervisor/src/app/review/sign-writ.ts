@@ -51,6 +51,7 @@ export async function signWrit(
       allowedTools: JSON.parse(agent.tools) as string[],
       resultFields: [...resultFieldsFor(policy, action.name)],
       sessionId: run.session_id,
+      ...(manifest.kind === 'external' && { noDefaultLimits: true }),
     },
     config.writTtlMs,
   );

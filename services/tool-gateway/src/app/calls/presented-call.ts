@@ -62,6 +62,7 @@ export async function readPresentedCall(
     maxToolCalls: claims.maxToolCalls,
     allowedTools: claims.allowedTools,
     resultFields: claims.resultFields,
+    noDefaultLimits: claims.noDefaultLimits,
   };
   return {
     writ,
