@@ -18,6 +18,7 @@ export const HOOK_EVENTS: readonly HookEventName[] = Object.freeze(
 export interface HookUsage {
   readonly input_tokens: number;
   readonly cached_input_tokens: number;
+  readonly cache_write_input_tokens: number;
   readonly output_tokens: number;
   readonly reasoning_tokens: number;
 }
@@ -125,6 +126,7 @@ function spent({ usage, costNanoUsd, estimated }: HookEvent): Partial<HookContex
     usage: Object.freeze({
       input_tokens: Number(usage.inputTokens),
       cached_input_tokens: Number(usage.cachedInputTokens),
+      cache_write_input_tokens: Number(usage.cacheWriteInputTokens),
       output_tokens: Number(usage.outputTokens),
       reasoning_tokens: Number(usage.reasoningTokens),
     }),

@@ -67,6 +67,8 @@ export const ATTR_GEN_AI_USAGE_INPUT_TOKENS = 'gen_ai.usage.input_tokens';
 export const ATTR_GEN_AI_USAGE_OUTPUT_TOKENS = 'gen_ai.usage.output_tokens';
 /** Prompt tokens that the provider read from its cache. */
 export const ATTR_GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS = 'gen_ai.usage.cache_read.input_tokens';
+export const ATTR_GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS =
+  'gen_ai.usage.cache_creation.input_tokens';
 /** Whether tokens are `input` or `output`; a metric label. */
 export const ATTR_GEN_AI_TOKEN_TYPE = 'gen_ai.token.type';
 /** Name of the tool. */

@@ -147,6 +147,7 @@ export function createMeterEvents(telemetry: Telemetry, percents: readonly numbe
         usage: {
           inputTokens: spent.usage.input,
           cachedInputTokens: spent.usage.cachedInput,
+          cacheWriteInputTokens: spent.usage.cacheWrite,
           outputTokens: spent.usage.output,
           reasoningTokens: spent.usage.reasoning,
         },

@@ -6,6 +6,7 @@ import type { StoreLocation } from '@writ/store';
 import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import fc from 'fast-check';
 import { expect, it, onTestFinished } from 'vitest';
+import { NO_USAGE } from '../src/domain/ledger/spending.ts';
 import { forgetLevels, openLevels, readLevels, setLevelCaps } from '../src/store/balances.ts';
 import { book } from '../src/store/book.ts';
 import { countFailure, failuresOf, forgetFailures, openFailures } from '../src/store/failures.ts';
@@ -105,7 +106,7 @@ async function take(
   }
   const id = { kind: 'reserve', callId: 'op-1', attempt: 0 } as const;
   const booking = { tab, tenantCaps: NO_CAPS, id, at: AT };
-  const usage = { input: amount, cachedInput: 0n, output: 0n, reasoning: 0n };
+  const usage = { ...NO_USAGE, input: amount };
   const hold = { usage, cost: 0n, turns: 1n };
   const spent = { ...hold, estimated: false, failed: false };
   if (kind === 'raise epoch') await raiseEpoch(trx, tab, amount);

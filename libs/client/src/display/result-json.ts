@@ -103,6 +103,7 @@ function usageJson(result: RunResult): JsonObject {
   return {
     input_tokens: Number(totals?.usage?.inputTokens ?? 0n),
     cached_input_tokens: Number(totals?.usage?.cachedInputTokens ?? 0n),
+    cache_write_input_tokens: Number(totals?.usage?.cacheWriteInputTokens ?? 0n),
     output_tokens: Number(totals?.usage?.outputTokens ?? 0n),
     reasoning_tokens: Number(totals?.usage?.reasoningTokens ?? 0n),
     cost_usd: formatUsd(totals?.costNanoUsd ?? 0n),

@@ -243,6 +243,8 @@ export const REASONS = {
   INVALID_TOOL: { status: 'invalid_argument', meaning: 'A tool of the model request is malformed.', action: FIX },
   INVALID_TOOL_CHOICE: { status: 'invalid_argument', meaning: 'The tool choice names no tool of the request.', action: FIX },
   NATIVE_FIELD_NOT_ALLOWED: { status: 'invalid_argument', meaning: 'A field of a native model request could cost more than is reserved, or act without a review.', action: 'Leave the field out, or set it to a value that the message permits.' },
+  HOSTED_TOOL_NOT_ALLOWED: { status: 'invalid_argument', meaning: 'A native model request uses a tool that the provider executes, without a review.', action: 'Leave the tool out, or offer one that the program or the tool gateway executes.' },
+  DIALECT_NOT_SUPPORTED: { status: 'invalid_argument', meaning: 'The provider of the model does not have the API of the request.', action: 'Use the endpoint that the message names, or another model.' },
   UNKNOWN_MODEL: { status: 'not_found', meaning: 'The model catalog has no such model.', action: 'Use a model that the message lists.' },
   MODEL_VARIABLE_MISSING: { status: 'failed_precondition', meaning: 'The model refers to an environment variable that is not set.', action: 'Set the variable and restart execution-meter.' },
   PROVIDER_KEY_MISSING: { status: 'failed_precondition', meaning: 'The key of the model provider is not configured.', action: 'Set the variable that metadata.variable names and restart execution-meter.' },

@@ -20,8 +20,10 @@ export interface Attempt {
   readonly signal: AbortSignal;
   /** Receives the text of the answer in pieces. */
   readonly onText: (text: string) => void;
-  /** Receives the events of the answer to a native request. */
-  readonly onEvent: (json: string) => void;
+  /** Whether the provider may keep the answer. */
+  readonly mayStore: boolean;
+  /** Receives the events of the answer to a native request; the last one is sent after the settlement. */
+  readonly onEvent: (json: string, isLast: boolean) => void;
 }
 
 /** Outcome of an attempt. */
@@ -32,6 +34,8 @@ export type AttemptOutcome =
       readonly terms: ProviderTerms;
       /** Usage reported by the provider; undefined when missing or invalid. */
       readonly usage: TokenUsage | undefined;
+      /** What the provider reported of the prompt, which counts when there is no usage. */
+      readonly promptUsage?: TokenUsage | undefined;
       /** One sentence per anomaly. */
       readonly warnings: readonly string[];
     }
@@ -40,11 +44,14 @@ export type AttemptOutcome =
       readonly failure: AttemptFailure;
       /** Text received before the failure. */
       readonly partial: PartialTexts;
+      readonly promptUsage?: TokenUsage | undefined;
       readonly usage: TokenUsage | undefined;
     }
   | {
       readonly type: 'aborted';
       readonly partial: PartialTexts;
+      /** What the provider reported of the prompt. */
+      readonly promptUsage?: TokenUsage | undefined;
       /** Whether a request was sent. */
       readonly sent: boolean;
     };

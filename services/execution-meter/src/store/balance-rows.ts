@@ -66,6 +66,7 @@ export function sumColumns(change: Change) {
     debt_turns: change.debt.turns,
     input_tokens: change.usage.input,
     cached_input_tokens: change.usage.cachedInput,
+    cache_write_input_tokens: change.usage.cacheWrite,
     output_tokens: change.usage.output,
     reasoning_tokens: change.usage.reasoning,
     estimated_turns: change.estimatedTurns,
@@ -170,6 +171,11 @@ function adding(db: MeterReader, sums: Sums) {
     debt_turns: column('debt_turns', '+', sums.debt_turns),
     input_tokens: column('input_tokens', '+', sums.input_tokens),
     cached_input_tokens: column('cached_input_tokens', '+', sums.cached_input_tokens),
+    cache_write_input_tokens: column(
+      'cache_write_input_tokens',
+      '+',
+      sums.cache_write_input_tokens,
+    ),
     output_tokens: column('output_tokens', '+', sums.output_tokens),
     reasoning_tokens: column('reasoning_tokens', '+', sums.reasoning_tokens),
     estimated_turns: column('estimated_turns', '+', sums.estimated_turns),
@@ -223,6 +229,7 @@ export function toBalance(level: Level, row: Selectable<BalanceTable>, caps?: Le
     usage: {
       input: row.input_tokens,
       cachedInput: row.cached_input_tokens,
+      cacheWrite: row.cache_write_input_tokens,
       output: row.output_tokens,
       reasoning: row.reasoning_tokens,
     },

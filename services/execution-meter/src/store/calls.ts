@@ -83,6 +83,7 @@ export async function saveCall(
     owner: call.owner,
     input_tokens: call.usage.input,
     cached_input_tokens: call.usage.cachedInput,
+    cache_write_input_tokens: call.usage.cacheWrite,
     output_tokens: call.usage.output,
     reasoning_tokens: call.usage.reasoning,
     cost: call.cost,
@@ -106,6 +107,7 @@ const PROGRESS = [
   'owner',
   'input_tokens',
   'cached_input_tokens',
+  'cache_write_input_tokens',
   'output_tokens',
   'reasoning_tokens',
   'cost',
@@ -243,6 +245,7 @@ function toCall(row: Selectable<CallTable>): StoredCall {
     usage: {
       input: row.input_tokens,
       cachedInput: row.cached_input_tokens,
+      cacheWrite: row.cache_write_input_tokens,
       output: row.output_tokens,
       reasoning: row.reasoning_tokens,
     },

@@ -2,6 +2,7 @@ import { pickColumns, prepareQuery, RowCache } from '@writ/store';
 import type { Selectable } from 'kysely';
 import { type AgentKey, agentText } from '../domain/agent-key.ts';
 import { type Entry, type EntryKind, type EntryState, isHolding } from '../domain/ledger/entry.ts';
+import { NO_USAGE } from '../domain/ledger/spending.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import { type EntryTable, entries } from './schema.ts';
 
@@ -131,6 +132,7 @@ const OUTCOME = [
   'settle_digest',
   'input_tokens',
   'cached_input_tokens',
+  'cache_write_input_tokens',
   'output_tokens',
   'reasoning_tokens',
   'cost',
@@ -219,6 +221,7 @@ function outcomeColumns(
     settle_digest: settleDigest ?? null,
     input_tokens: usage.input,
     cached_input_tokens: usage.cachedInput,
+    cache_write_input_tokens: usage.cacheWrite,
     output_tokens: usage.output,
     reasoning_tokens: usage.reasoning,
     cost,
@@ -245,7 +248,7 @@ function toEntry(row: Selectable<EntryTable>): StoredEntry {
       kind: row.kind as EntryKind,
       state: row.state as EntryState,
       held: {
-        usage: { input: row.held_input, cachedInput: 0n, output: row.held_output, reasoning: 0n },
+        usage: { ...NO_USAGE, input: row.held_input, output: row.held_output },
         cost: row.held_cost,
         turns: row.held_turns,
       },
@@ -253,6 +256,7 @@ function toEntry(row: Selectable<EntryTable>): StoredEntry {
         usage: {
           input: row.input_tokens,
           cachedInput: row.cached_input_tokens,
+          cacheWrite: row.cache_write_input_tokens,
           output: row.output_tokens,
           reasoning: row.reasoning_tokens,
         },

@@ -64,6 +64,7 @@ export async function sumUsage(
     .select((column) => [
       column.fn.sum('input_tokens').as('input'),
       column.fn.sum('cached_input_tokens').as('cached'),
+      column.fn.sum('cache_write_input_tokens').as('cache_write'),
       column.fn.sum('output_tokens').as('output'),
       column.fn.sum('reasoning_tokens').as('reasoning'),
       column.fn.sum('cost').as('cost'),
@@ -97,6 +98,7 @@ export async function sumUsage(
       usage: {
         input: int64(row.input),
         cachedInput: int64(row.cached),
+        cacheWrite: int64(row.cache_write),
         output: int64(row.output),
         reasoning: int64(row.reasoning),
       },

@@ -14,6 +14,12 @@ const STATES: Readonly<Record<EntryState, ReservationState>> = {
   released: ReservationState.RELEASED,
 };
 
+/** Names of the token fields that differ from those of the contract. */
+const FIELDS: Readonly<Record<string, string>> = {
+  cachedInput: 'cached_input',
+  cacheWrite: 'cache_write_input',
+};
+
 /** The limit of token fields in other requests. */
 const MAX_TOKENS = 1_000_000_000_000n;
 
@@ -50,24 +56,25 @@ export function readSettledSpending({
   const {
     inputTokens: input = 0n,
     cachedInputTokens: cachedInput = 0n,
+    cacheWriteInputTokens: cacheWrite = 0n,
     outputTokens: output = 0n,
     reasoningTokens: reasoning = 0n,
   } = usage ?? {};
-  for (const [field, tokens] of Object.entries({ input, cachedInput, output, reasoning })) {
-    if (tokens >= 0n && tokens <= MAX_TOKENS) continue;
+  const tokens = { input, cachedInput, cacheWrite, output, reasoning };
+  for (const [field, count] of Object.entries(tokens)) {
+    if (count >= 0n && count <= MAX_TOKENS) continue;
     throw new InvalidRequestError(
       'INVALID_USAGE',
-      `usage.${field === 'cachedInput' ? 'cached_input' : field}_tokens must be from 0 to ${MAX_TOKENS}.`,
+      `usage.${FIELDS[field] ?? field}_tokens must be from 0 to ${MAX_TOKENS}.`,
       { field: 'usage' },
     );
   }
-  if (cachedInput > input || reasoning > output) {
+  if (cachedInput + cacheWrite > input || reasoning > output) {
     throw new InvalidRequestError(
       'INVALID_USAGE',
-      'usage.cached_input_tokens must not exceed input_tokens, and usage.reasoning_tokens must not exceed output_tokens.',
+      'usage.cached_input_tokens and cache_write_input_tokens together must not exceed input_tokens, and usage.reasoning_tokens must not exceed output_tokens.',
       { field: 'usage' },
     );
   }
-  const tokens = { input, cachedInput, output, reasoning };
   return { usage: tokens, cost: costNanoUsd, turns, estimated, failed: false };
 }

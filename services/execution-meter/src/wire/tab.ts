@@ -139,6 +139,7 @@ export function usageMessage(usage: TokenUsage): MessageInitShape<typeof UsageSc
   return {
     inputTokens: usage.input,
     cachedInputTokens: usage.cachedInput,
+    cacheWriteInputTokens: usage.cacheWrite,
     outputTokens: usage.output,
     reasoningTokens: usage.reasoning,
   };

@@ -182,6 +182,7 @@ function usageOf(totals: Totals | undefined): RunUsage {
   return {
     inputTokens: Number(totals.usage?.inputTokens ?? 0n),
     cachedInputTokens: Number(totals.usage?.cachedInputTokens ?? 0n),
+    cacheWriteInputTokens: Number(totals.usage?.cacheWriteInputTokens ?? 0n),
     outputTokens: Number(totals.usage?.outputTokens ?? 0n),
     reasoningTokens: Number(totals.usage?.reasoningTokens ?? 0n),
     costNanoUsd: String(totals.costNanoUsd),

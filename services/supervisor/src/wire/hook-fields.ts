@@ -62,6 +62,7 @@ export function endFields({ stopReason, usage }: RunEnd): EventFields {
     usage: {
       inputTokens: BigInt(usage.inputTokens),
       cachedInputTokens: BigInt(usage.cachedInputTokens),
+      cacheWriteInputTokens: BigInt(usage.cacheWriteInputTokens),
       outputTokens: BigInt(usage.outputTokens),
       reasoningTokens: BigInt(usage.reasoningTokens),
     },

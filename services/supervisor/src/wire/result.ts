@@ -46,6 +46,7 @@ function totalsMessage(usage: RunUsage): MessageInitShape<typeof TotalsSchema> {
     usage: {
       inputTokens: BigInt(usage.inputTokens),
       cachedInputTokens: BigInt(usage.cachedInputTokens),
+      cacheWriteInputTokens: BigInt(usage.cacheWriteInputTokens),
       outputTokens: BigInt(usage.outputTokens),
       reasoningTokens: BigInt(usage.reasoningTokens),
     },

@@ -75,6 +75,7 @@ function meterRoute({ folder, stores, messages }: EchoOptions): Route {
       timeoutMs: model.timeoutMs,
       traceparent: undefined,
       onText: () => undefined,
+      mayStore: true,
       onEvent: () => undefined,
     };
     return { ...prepared, attempt };

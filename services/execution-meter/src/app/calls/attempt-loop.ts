@@ -51,6 +51,8 @@ export interface AttemptLoopOptions {
 export class AttemptLoop {
   readonly #dependencies: AttemptDependencies;
   readonly #options: AttemptLoopOptions;
+  /** The last events of a native answer: its caller may have them when the call is settled. */
+  readonly #last: string[] = [];
 
   constructor(dependencies: AttemptDependencies, options: AttemptLoopOptions) {
     this.#dependencies = dependencies;
@@ -110,7 +112,11 @@ export class AttemptLoop {
     const onText = (text: string): void => chunks.append({ type: 'text', text });
     const promptTokens = planner.promptTokensAtMost;
     const spentOn = (outcome: AttemptOutcome) => spendingOf(outcome, planner, open);
-    const onEvent = (json: string): void => chunks.append({ type: 'native', json });
+    this.#last.length = 0;
+    const onEvent = (json: string, isLast: boolean): void => {
+      if (isLast) this.#last.push(json);
+      else chunks.append({ type: 'native', json });
+    };
     const attempt = {
       request,
       model,
@@ -155,7 +161,9 @@ export class AttemptLoop {
     if (outcome.type === 'answered') {
       const { answer, warnings } = outcome;
       const end = { spent, status: 'ok', warnings, answer };
-      return reportAnswer(chunks, await ledger.end(open, end));
+      const ended = await ledger.end(open, end);
+      for (const json of this.#last) chunks.append({ type: 'native', json });
+      return reportAnswer(chunks, ended);
     }
     if (signal.aborted || outcome.type === 'aborted') {
       const ended = await ledger.end(open, { spent, status: 'interrupted', warnings: [] });
@@ -214,7 +222,10 @@ async function spendingOf(
   const [input, counted] = await Promise.all([planner.promptTokens(), countTokens(texts)]);
   // An answer is cut at the requested limit; tokenizers differ in what they count up to there.
   const output = atMost(counted, hold.usage.output);
-  return spendingFor(plan, { ...NO_USAGE, input, output }, true);
+  const { promptUsage } = outcome;
+  const isPossible = promptUsage !== undefined && promptUsage.input <= hold.usage.input;
+  const prompt = isPossible ? promptUsage : { ...NO_USAGE, input };
+  return spendingFor(plan, { ...prompt, output }, true);
 }
 
 function atMost(value: bigint, limit: bigint): bigint {

@@ -1,8 +1,9 @@
-import { PreconditionError } from '@writ/kernel';
+import { InvalidRequestError, PreconditionError } from '@writ/kernel';
 import type { ModelEntry } from '../../domain/catalog/catalog.ts';
 import type { CallPlan } from '../../domain/catalog/plan.ts';
 import type { TokenPrices } from '../../domain/catalog/prices.ts';
 import { type Variables, variableOf } from '../../domain/catalog/variables.ts';
+import type { CacheWrites } from '../../domain/chat/chat.ts';
 import {
   type PromptSize,
   promptSize,
@@ -10,6 +11,7 @@ import {
   promptTokensToHold,
   promptTokensUsually,
 } from '../../domain/chat/prompt-size.ts';
+import { DIALECTS } from '../../domain/dialects/index.ts';
 import { countTokens } from '../../providers/token-counter.ts';
 import type { CallRequest } from './call-request.ts';
 
@@ -22,6 +24,7 @@ export class CallPlanner {
   readonly #prices: TokenPrices | undefined;
   readonly #size: PromptSize;
   readonly #outputTokens: bigint;
+  readonly #cacheWrites: CacheWrites;
   #textTokens: Promise<bigint> | undefined;
   #plan: CallPlan;
 
@@ -29,6 +32,7 @@ export class CallPlanner {
     this.model = model;
     this.#prices = prices;
     this.#size = promptSize(request.chat);
+    this.#cacheWrites = request.chat.cacheWrites ?? 'none';
     const limit = BigInt(model.maxOutputTokens);
     const requested = request.maxOutputTokens ?? limit;
     this.#outputTokens = requested < limit ? requested : limit;
@@ -64,6 +68,7 @@ export class CallPlanner {
     return {
       model: this.model,
       prices: this.#prices,
+      cacheWrites: this.#cacheWrites,
       promptTokens,
       counted,
       outputTokens: this.#outputTokens,
@@ -86,6 +91,21 @@ export function providerKey(
     'PROVIDER_KEY_MISSING',
     `Model ${alias} requires a provider key. Set ${keyVariable} and restart execution-meter.`,
     { model: alias, variable: keyVariable },
+  );
+}
+
+/**
+ * Rejects a request in a dialect that the provider of the model does not have.
+ * @throws InvalidRequestError DIALECT_NOT_SUPPORTED
+ */
+export function requireDialect({ alias, api }: ModelEntry, { chat }: CallRequest): void {
+  const name = chat.native?.dialect ?? 'chat_completions';
+  if (DIALECTS[name].api === api) return;
+  const served = Object.values(DIALECTS).flatMap((other) => (other.api === api ? other.path : []));
+  throw new InvalidRequestError(
+    'DIALECT_NOT_SUPPORTED',
+    `Model ${alias} does not serve ${DIALECTS[name].path}; its provider serves ${served.join(' and ')}.`,
+    { field: 'model', model: alias },
   );
 }
 

@@ -8,7 +8,7 @@ import { readLevels } from '../../store/balances.ts';
 import type { StoredCall } from '../../store/calls.ts';
 import type { StoredTab } from '../../store/tabs.ts';
 import { type AttemptDependencies, AttemptLoop } from './attempt-loop.ts';
-import { CallPlanner, providerKey } from './call-planner.ts';
+import { CallPlanner, providerKey, requireDialect } from './call-planner.ts';
 import { type CallLookup, requireSameRequest } from './call-record.ts';
 import type { CallRequest } from './call-request.ts';
 import { ChunkBuffer, reportAnswer, reportFailure } from './chunk-buffer.ts';
@@ -106,6 +106,7 @@ export class InFlightCall {
     const { context, prices, slots } = this.#dependencies;
     const allowed = this.#tab.models.filter((alias) => request.tokenModels.includes(alias));
     const model = context.catalog.find(request.model, allowed);
+    requireDialect(model, request);
     const apiKey = providerKey(model, context.config.variables);
     const planner = new CallPlanner(request, model, await prices.pricesOf(model));
     const { signal } = this.#controller;

@@ -17,6 +17,7 @@ import {
   ATTR_GEN_AI_RESPONSE_ID,
   ATTR_GEN_AI_RESPONSE_MODEL,
   ATTR_GEN_AI_TOKEN_TYPE,
+  ATTR_GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS,
   ATTR_GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS,
   ATTR_GEN_AI_USAGE_INPUT_TOKENS,
   ATTR_GEN_AI_USAGE_OUTPUT_TOKENS,
@@ -59,7 +60,7 @@ export interface SentAttempt {
   readonly promptTokens: bigint;
   readonly signal: AbortSignal;
   readonly onText: (text: string) => void;
-  readonly onEvent: (json: string) => void;
+  readonly onEvent: (json: string, isLast: boolean) => void;
   /** What an outcome costs, for the span. */
   readonly spentOn: (outcome: AttemptOutcome) => Promise<Spending>;
 }
@@ -79,7 +80,7 @@ export function sendAttempt(
       kind: SpanKind.CLIENT,
       attributes: {
         [ATTR_GEN_AI_OPERATION_NAME]: GenAiOperation.chat,
-        [ATTR_GEN_AI_PROVIDER_NAME]: 'openai',
+        [ATTR_GEN_AI_PROVIDER_NAME]: model.api,
         [ATTR_GEN_AI_REQUEST_MODEL]: model.providerModel,
         ...serverAttributes(model),
         [ATTR_GEN_AI_REQUEST_MAX_TOKENS]: Number(open.hold.usage.output),
@@ -110,6 +111,7 @@ export function sendAttempt(
         traceparent: traceparentOf(),
         requestId: derivedId('call', tenant, runId, agentInstance, callId, String(open.attempt)),
         signal,
+        mayStore: open.tab.retention !== 'none',
         onText,
         onEvent,
       });
@@ -157,14 +159,14 @@ function serverAttributes({ baseUrl }: ModelEntry): Readonly<Record<string, stri
 
 function recordMetrics(
   metrics: Metrics,
-  { providerModel }: ModelEntry,
+  { api, providerModel }: ModelEntry,
   outcome: AttemptOutcome,
   durationMs: number,
 ): void {
   if (!metrics.enabled) return;
   const labels = {
     [ATTR_GEN_AI_OPERATION_NAME]: GenAiOperation.chat,
-    [ATTR_GEN_AI_PROVIDER_NAME]: 'openai',
+    [ATTR_GEN_AI_PROVIDER_NAME]: api,
     [ATTR_GEN_AI_REQUEST_MODEL]: providerModel,
   };
   const failed = outcome.type === 'failed' ? String(outcome.failure.what) : outcome.type;
@@ -196,8 +198,9 @@ function recordOutcome(span: Span, outcome: AttemptOutcome): void {
     span.setStatus({ code: SpanStatusCode.ERROR, message: what });
   }
   if (outcome.type === 'aborted' || outcome.usage === undefined) return;
-  const { input, cachedInput, output } = outcome.usage;
+  const { input, cachedInput, cacheWrite, output } = outcome.usage;
   span.setAttribute(ATTR_GEN_AI_USAGE_INPUT_TOKENS, Number(input));
   span.setAttribute(ATTR_GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS, Number(cachedInput));
+  span.setAttribute(ATTR_GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS, Number(cacheWrite));
   span.setAttribute(ATTR_GEN_AI_USAGE_OUTPUT_TOKENS, Number(output));
 }

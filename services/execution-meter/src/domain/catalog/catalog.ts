@@ -2,10 +2,14 @@ import { NotFoundError, PermissionDeniedError, PreconditionError } from '@writ/k
 import type { Caps } from '../ledger/amount.ts';
 import type { TokenPrices } from './prices.ts';
 
+/** The API of a provider: OpenAI's, which many servers have, or Anthropic's. */
+export type ProviderApi = 'openai' | 'anthropic';
+
 /** One usable alias of the catalog. */
 export interface ModelEntry {
   readonly alias: string;
   readonly baseUrl: string;
+  readonly api: ProviderApi;
   /** Variable that contains the provider key; undefined for providers without authentication. */
   readonly keyVariable: string | undefined;
   /** The provider's name of the model. */

@@ -1,16 +1,18 @@
 import { PreconditionError } from '@writ/kernel';
+import type { CacheWrites } from '../chat/chat.ts';
 import type { Balance } from '../ledger/balance.ts';
 import { remainingBudget } from '../ledger/balance.ts';
 import type { Hold } from '../ledger/entry.ts';
 import { NO_USAGE, type Spending, type TokenUsage } from '../ledger/spending.ts';
 import type { ModelEntry } from './catalog.ts';
-import { affordableOutput, costOf, type TokenPrices, worstCost } from './prices.ts';
+import { affordableOutput, costOf, pricesWith, type TokenPrices, worstCost } from './prices.ts';
 
 /** Upper bounds of one attempt of a call. */
 export interface CallPlan {
   readonly model: ModelEntry;
   /** Undefined when the model has no known price. */
   readonly prices: TokenPrices | undefined;
+  readonly cacheWrites: CacheWrites;
   /** Upper bound of the prompt tokens. */
   readonly promptTokens: bigint;
   /** Whether the prompt tokens were counted; otherwise they are a loose upper bound. */
@@ -20,10 +22,16 @@ export interface CallPlan {
 }
 
 /** Returns the hold of an attempt with `outputTokens` (EM-3). */
-export function holdFor({ prices, promptTokens }: CallPlan, outputTokens: bigint): Hold {
+export function holdFor(
+  { prices, cacheWrites, promptTokens }: CallPlan,
+  outputTokens: bigint,
+): Hold {
   return {
     usage: { ...NO_USAGE, input: promptTokens, output: outputTokens },
-    cost: prices === undefined ? 0n : worstCost(prices, promptTokens, outputTokens),
+    cost:
+      prices === undefined
+        ? 0n
+        : worstCost(pricesWith(prices, cacheWrites), promptTokens, outputTokens),
     turns: 1n,
   };
 }
@@ -33,13 +41,14 @@ export function holdFor({ prices, promptTokens }: CallPlan, outputTokens: bigint
  * not fit.
  */
 export function fittingOutput(levels: readonly Balance[], plan: CallPlan): bigint {
-  const { prices, promptTokens, outputTokens } = plan;
+  const { prices, cacheWrites, promptTokens, outputTokens } = plan;
   const remaining = remainingBudget(levels);
   if (remaining.turns === 0n) return 0n;
   let fits = outputTokens;
   if (remaining.tokens !== undefined) fits = least(fits, remaining.tokens - promptTokens);
   if (remaining.cost !== undefined && prices !== undefined) {
-    fits = least(fits, affordableOutput(prices, promptTokens, remaining.cost) ?? fits);
+    const payable = pricesWith(prices, cacheWrites);
+    fits = least(fits, affordableOutput(payable, promptTokens, remaining.cost) ?? fits);
   }
   return fits > 0n ? fits : 0n;
 }

@@ -1,3 +1,4 @@
+import type { CacheWrites } from '../chat/chat.ts';
 import type { TokenUsage } from '../ledger/spending.ts';
 
 /** Price of a million tokens in nano-USD, exact to nine decimals of a USD (EM-4). */
@@ -7,10 +8,13 @@ export interface Rate {
   readonly tiers: readonly { readonly above: bigint; readonly price: bigint }[];
 }
 
-/** The four prices of a model. */
+/** The prices of a model. */
 export interface TokenPrices {
   readonly input: Rate;
   readonly cachedInput: Rate;
+  readonly cacheWrite: Rate;
+  /** Tokens that the provider keeps in its cache for an hour. */
+  readonly longCacheWrite: Rate;
   readonly output: Rate;
   readonly reasoning: Rate;
 }
@@ -22,23 +26,35 @@ export function flatRate(nanoUsdPerMillion: bigint): Rate {
   return { base: nanoUsdPerMillion, tiers: [] };
 }
 
+/** Returns the prices that can apply to a request with these cache writes: a hold need not pay for others. */
+export function pricesWith(prices: TokenPrices, writes: CacheWrites): TokenPrices {
+  const { input, cacheWrite } = prices;
+  if (writes === 'long') return prices;
+  const short = writes === 'short' ? cacheWrite : input;
+  return { ...prices, cacheWrite: short, longCacheWrite: short };
+}
+
 /** Returns the cost of a call in nano-USD, rounded up once (EM-4). */
 export function costOf(prices: TokenPrices, usage: TokenUsage): bigint {
   const { input, output } = usage;
   const cached = least(usage.cachedInput, input);
+  const written = least(usage.cacheWrite, input - cached);
+  const long = least(usage.longCacheWrite ?? 0n, written);
   const reasoning = least(usage.reasoning, output);
   const price = (rate: Rate): bigint => priceAt(rate, input);
   const nanoUsdTimesMillion =
-    (input - cached) * price(prices.input) +
+    (input - cached - written) * price(prices.input) +
     cached * price(prices.cachedInput) +
+    (written - long) * price(prices.cacheWrite) +
+    long * price(prices.longCacheWrite) +
     (output - reasoning) * price(prices.output) +
     reasoning * price(prices.reasoning);
   return divideUp(nanoUsdTimesMillion, MILLION);
 }
 
 /**
- * Returns the maximum cost of a call with these tokens, for any split into cached and reasoning
- * tokens.
+ * Returns the maximum cost of a call with these tokens, for any split into cached, written and
+ * reasoning tokens.
  */
 export function worstCost(prices: TokenPrices, input: bigint, output: bigint): bigint {
   const [inputPrice, outputPrice] = worstPrices(prices, input);
@@ -69,7 +85,8 @@ function worstPrices(prices: TokenPrices, input: bigint): [bigint, bigint] {
         ...tiers.filter(({ above }) => input > above).map(({ price }) => price),
       ])
       .reduce(larger, 0n);
-  return [worst(prices.input, prices.cachedInput), worst(prices.output, prices.reasoning)];
+  const { cachedInput, cacheWrite, longCacheWrite, output, reasoning } = prices;
+  return [worst(prices.input, cachedInput, cacheWrite, longCacheWrite), worst(output, reasoning)];
 }
 
 function priceAt({ base, tiers }: Rate, input: bigint): bigint {

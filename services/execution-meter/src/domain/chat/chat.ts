@@ -1,3 +1,5 @@
+import type { JsonObject } from '@writ/kernel';
+
 /** Author role of a message. */
 export type ChatRole = 'system' | 'user' | 'assistant' | 'tool';
 
@@ -49,13 +51,26 @@ export interface ChatRequest {
   readonly temperature: number | undefined;
   /** Whether the answer must be one JSON object. */
   readonly json: boolean;
+  /** Tokens that the provider adds to the prompt, at most; 0 by default. */
+  readonly addedTokens?: bigint;
+  /** None by default. */
+  readonly cacheWrites?: CacheWrites;
   /** The request in the format of the provider; what is above then only measures it. */
   readonly native?: NativeChat;
 }
 
-/** A request in the format of chat completions (AP-2). */
+/** A wire format of model requests. */
+export type DialectName = 'chat_completions' | 'responses' | 'messages';
+
+/** Which cache writes a request can cause: none, some for minutes, or some for an hour. */
+export type CacheWrites = 'none' | 'short' | 'long';
+
+/** A request in a wire format of providers (AP-2). */
 export interface NativeChat {
-  readonly body: Readonly<Record<string, unknown>>;
+  readonly dialect: DialectName;
+  readonly body: JsonObject;
+  /** Headers of the client for the provider. */
+  readonly headers: Readonly<Record<string, string>>;
   /** Whether the caller wants a stream. */
   readonly stream: boolean;
   /** Whether the caller wants the usage in the stream. */
@@ -72,6 +87,8 @@ export interface ChatAnswer {
   readonly endReason: EndReason;
   /** Name of the answering model at the provider. */
   readonly providerModel: string;
+  /** The id of the response at the provider; undefined when it has none. */
+  readonly responseId?: string;
 }
 
 /** How the provider itself described an answer, for traces. */

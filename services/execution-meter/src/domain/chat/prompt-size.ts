@@ -8,6 +8,8 @@ export interface PromptSize {
    */
   readonly frames: number;
   readonly images: number;
+  /** Tokens that the provider adds. */
+  readonly added: bigint;
 }
 
 /** Upper bounds for all known templates and image resolutions. */
@@ -16,7 +18,7 @@ const UPPER_BOUND = { frame: 16n, image: 2_500n };
 const TYPICAL = { frame: 4n, image: 1_000n };
 
 /** Returns the size of the prompt of a request. */
-export function promptSize({ messages, tools }: ChatRequest): PromptSize {
+export function promptSize({ messages, tools, addedTokens = 0n }: ChatRequest): PromptSize {
   const parts = messages.flatMap((message) => message.parts);
   return {
     texts: [
@@ -29,6 +31,7 @@ export function promptSize({ messages, tools }: ChatRequest): PromptSize {
     ],
     frames: 1 + messages.length + tools.length,
     images: parts.filter(({ type }) => type === 'image').length,
+    added: addedTokens,
   };
 }
 
@@ -61,8 +64,8 @@ export function bytesOf(texts: readonly string[]): bigint {
   return BigInt(texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0));
 }
 
-function around({ frames, images }: PromptSize, each: typeof TYPICAL): bigint {
-  return BigInt(frames) * each.frame + BigInt(images) * each.image;
+function around({ frames, images, added }: PromptSize, each: typeof TYPICAL): bigint {
+  return added + BigInt(frames) * each.frame + BigInt(images) * each.image;
 }
 
 function textsOf(part: ChatPart): string[] {

@@ -6,6 +6,10 @@ export interface TokenUsage {
   readonly input: bigint;
   /** Prompt tokens that the provider read from its cache. */
   readonly cachedInput: bigint;
+  /** Prompt tokens that the provider wrote to its cache. */
+  readonly cacheWrite: bigint;
+  /** Of these, the tokens that it keeps for an hour: known of one attempt, for its price. */
+  readonly longCacheWrite?: bigint;
   /** Completion tokens, including reasoning tokens. */
   readonly output: bigint;
   /** Completion tokens spent on reasoning. */
@@ -16,6 +20,7 @@ export interface TokenUsage {
 export const NO_USAGE: TokenUsage = Object.freeze({
   input: 0n,
   cachedInput: 0n,
+  cacheWrite: 0n,
   output: 0n,
   reasoning: 0n,
 });
@@ -51,6 +56,7 @@ export function addUsage(a: TokenUsage, b: TokenUsage): TokenUsage {
   return {
     input: a.input + b.input,
     cachedInput: a.cachedInput + b.cachedInput,
+    cacheWrite: a.cacheWrite + b.cacheWrite,
     output: a.output + b.output,
     reasoning: a.reasoning + b.reasoning,
   };
@@ -61,6 +67,7 @@ export function negateUsage(usage: TokenUsage): TokenUsage {
   return {
     input: -usage.input,
     cachedInput: -usage.cachedInput,
+    cacheWrite: -usage.cacheWrite,
     output: -usage.output,
     reasoning: -usage.reasoning,
   };

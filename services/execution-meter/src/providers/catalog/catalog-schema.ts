@@ -5,6 +5,8 @@ import { about } from '@writ/kernel';
 export interface PriceSettings {
   readonly input_per_million_usd?: string;
   readonly cached_input_per_million_usd?: string;
+  readonly cache_write_per_million_usd?: string;
+  readonly cache_write_1h_per_million_usd?: string;
   readonly output_per_million_usd?: string;
   readonly reasoning_per_million_usd?: string;
 }
@@ -14,6 +16,7 @@ export interface ModelSettings {
   /** Name of the template with its base settings. */
   readonly template?: string;
   readonly base_url?: string;
+  readonly api?: 'openai' | 'anthropic';
   /** Name of the variable that contains the provider key. */
   readonly api_key_env?: string;
   readonly model?: string;
@@ -63,9 +66,18 @@ const model = {
   additionalProperties: false,
   properties: {
     template: about('Template with the base settings of the alias.', text, { default: 'none' }),
-    base_url: about('Base URL of the provider, with the path before /chat/completions.', text, {
-      default: 'required, also in the template',
-    }),
+    base_url: about(
+      'Base URL of the provider, with the path before /chat/completions or /messages.',
+      text,
+      {
+        default: 'required, also in the template',
+      },
+    ),
+    api: about(
+      'API of the provider: openai for chat completions and responses, anthropic for messages.',
+      { enum: ['openai', 'anthropic'] },
+      { default: 'anthropic for api.anthropic.com, else openai' },
+    ),
     api_key_env: about(
       'Variable of the service that contains the key of the provider.',
       {
@@ -119,6 +131,11 @@ const model = {
         cached_input_per_million_usd: price(
           'cached input',
           'that of the price list, else of input',
+        ),
+        cache_write_per_million_usd: price('cache write', 'that of the price list, else of input'),
+        cache_write_1h_per_million_usd: price(
+          'one-hour cache write',
+          'that of the price list, else of cache write',
         ),
         output_per_million_usd: price('output', 'that of the price list'),
         reasoning_per_million_usd: price('reasoning', 'that of output'),

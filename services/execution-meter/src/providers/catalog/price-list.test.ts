@@ -21,6 +21,8 @@ it('returns the exact prices of the maintained list (EM-4)', async () => {
   expect(await prices.pricesOf(entry({}))).toEqual({
     input: flatRate(400_000_000n),
     cachedInput: flatRate(100_000_000n),
+    cacheWrite: flatRate(400_000_000n),
+    longCacheWrite: flatRate(400_000_000n),
     output: flatRate(1_600_000_000n),
     reasoning: flatRate(1_600_000_000n),
   });
@@ -33,6 +35,20 @@ it('returns tiered prices of the maintained list (EM-4)', async () => {
   expect(known?.input).toEqual({
     base: 1_250_000_000n,
     tiers: [{ above: 200_000n, price: 2_500_000_000n }],
+  });
+});
+
+it('returns the prices of cache writes, and takes those of the catalog before them (EM-4, AP-2)', async () => {
+  const claude = { priced_as: 'claude-opus-4-1' };
+  expect(await new PriceList(new ManualClock()).pricesOf(entry(claude))).toMatchObject({
+    cachedInput: flatRate(1_500_000_000n),
+    cacheWrite: flatRate(18_750_000_000n),
+    longCacheWrite: flatRate(30_000_000_000n),
+  });
+  const own = { ...claude, prices: { cache_write_1h_per_million_usd: '31' } };
+  expect(await new PriceList(new ManualClock()).pricesOf(entry(own))).toMatchObject({
+    cacheWrite: flatRate(18_750_000_000n),
+    longCacheWrite: flatRate(31_000_000_000n),
   });
 });
 

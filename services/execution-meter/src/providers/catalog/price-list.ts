@@ -19,14 +19,9 @@ export class PriceList {
 
   /** Returns the current prices of a model; undefined when input or output has no price. */
   pricesOf(model: ModelEntry): Promise<TokenPrices | undefined> {
-    const { input, output, cachedInput = input, reasoning = output } = model.prices;
+    const { input, output } = model.prices;
     if (input !== undefined && output !== undefined) {
-      return Promise.resolve({
-        input,
-        output,
-        cachedInput: cachedInput ?? input,
-        reasoning: reasoning ?? output,
-      });
+      return Promise.resolve(completed(input, output, model.prices));
     }
     // Listed prices change at known dates.
     const now = this.#clock.now();
@@ -50,12 +45,25 @@ async function loadPrices(model: ModelEntry, timestamp: Date): Promise<TokenPric
   const input = model.prices.input ?? toRate(listed?.input_mtok);
   const output = model.prices.output ?? toRate(listed?.output_mtok);
   if (input === undefined || output === undefined) return undefined;
-  return {
-    input,
-    output,
-    cachedInput: model.prices.cachedInput ?? toRate(listed?.cache_read_mtok) ?? input,
-    reasoning: model.prices.reasoning ?? output,
+  const { cache_read_mtok, cache_write_mtok, cache_write_5m_mtok, cache_write_1h_mtok } =
+    listed ?? {};
+  const known = {
+    cachedInput: toRate(cache_read_mtok),
+    cacheWrite: toRate(cache_write_5m_mtok ?? cache_write_mtok),
+    longCacheWrite: toRate(cache_write_1h_mtok),
   };
+  return completed(input, output, { ...defined(known), ...model.prices });
+}
+
+function completed(input: Rate, output: Rate, known: Partial<TokenPrices>): TokenPrices {
+  const { cachedInput = input, cacheWrite = input, reasoning = output } = known;
+  const { longCacheWrite = cacheWrite } = known;
+  return { input, cachedInput, cacheWrite, longCacheWrite, output, reasoning };
+}
+
+/** The rates that are listed. */
+function defined(rates: { readonly [K in keyof TokenPrices]?: Rate | undefined }) {
+  return Object.fromEntries(Object.entries(rates).filter(([, rate]) => rate !== undefined));
 }
 
 function toRate(listed: Listed): Rate | undefined {

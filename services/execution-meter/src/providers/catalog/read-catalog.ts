@@ -1,7 +1,7 @@
 import { ConfigError, type DataPath, loadYaml, parseDuration, type YamlInput } from '@writ/config';
 import { isWritError, parseUsd } from '@writ/kernel';
 import { Catalog, type CatalogModel, type TenantCaps } from '../../domain/catalog/catalog.ts';
-import { flatRate, type TokenPrices } from '../../domain/catalog/prices.ts';
+import { flatRate, type Rate, type TokenPrices } from '../../domain/catalog/prices.ts';
 import { substitute, type Variables } from '../../domain/catalog/variables.ts';
 import type { Caps } from '../../domain/ledger/amount.ts';
 import {
@@ -85,6 +85,7 @@ function readModel(
     entry: {
       alias,
       baseUrl: baseUrl.text,
+      api: settings.api ?? (url.hostname === 'api.anthropic.com' ? 'anthropic' : 'openai'),
       keyVariable: settings.api_key_env,
       providerModel: providerModel.text,
       contextWindow: settings.context_window,
@@ -115,19 +116,24 @@ function readTimeout(text: string, place: string): number {
 }
 
 function readPrices(settings: PriceSettings): Partial<TokenPrices> {
-  const rate = (name: 'input' | 'cached_input' | 'output' | 'reasoning') => {
-    const text = settings[`${name}_per_million_usd`];
-    return text === undefined ? undefined : flatRate(parseUsd(text, `${name}_per_million_usd`));
-  };
-  const [input, cachedInput] = [rate('input'), rate('cached_input')];
-  const [output, reasoning] = [rate('output'), rate('reasoning')];
-  return {
-    ...(input && { input }),
-    ...(cachedInput && { cachedInput }),
-    ...(output && { output }),
-    ...(reasoning && { reasoning }),
-  };
+  const prices: { -readonly [K in keyof TokenPrices]?: Rate } = {};
+  for (const [price, name] of PRICE_NAMES) {
+    const field = `${name}_per_million_usd` as const;
+    const text = settings[field];
+    if (text !== undefined) prices[price] = flatRate(parseUsd(text, field));
+  }
+  return prices;
 }
+
+/** The prices and their names in the catalog. */
+const PRICE_NAMES = [
+  ['input', 'input'],
+  ['cachedInput', 'cached_input'],
+  ['cacheWrite', 'cache_write'],
+  ['longCacheWrite', 'cache_write_1h'],
+  ['output', 'output'],
+  ['reasoning', 'reasoning'],
+] as const;
 
 function readTenants(
   tenants: NonNullable<CatalogSettings['tenants']>,

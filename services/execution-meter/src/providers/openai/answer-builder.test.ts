@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest';
+import { chatCompletions } from '../../domain/dialects/chat-completions.ts';
+import { fieldsOf } from '../../domain/dialects/fields.ts';
+import { NO_USAGE } from '../../domain/ledger/spending.ts';
 import { AnswerBuilder } from './answer-builder.ts';
 
 /** Returns a builder with these chunks. */
 function built(...chunks: readonly object[]): AnswerBuilder {
-  const builder = new AnswerBuilder('asked');
-  for (const chunk of chunks) builder.addChunk(chunk);
+  const builder = new AnswerBuilder(chatCompletions, 'asked');
+  for (const chunk of chunks) builder.add(chatCompletions.partOf(fieldsOf(chunk)));
   return builder;
 }
 const delta = (content: object, finish: string | null = null) => ({
@@ -34,7 +37,7 @@ describe('a streamed answer', () => {
       },
       warnings: [],
     });
-    expect(builder.usage).toEqual({ input: 9n, cachedInput: 0n, output: 4n, reasoning: 0n });
+    expect(builder.usage).toEqual({ ...NO_USAGE, input: 9n, output: 4n });
   });
 
   it.each([
@@ -74,7 +77,7 @@ describe('a streamed answer', () => {
       completion_tokens_details: { reasoning_tokens: 9 },
     };
     const { usage: read } = built({ choices: [], usage });
-    expect(read).toEqual({ input: 5n, cachedInput: 5n, output: 3n, reasoning: 3n });
+    expect(read).toEqual({ ...NO_USAGE, input: 5n, cachedInput: 5n, output: 3n, reasoning: 3n });
   });
 
   it.each([

@@ -1,50 +1,46 @@
 import type { ChatAnswer, EndReason, ProviderTerms, ToolUse } from '../../domain/chat/chat.ts';
-import type { TokenUsage } from '../../domain/ledger/spending.ts';
+import type { AnswerPart, Dialect, ToolUsePart } from '../../domain/dialects/dialect.ts';
+import { type Fields, fieldsOf } from '../../domain/dialects/fields.ts';
+import { NO_USAGE, type TokenUsage } from '../../domain/ledger/spending.ts';
 
-type Fields = Readonly<Record<string, unknown>>;
-
-interface PartialToolUse {
-  id: string;
-  tool: string;
-  argumentsJson: string;
-}
-
-const END_REASONS: Readonly<Record<string, EndReason>> = {
-  stop: 'end_turn',
-  length: 'max_tokens',
-  tool_calls: 'tool_use',
-  function_call: 'tool_use',
-  content_filter: 'content_filter',
-};
-
-/** Assembles an answer from the chunks of a provider, which are not trusted. */
+/** Assembles an answer from the parts that a provider sends, which are not trusted. */
 export class AnswerBuilder {
+  readonly #dialect: Dialect;
   #text = '';
-  #toolUses: PartialToolUse[] = [];
+  #otherContent = '';
+  readonly #toolUses = new Map<number, ToolUse>();
   #finishReason: string | undefined;
-  #responseId: string | undefined;
+  #endReason: EndReason | undefined;
+  #responseId = '';
   #model: string;
-  #choices = 0;
+  #hasAnswer = false;
+  #reported: Fields = {};
   #usage: TokenUsage | undefined;
   #hasInvalidUsage = false;
   #isCut = false;
 
   /** @param model the model name when the provider reports none */
-  constructor(model: string) {
+  constructor(dialect: Dialect, model: string) {
+    this.#dialect = dialect;
     this.#model = model;
   }
 
   /** Texts of the answer so far, for a cost estimate. */
   get partial(): readonly string[] {
-    return [
-      this.#text,
-      ...this.#toolUses.flatMap(({ tool, argumentsJson }) => [tool, argumentsJson]),
-    ];
+    const calls = [...this.#toolUses.values()];
+    const own = this.#otherContent === '' ? [] : [this.#otherContent];
+    return [this.#text, ...own, ...calls.flatMap((call) => [call.tool, call.argumentsJson])];
   }
 
   /** Usage reported by the provider. */
   get usage(): TokenUsage | undefined {
     return this.#usage;
+  }
+
+  /** What the provider reported of the prompt, before its usage is complete; without output. */
+  get promptUsage(): TokenUsage | undefined {
+    const usage = this.#dialect.readUsage({ ...this.#reported, output_tokens: 0 });
+    return usage && { ...NO_USAGE, ...usage, output: 0n, reasoning: 0n };
   }
 
   /** How the provider described the answer; what is not like an id is omitted, since it may be content. */
@@ -56,9 +52,9 @@ export class AnswerBuilder {
     };
   }
 
-  /** Whether a choice was received. */
+  /** Whether a part of an answer was received. */
   get hasAnswer(): boolean {
-    return this.#choices > 0;
+    return this.#hasAnswer;
   }
 
   /** Whether a finish reason was received. */
@@ -66,35 +62,30 @@ export class AnswerBuilder {
     return this.#finishReason !== undefined;
   }
 
-  /** Adds one chunk of a stream; returns its text, and all content that it adds to the answer. */
-  addChunk(chunk: object): { readonly text: string; readonly content: string } {
-    const choice = this.#choiceOf(fieldsOf(chunk));
-    if (choice === undefined) return { text: '', content: '' };
-    const delta = fieldsOf(choice.delta);
-    const calls = listOf(delta.tool_calls).map((call) => this.#addToolCall(fieldsOf(call)));
-    const given = delta.content ?? delta.refusal;
-    const text = typeof given === 'string' ? given : '';
-    this.#text += text;
-    return { text, content: text + calls.join('') };
-  }
-
-  /** Ends the answer at the requested limit, after the provider has exceeded it. */
-  cut(): void {
-    this.#finishReason = 'length';
-    this.#isCut = true;
-  }
-
-  /** Sets the complete answer and returns its text. */
-  addCompletion(completion: object): string {
-    const choice = this.#choiceOf(fieldsOf(completion));
-    if (choice === undefined) return '';
-    const message = fieldsOf(choice.message);
-    for (const [index, call] of listOf(message.tool_calls).entries()) {
-      this.#addToolCall({ ...fieldsOf(call), index });
+  /** Adds a part; returns all content that it adds to the answer. */
+  add(part: AnswerPart): string {
+    const { text = '', otherContent = '', toolUses = [], responseId, model } = part;
+    if (part.isAnswer === true) this.#hasAnswer = true;
+    if (typeof responseId === 'string' && responseId !== '') this.#responseId = responseId;
+    if (typeof model === 'string' && model !== '') this.#model = model;
+    if (part.usage !== undefined && part.usage !== null) this.#addUsage(part.usage);
+    if (part.finishReason !== undefined) {
+      this.#finishReason = part.finishReason;
+      this.#endReason = part.endReason;
     }
-    const text = message.content ?? message.refusal;
-    this.#text = typeof text === 'string' ? text : '';
-    return this.#text;
+    this.#text += text;
+    this.#otherContent += otherContent;
+    return text + otherContent + toolUses.map((use) => this.#addToolUse(use)).join('');
+  }
+
+  /** Ends the answer at the requested limit, after the provider has exceeded it; returns the events that say so. */
+  cut(last: object): readonly object[] {
+    this.#finishReason = 'length';
+    this.#endReason = 'max_tokens';
+    this.#isCut = true;
+    const { terms } = this;
+    const about = { responseId: terms.responseId ?? '', model: this.#model };
+    return this.#dialect.cut({ last: fieldsOf(last), ...about });
   }
 
   /** Returns the answer with its warnings (EM-9). */
@@ -104,11 +95,10 @@ export class AnswerBuilder {
       warnings.push('The provider sent more than the requested output; the answer was cut.');
     }
     // Some servers omit ids, which tool results reference.
-    const toolUses: ToolUse[] = this.#toolUses.map((use, index) => ({
-      ...use,
-      id: use.id === '' ? `call_${index + 1}` : use.id,
-    }));
-    let endReason = END_REASONS[this.#finishReason ?? ''];
+    const toolUses = [...this.#toolUses]
+      .toSorted(([a], [b]) => a - b)
+      .map(([, use], index) => ({ ...use, id: use.id === '' ? `call_${index + 1}` : use.id }));
+    let endReason = this.#endReason;
     if (endReason === undefined) {
       endReason = toolUses.length > 0 ? 'tool_use' : 'end_turn';
       warnings.push(
@@ -126,44 +116,35 @@ export class AnswerBuilder {
           : 'The provider reported no usage; usage is estimated.',
       );
     }
-    const answer = { text: this.#text, toolUses, endReason, providerModel: this.#model };
+    const { responseId } = this.terms;
+    const answer = {
+      text: this.#text,
+      toolUses,
+      endReason,
+      providerModel: this.#model,
+      ...(responseId !== undefined && { responseId }),
+    };
     return { answer, warnings };
   }
 
-  /** Records usage and model of an envelope and returns its first choice. */
-  #choiceOf(envelope: Fields): Fields | undefined {
-    const { usage, model, id } = envelope;
-    if (typeof id === 'string' && id !== '') this.#responseId = id;
-    if (usage !== undefined && usage !== null) {
-      const read = readUsage(usage);
-      if (read === undefined) this.#hasInvalidUsage = true;
-      else this.#usage = read;
-    }
-    if (typeof model === 'string' && model !== '') this.#model = model;
-    const [first] = listOf(envelope.choices);
-    if (typeof first !== 'object' || first === null) return undefined;
-    const choice = fieldsOf(first);
-    this.#choices += 1;
-    if (typeof choice.finish_reason === 'string') this.#finishReason = choice.finish_reason;
-    return choice;
+  /** The prompt and the output may be reported in different events. */
+  #addUsage(usage: unknown): void {
+    this.#reported = { ...this.#reported, ...fieldsOf(usage) };
+    const read = typeof usage === 'object' ? this.#dialect.readUsage(this.#reported) : undefined;
+    if (read === undefined) this.#hasInvalidUsage = true;
+    else this.#usage = read;
   }
 
-  /** Returns the content that the call adds. */
-  #addToolCall(call: Fields): string {
-    const index = Number.isSafeInteger(call.index) ? Number(call.index) : this.#toolUses.length;
+  /** Returns the content that the part adds. */
+  #addToolUse({ index = this.#toolUses.size, id, tool, argumentsJson }: ToolUsePart): string {
     if (index < 0 || index > MAX_TOOL_USES) return '';
-    while (this.#toolUses.length <= index) {
-      this.#toolUses.push({ id: '', tool: '', argumentsJson: '' });
-    }
-    const use = this.#toolUses[index];
-    if (use === undefined) return '';
-    const called = fieldsOf(call.function);
-    if (typeof call.id === 'string' && call.id !== '') use.id = call.id;
-    const name = typeof called.name === 'string' ? called.name : '';
-    const args = typeof called.arguments === 'string' ? called.arguments : '';
-    use.tool += name;
-    use.argumentsJson += args;
-    return name + args;
+    const use = this.#toolUses.get(index) ?? { id: '', tool: '', argumentsJson: '' };
+    this.#toolUses.set(index, {
+      id: id === '' ? use.id : id,
+      tool: use.tool + tool,
+      argumentsJson: use.argumentsJson + argumentsJson,
+    });
+    return tool + argumentsJson;
   }
 }
 
@@ -174,41 +155,5 @@ function termOf(value: string | undefined): string | undefined {
   return value !== undefined && TERM.test(value) ? value : undefined;
 }
 
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
-}
-
 /** Limit of the tool call index, which bounds memory for invalid indexes. */
 const MAX_TOOL_USES = 1_023;
-
-/** Upper bound of plausible token counts. */
-const MAX_TOKEN_COUNT = 1_000_000_000;
-
-/**
- * Reads the usage reported by a provider; undefined when it is missing, negative or implausible
- * (EM-8).
- */
-function readUsage(usage: unknown): TokenUsage | undefined {
-  const fields = fieldsOf(usage);
-  const input = count(fields.prompt_tokens);
-  const output = count(fields.completion_tokens);
-  if (input === undefined || output === undefined) return undefined;
-  const cached = count(fieldsOf(fields.prompt_tokens_details).cached_tokens) ?? 0n;
-  const reasoning = count(fieldsOf(fields.completion_tokens_details).reasoning_tokens) ?? 0n;
-  return {
-    input,
-    cachedInput: cached > input ? input : cached,
-    output,
-    reasoning: reasoning > output ? output : reasoning,
-  };
-}
-
-function count(value: unknown): bigint | undefined {
-  const valid = typeof value === 'number' && Number.isSafeInteger(value);
-  return valid && value >= 0 && value <= MAX_TOKEN_COUNT ? BigInt(value) : undefined;
-}
-
-/** Returns the fields of an object, or no fields for any other value. */
-function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null ? { ...value } : {};
-}

@@ -11,6 +11,11 @@ const NOT_SENT: ReadonlySet<unknown> = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ]);
 
+/** The provider ended its answer with an error, as an event of the stream. */
+export class AnswerFailedError extends Error {
+  override readonly name = 'AnswerFailedError';
+}
+
 /** Classifies an error of the SDK (EM-8). Its message is discarded, since it can quote content. */
 export function attemptFailure(error: unknown): AttemptFailure {
   if (error instanceof APIConnectionError) return connectionFailure(error);
@@ -27,6 +32,7 @@ export function attemptFailure(error: unknown): AttemptFailure {
     }
     return { ...FAILED, what: 'stream_error', recoverable: isTransient(error) };
   }
+  if (error instanceof AnswerFailedError) return { ...FAILED, what: 'stream_error' };
   if (error instanceof SyntaxError) return { ...FAILED, what: 'bad_response' };
   // fetch reports an interrupted body as a TypeError.
   if (error instanceof TypeError && error.cause !== undefined) return connectionFailure(error);

@@ -1,11 +1,5 @@
 import type OpenAI from 'openai';
-import type {
-  ChatMessage,
-  ChatPart,
-  ChatTool,
-  NativeChat,
-  ToolChoice,
-} from '../../domain/chat/chat.ts';
+import type { ChatMessage, ChatPart, ChatTool, ToolChoice } from '../../domain/chat/chat.ts';
 import type { Attempt } from '../provider.ts';
 
 type Params = OpenAI.Chat.Completions.ChatCompletionCreateParams;
@@ -15,7 +9,6 @@ type Choice = OpenAI.Chat.Completions.ChatCompletionToolChoiceOption;
 
 /** Converts a chat request to parameters of OpenAI chat completions (EM-8). */
 export function chatParams({ model, chat, maxOutputTokens }: Attempt): Params {
-  if (chat.native !== undefined) return nativeParams(chat.native, model, maxOutputTokens);
   return {
     model: model.providerModel,
     messages: chat.messages.flatMap(toMessages),
@@ -26,24 +19,6 @@ export function chatParams({ model, chat, maxOutputTokens }: Attempt): Params {
     ...(chat.json ? { response_format: { type: 'json_object' } } : {}),
     ...(model.streaming ? { stream: true, stream_options: { include_usage: true } } : {}),
   };
-}
-
-/** The body of the caller with another model, output limit and usage option (AP-2). */
-function nativeParams(
-  { body, stream }: NativeChat,
-  model: Attempt['model'],
-  maxOutputTokens: bigint,
-): Params {
-  const { max_tokens: _, max_completion_tokens: __, stream_options: ___, ...rest } = body;
-  const streamed = stream && model.streaming;
-  const named = (['max_completion_tokens', 'max_tokens'] as const).find((field) => field in body);
-  return {
-    ...rest,
-    model: model.providerModel,
-    [named ?? model.outputCapField]: Number(maxOutputTokens),
-    stream: streamed,
-    ...(streamed && { stream_options: { include_usage: true } }),
-  } as unknown as Params;
 }
 
 function toMessages({ role, parts }: ChatMessage): Message[] {

@@ -1,36 +1,48 @@
 import OpenAI from 'openai';
+import type { Stream } from 'openai/core/streaming';
 import type { ModelEntry } from '../../domain/catalog/catalog.ts';
-import type { NativeChat } from '../../domain/chat/chat.ts';
+import type { Dialect } from '../../domain/dialects/dialect.ts';
+import { fieldsOf } from '../../domain/dialects/fields.ts';
+import { DIALECTS } from '../../domain/dialects/index.ts';
 import { OutputLimit } from '../output-limit.ts';
 import type { Attempt, AttemptOutcome, Provider } from '../provider.ts';
 import { AnswerBuilder } from './answer-builder.ts';
-import { attemptFailure, BAD_RESPONSE, CONNECTION_LOST, TIMED_OUT } from './attempt-failure.ts';
+import {
+  AnswerFailedError,
+  attemptFailure,
+  BAD_RESPONSE,
+  CONNECTION_LOST,
+  TIMED_OUT,
+} from './attempt-failure.ts';
 import { boundedFetch } from './bounded-fetch.ts';
 import { chatParams } from './chat-params.ts';
 
 /**
- * Creates the provider for OpenAI-compatible chat completions (EM-8): streamed or not, without the
- * retries of the SDK, and with an abort signal that closes the connection.
+ * Creates the provider for all dialects (EM-8, AP-2): streamed or not, without the retries of the SDK, and
+ * with an abort signal that closes the connection.
  */
 export function createOpenAiProvider(): Provider {
   const clients = new OpenAiClients();
   return async (attempt) => {
     const { model, signal } = attempt;
-    const builder = new AnswerBuilder(model.providerModel);
+    const dialect = DIALECTS[attempt.chat.native?.dialect ?? 'chat_completions'];
+    const builder = new AnswerBuilder(dialect, model.providerModel);
     const timedOut = new AbortController();
     const timer = setTimeout(() => timedOut.abort(), attempt.timeoutMs);
     const partial = () => (model.streaming ? builder.partial : undefined);
+    const used = () => ({ partial: partial(), promptUsage: builder.promptUsage });
     const ended = (): AttemptOutcome | undefined => {
-      if (signal.aborted) return { type: 'aborted', partial: partial(), sent: true };
+      if (signal.aborted) return { type: 'aborted', ...used(), sent: true };
       if (!timedOut.signal.aborted) return undefined;
-      return { type: 'failed', failure: TIMED_OUT, partial: partial(), usage: builder.usage };
+      return { type: 'failed', failure: TIMED_OUT, ...used(), usage: builder.usage };
     };
     try {
       const client = clients.for(model, attempt.apiKey);
-      await receive(client, attempt, builder, AbortSignal.any([signal, timedOut.signal]));
+      const anySignal = AbortSignal.any([signal, timedOut.signal]);
+      await receive({ client, attempt, dialect, builder, signal: anySignal });
     } catch (error) {
       const failure = attemptFailure(error);
-      return ended() ?? { type: 'failed', failure, partial: partial(), usage: builder.usage };
+      return ended() ?? { type: 'failed', failure, ...used(), usage: builder.usage };
     } finally {
       clearTimeout(timer);
     }
@@ -39,68 +51,89 @@ export function createOpenAiProvider(): Provider {
   };
 }
 
-async function receive(
-  client: OpenAI,
-  attempt: Attempt,
-  builder: AnswerBuilder,
-  signal: AbortSignal,
-): Promise<void> {
-  const params = chatParams(attempt);
+interface Receiving {
+  readonly client: OpenAI;
+  readonly attempt: Attempt;
+  readonly dialect: Dialect;
+  readonly builder: AnswerBuilder;
+  readonly signal: AbortSignal;
+}
+
+async function receive({ client, attempt, dialect, builder, signal }: Receiving): Promise<void> {
+  const body = bodyOf(attempt, dialect);
   const options = {
+    body,
     signal,
-    // The timer above fires first and also covers the body.
+    // The timer of the caller fires first and also covers the body.
     timeout: attempt.timeoutMs + 1_000,
-    headers: {
-      'x-request-id': attempt.requestId,
-      ...(attempt.traceparent !== undefined && { traceparent: attempt.traceparent }),
-    },
+    headers: headersOf(attempt, dialect),
   };
-  if (params.stream !== true) {
-    const completion: unknown = await client.chat.completions.create(params, options);
-    if (!isObject(completion)) return;
-    attempt.onText(builder.addCompletion(completion));
-    if (attempt.chat.native !== undefined) attempt.onEvent(JSON.stringify(completion));
+  const { native } = attempt.chat;
+  if (body.stream !== true) {
+    const answer: unknown = await client.post(dialect.path, options);
+    if (!isObject(answer)) return;
+    const part = dialect.wholeOf(fieldsOf(answer));
+    builder.add(part);
+    if (part.hasFailed === true) throw new AnswerFailedError();
+    if (part.text !== undefined) attempt.onText(part.text);
+    if (native !== undefined) attempt.onEvent(JSON.stringify(answer), true);
     return;
   }
   const limit = new OutputLimit(attempt.maxOutputTokens);
-  const stream = await client.chat.completions.create(params, options);
-  for await (const chunk of stream) {
-    if (!isObject(chunk)) throw new SyntaxError('A chunk of the stream is not an object.');
-    const { text, content } = builder.addChunk(chunk);
+  const stream = await client.post<Stream<unknown>>(dialect.path, { ...options, stream: true });
+  for await (const event of stream) {
+    if (!isObject(event)) throw new SyntaxError('An event of the stream is not an object.');
+    const part = dialect.partOf(fieldsOf(event));
+    const content = builder.add(part);
+    if (part.hasFailed === true) throw new AnswerFailedError();
+    const { text = '', isForMeter = false, isLast = false } = part;
     if (text !== '') attempt.onText(text);
-    if (isForCaller(chunk, attempt.chat.native)) attempt.onEvent(JSON.stringify(chunk));
+    const isForCaller = native !== undefined && (native.includeUsage || !isForMeter);
+    if (isForCaller) attempt.onEvent(JSON.stringify(event), isLast);
     // Leaving the loop closes the connection.
     if (await limit.exceedsWith(content)) {
-      if (attempt.chat.native !== undefined) attempt.onEvent(JSON.stringify(CUT));
-      return builder.cut();
+      const events = builder.cut(event);
+      if (native !== undefined)
+        for (const end of events) attempt.onEvent(JSON.stringify(end), true);
+      return;
     }
   }
 }
 
-/** Tells the caller of a native request that its stream was cut at the requested limit. */
-const CUT = {
-  object: 'chat.completion.chunk',
-  choices: [{ index: 0, delta: {}, finish_reason: 'length' }],
-};
-
-/** The meter asks for the usage itself; a caller that did not ask gets no chunk of it. */
-function isForCaller(chunk: object, native: NativeChat | undefined): boolean {
-  if (native === undefined) return false;
-  const { choices } = chunk as { readonly choices?: unknown };
-  return native.includeUsage || !(Array.isArray(choices) && choices.length === 0);
+function bodyOf(attempt: Attempt, dialect: Dialect): { readonly stream?: unknown } {
+  const { chat, model, maxOutputTokens, mayStore } = attempt;
+  if (chat.native === undefined) return chatParams(attempt);
+  return dialect.bodyFor(chat.native, { model, maxOutputTokens, mayStore });
 }
+
+function headersOf({ apiKey, chat, requestId, traceparent }: Attempt, { api }: Dialect) {
+  return {
+    'x-request-id': requestId,
+    ...(traceparent !== undefined && { traceparent }),
+    ...(api === 'anthropic' && {
+      authorization: null,
+      'x-api-key': apiKey ?? null,
+      'anthropic-version': ANTHROPIC_VERSION,
+    }),
+    ...chat.native?.headers,
+  };
+}
+
+/** What a client without the header gets. */
+const ANTHROPIC_VERSION = '2023-06-01';
 
 function conclude(builder: AnswerBuilder): AttemptOutcome {
   if (builder.hasAnswer) {
     // Content of a stream that closed early is an answer (EM-9).
     const hasContent = builder.partial.some((text) => text !== '');
     if (builder.isFinished || hasContent) {
-      const { terms, usage } = builder;
-      return { type: 'answered', ...builder.build(), terms, usage };
+      const { terms, usage, promptUsage } = builder;
+      return { type: 'answered', ...builder.build(), terms, usage, promptUsage };
     }
   }
   const failure = builder.hasAnswer ? CONNECTION_LOST : BAD_RESPONSE;
-  return { type: 'failed', failure, partial: builder.partial, usage: builder.usage };
+  const { partial, promptUsage, usage } = builder;
+  return { type: 'failed', failure, partial, promptUsage, usage };
 }
 
 function isObject(value: unknown): value is object {

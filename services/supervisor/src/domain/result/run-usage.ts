@@ -2,6 +2,7 @@
 export interface RunUsage {
   readonly inputTokens: number;
   readonly cachedInputTokens: number;
+  readonly cacheWriteInputTokens: number;
   readonly outputTokens: number;
   readonly reasoningTokens: number;
   readonly costNanoUsd: string;
@@ -14,6 +15,7 @@ export interface RunUsage {
 export const NO_USAGE: RunUsage = Object.freeze({
   inputTokens: 0,
   cachedInputTokens: 0,
+  cacheWriteInputTokens: 0,
   outputTokens: 0,
   reasoningTokens: 0,
   costNanoUsd: '0',

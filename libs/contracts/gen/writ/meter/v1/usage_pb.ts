@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file writ/meter/v1/usage.proto.
  */
 export const file_writ_meter_v1_usage: GenFile = /*@__PURE__*/
-  fileDesc("Chl3cml0L21ldGVyL3YxL3VzYWdlLnByb3RvEg13cml0Lm1ldGVyLnYxImsKBVVzYWdlEhQKDGlucHV0X3Rva2VucxgBIAEoAxIbChNjYWNoZWRfaW5wdXRfdG9rZW5zGAIgASgDEhUKDW91dHB1dF90b2tlbnMYAyABKAMSGAoQcmVhc29uaW5nX3Rva2VucxgEIAEoAyKCAQoGVG90YWxzEiMKBXVzYWdlGAEgASgLMhQud3JpdC5tZXRlci52MS5Vc2FnZRIVCg1jb3N0X25hbm9fdXNkGAIgASgDEg0KBXR1cm5zGAMgASgDEhcKD2VzdGltYXRlZF90dXJucxgEIAEoAxIUCgxmYWlsZWRfY2FsbHMYBSABKANiBnByb3RvMw");
+  fileDesc("Chl3cml0L21ldGVyL3YxL3VzYWdlLnByb3RvEg13cml0Lm1ldGVyLnYxIo0BCgVVc2FnZRIUCgxpbnB1dF90b2tlbnMYASABKAMSGwoTY2FjaGVkX2lucHV0X3Rva2VucxgCIAEoAxIVCg1vdXRwdXRfdG9rZW5zGAMgASgDEhgKEHJlYXNvbmluZ190b2tlbnMYBCABKAMSIAoYY2FjaGVfd3JpdGVfaW5wdXRfdG9rZW5zGAUgASgDIoIBCgZUb3RhbHMSIwoFdXNhZ2UYASABKAsyFC53cml0Lm1ldGVyLnYxLlVzYWdlEhUKDWNvc3RfbmFub191c2QYAiABKAMSDQoFdHVybnMYAyABKAMSFwoPZXN0aW1hdGVkX3R1cm5zGAQgASgDEhQKDGZhaWxlZF9jYWxscxgFIAEoA2IGcHJvdG8z");
 
 /**
  * Usage counts tokens of one model call, or of many.
@@ -45,6 +45,13 @@ export type Usage = Message<"writ.meter.v1.Usage"> & {
    * @generated from field: int64 reasoning_tokens = 4;
    */
   reasoningTokens: bigint;
+
+  /**
+   * Prompt tokens that the provider wrote to its cache.
+   *
+   * @generated from field: int64 cache_write_input_tokens = 5;
+   */
+  cacheWriteInputTokens: bigint;
 };
 
 /**

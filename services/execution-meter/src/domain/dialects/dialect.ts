@@ -1,0 +1,95 @@
+import type { JsonObject } from '@writ/kernel';
+import type { ModelEntry, ProviderApi } from '../catalog/catalog.ts';
+import type { CacheWrites, ChatMessage, EndReason, NativeChat } from '../chat/chat.ts';
+import type { TokenUsage } from '../ledger/spending.ts';
+import type { Fields } from './fields.ts';
+
+/**
+ * A wire format of model requests (AP-2): what bounds a request in it, what the meter changes in one, and what its events
+ * add to an answer. Whatever else a request or an event contains is passed on as it is.
+ */
+export interface Dialect {
+  /** The API of the providers that speak it. */
+  readonly api: ProviderApi;
+  /** Its path below the base URL of the provider. */
+  readonly path: string;
+  /**
+   * Reads what bounds a request.
+   * @throws InvalidRequestError NATIVE_FIELD_NOT_ALLOWED, HOSTED_TOOL_NOT_ALLOWED
+   */
+  read(body: JsonObject): BoundedRequest;
+  /** Returns the body for the provider. */
+  bodyFor(native: NativeChat, change: BodyChange): JsonObject;
+  /** What an event of a stream adds to the answer. */
+  partOf(event: Fields): AnswerPart;
+  /** The answer to a request without a stream. */
+  wholeOf(answer: Fields): AnswerPart;
+  /** Reads the usage of a provider, which may have come in several parts; undefined when it is incomplete or implausible. */
+  readUsage(usage: Fields): TokenUsage | undefined;
+  /** The events that end a stream which exceeded its limit. */
+  cut(cut: CutAnswer): readonly object[];
+}
+
+/** What bounds a native request. */
+export interface BoundedRequest {
+  /** Measures the prompt: its texts, never shorter than what the provider reads, and its images. */
+  readonly messages: readonly ChatMessage[];
+  readonly tools: readonly unknown[];
+  /** Tokens that the provider adds to the prompt, at most. */
+  readonly addedTokens: bigint;
+  /** The prices of cache writes that may apply. */
+  readonly cacheWrites: CacheWrites;
+  readonly maxOutputTokens: bigint | undefined;
+  readonly stream: boolean;
+  /** Whether the caller wants the usage in the stream. */
+  readonly includeUsage: boolean;
+}
+
+/** What the meter changes in the body of a request. */
+export interface BodyChange {
+  readonly model: ModelEntry;
+  readonly maxOutputTokens: bigint;
+  /** Whether the provider may keep the answer. */
+  readonly mayStore: boolean;
+}
+
+/** What one event adds to an answer. */
+export interface AnswerPart {
+  /** Whether it belongs to an answer; false for pings and the like. */
+  readonly isAnswer?: boolean;
+  readonly text?: string;
+  /** Content that is neither text nor a tool call. */
+  readonly otherContent?: string;
+  readonly toolUses?: readonly ToolUsePart[];
+  /** The finish reason in the words of the provider. */
+  readonly finishReason?: string | undefined;
+  /** The finish reason; undefined when it is unknown. */
+  readonly endReason?: EndReason | undefined;
+  readonly responseId?: unknown;
+  readonly model?: unknown;
+  /** Usage as the provider reports it; a later part overrides the same counts of an earlier one. */
+  readonly usage?: unknown;
+  /** Whether the provider ended the answer with an error. */
+  readonly hasFailed?: boolean;
+  /** Whether it is the last event of the answer, which is sent after the settlement. */
+  readonly isLast?: boolean;
+  /** Whether only the meter asked for it. */
+  readonly isForMeter?: boolean;
+}
+
+/** What one event adds to a tool call. */
+export interface ToolUsePart {
+  /** Position of the call in the answer; undefined for the next one. */
+  readonly index: number | undefined;
+  readonly id: string;
+  readonly tool: string;
+  readonly argumentsJson: string;
+}
+
+/** An answer that exceeded its limit. */
+export interface CutAnswer {
+  /** The event that exceeded it. */
+  readonly last: Fields;
+  readonly responseId: string;
+  readonly model: string;
+}

@@ -1,0 +1,112 @@
+import { InvalidRequestError, isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
+import type { ChatMessage, ChatPart, ChatRole } from '../chat/chat.ts';
+
+/** The fields of an object that is not trusted. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** Returns the fields of an object, or no fields for any other value. */
+export function fieldsOf(value: unknown): Fields {
+  return typeof value === 'object' && value !== null ? (value as Fields) : {};
+}
+
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+export function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+/** A position in an answer. */
+export function indexOf(value: unknown): number | undefined {
+  return Number.isSafeInteger(value) ? Number(value) : undefined;
+}
+
+/** Upper bound of plausible token counts. */
+const MAX_TOKEN_COUNT = 1_000_000_000;
+
+/** Returns a plausible count of tokens (EM-8). */
+export function countOf(value: unknown): bigint | undefined {
+  const valid = typeof value === 'number' && Number.isSafeInteger(value);
+  return valid && value >= 0 && value <= MAX_TOKEN_COUNT ? BigInt(value) : undefined;
+}
+
+export function atMost(value: bigint, limit: bigint): bigint {
+  return value > limit ? limit : value;
+}
+
+export function isSet(value: JsonValue | undefined): boolean {
+  return value !== undefined && value !== null;
+}
+
+/** The error of a field that could cost more than is reserved. */
+export function notAllowed(field: string, rule: string): InvalidRequestError {
+  return new InvalidRequestError('NATIVE_FIELD_NOT_ALLOWED', `${field} ${rule}.`, { field });
+}
+
+/** The error of a tool that the provider executes. */
+export function hostedTool(field: string): InvalidRequestError {
+  return new InvalidRequestError(
+    'HOSTED_TOOL_NOT_ALLOWED',
+    `${field} is executed by the provider, without a review; use a tool that the program executes.`,
+    { field },
+  );
+}
+
+/** Reads the first limit of the output that is set. */
+export function outputLimitOf(body: JsonObject, ...fields: readonly string[]): bigint | undefined {
+  for (const field of fields) {
+    const limit = body[field];
+    if (limit === undefined || limit === null) continue;
+    const isCount = typeof limit === 'number' && Number.isSafeInteger(limit) && limit >= 1;
+    if (isCount) return BigInt(limit);
+    throw notAllowed(field, 'must be a whole number of at least 1');
+  }
+  return undefined;
+}
+
+/** @throws InvalidRequestError NATIVE_FIELD_NOT_ALLOWED unless the field is unset or one of the values */
+export function assertOneOf(body: JsonObject, field: string, values: readonly unknown[]): void {
+  const value = body[field];
+  if (value === undefined || value === null || values.includes(value)) return;
+  throw notAllowed(field, `must be ${values.join(' or ')}`);
+}
+
+/**
+ * What a message measures: its text as JSON, which is never shorter, and its images. Content that the provider fetches or
+ * has stored is refused, because its size is unknown.
+ * @throws InvalidRequestError NATIVE_FIELD_NOT_ALLOWED
+ */
+export function measured(role: ChatRole, message: JsonValue, field: string): ChatMessage {
+  const images: ChatPart[] = [];
+  const text = JSON.stringify(message, (name, value: unknown) => {
+    if (UNBOUNDED.includes(name) && typeof value === 'string') {
+      throw notAllowed(
+        `${field}: ${name}`,
+        'names content whose size is unknown; send the content',
+      );
+    }
+    if (!isJsonObject(value as JsonValue)) return value;
+    const { type, input, ...rest } = value as JsonObject;
+    // Arguments of a tool call have fields of any name.
+    if (type === 'tool_use') return { ...rest, type, input: JSON.stringify(input) };
+    const url = imageOf(value as JsonObject);
+    if (url === undefined) return value;
+    images.push({ type: 'image', url });
+    return { type };
+  });
+  return { role, parts: [{ type: 'text', text }, ...images] };
+}
+
+const UNBOUNDED: readonly string[] = ['file_id', 'file_url'];
+
+/** The image of a part of a message in any dialect. */
+function imageOf(part: JsonObject): string | undefined {
+  const { type, image_url: url, source } = part;
+  if (type === 'image_url' && isJsonObject(url)) return textOf(url.url);
+  if (type === 'input_image') return textOf(url);
+  if (type === 'image' && isJsonObject(source)) return textOf(source.url);
+  const isRemote = type === 'document' && isJsonObject(source) && source.type === 'url';
+  if (isRemote) throw notAllowed('document.source', 'names content whose size is unknown');
+  return undefined;
+}
