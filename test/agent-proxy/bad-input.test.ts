@@ -52,6 +52,7 @@ it('refuses what is unmetered, unreviewed or malformed, in the shape of OpenAI, 
     'four megabytes': await post({ ...CHAT, user: 'x'.repeat(4 * 1024 * 1024) }),
   };
   const invalid = [400, 'native_field_not_allowed'];
+  const hosted = [400, 'hosted_tool_not_allowed'];
   expect(answers).toEqual({
     'no token': [401, 'invalid_api_key'],
     'an API key of the platform': [403, 'role_required'],
@@ -60,8 +61,8 @@ it('refuses what is unmetered, unreviewed or malformed, in the shape of OpenAI, 
     'files, which are not metered': [404, 'unsupported_endpoint'],
     'no JSON': [400, 'invalid_json'],
     'two answers': invalid,
-    'a tool of the provider': invalid,
-    'a search of the provider': invalid,
+    'a tool of the provider': hosted,
+    'a search of the provider': hosted,
     audio: invalid,
     'another service tier': invalid,
     'no messages': invalid,

@@ -1,7 +1,7 @@
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { newId } from '@writ/kernel';
 import { expect, it } from 'vitest';
-import { ALIAS, proxyPlatform, startExternalRun, stopReasonOf } from './external-run.ts';
+import { ALIAS, CLAUDE, proxyPlatform, startExternalRun, stopReasonOf } from './external-run.ts';
 import { answerText, scriptedModel } from './scripted-model.ts';
 
 const HELLO = [{ role: 'user', content: 'Hello.' }] as const;
@@ -13,7 +13,7 @@ it('meters an unmodified client for which only base URL and key are set (AP-1, A
   const test = await proxyPlatform(model);
   const { runId, token, openai } = await startExternalRun(test);
   expect(token).toMatch(/^writ_run_/);
-  expect((await openai.models.list()).data.map(({ id }) => id)).toEqual([ALIAS]);
+  expect((await openai.models.list()).data.map(({ id }) => id)).toEqual([ALIAS, CLAUDE]);
   const { data, response, request_id } = await openai.chat.completions
     .create({ model: ALIAS, messages: [...HELLO], max_completion_tokens: 20, seed: 7, user: 'u_1' })
     .withResponse();

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import Anthropic from '@anthropic-ai/sdk';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import type { StartRunRequest } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { API_KEYS_FILE, apiKeyId, openApiKeys } from '@writ/identity';
@@ -11,6 +12,9 @@ import type { ScriptedModel } from './scripted-model.ts';
 /** The alias that the agents of these tests use; its provider name differs. */
 export const ALIAS = 'support-model';
 
+/** The alias of a model of Anthropic. */
+export const CLAUDE = 'claude-model';
+
 const models = ({ url }: ScriptedModel) => `
 models:
   ${ALIAS}:
@@ -19,6 +23,19 @@ models:
     max_output_tokens: 100
     max_retries: 0
     prices: { input_per_million_usd: "10", output_per_million_usd: "100" }
+  ${CLAUDE}:
+    base_url: "${url}"
+    api: anthropic
+    api_key_env: WRIT_TEST_ANTHROPIC_KEY
+    model: claude-opus-4-1
+    max_output_tokens: 100
+    max_retries: 0
+    prices:
+      input_per_million_usd: "10"
+      cached_input_per_million_usd: "1"
+      cache_write_per_million_usd: "12.5"
+      cache_write_1h_per_million_usd: "20"
+      output_per_million_usd: "100"
   other-model: { base_url: "${url}", model: gpt-4.1-mini }
 `;
 
@@ -28,7 +45,7 @@ agents:
   - name: support-bot
     kind: external
     description: An agent of another framework.
-    model: { model: ${ALIAS} }
+    model: { model: ${ALIAS}, also_allowed: [${CLAUDE}] }
   - name: restless-bot
     kind: external
     model: { model: ${ALIAS} }
@@ -42,9 +59,13 @@ agents:
     model: { model: ${ALIAS} }
 `;
 
+/** The key of the provider; no program has it. */
+export const PROVIDER_KEY = 'sk-ant-of-the-provider';
+
 /** A platform whose model is scripted. */
 export async function proxyPlatform(model: ScriptedModel): Promise<TestPlatform> {
   const test = await startTestPlatform({
+    env: { WRIT_TEST_ANTHROPIC_KEY: PROVIDER_KEY },
     files: { WRIT_MODELS_FILE: models(model), WRIT_AGENTS_FILE: EXTERNAL_AGENTS },
   });
   onTestFinished(() => test.close());
@@ -57,6 +78,7 @@ export interface ExternalRun {
   readonly token: string;
   readonly baseUrl: string;
   readonly openai: OpenAI;
+  readonly anthropic: Anthropic;
 }
 
 /** Starts a run of an external agent; only base URL and key of the client are set. */
@@ -79,7 +101,10 @@ export async function startExternalRun(
     },
     { timeout: 30_000 },
   );
-  return { runId, token, baseUrl, openai: new OpenAI({ baseURL: baseUrl, apiKey: token }) };
+  const openai = new OpenAI({ baseURL: baseUrl, apiKey: token });
+  // The SDK of Anthropic adds /v1.
+  const anthropic = new Anthropic({ baseURL: baseUrl.replace(/\/v1$/, ''), apiKey: token });
+  return { runId, token, baseUrl, openai, anthropic };
 }
 
 /** An agent key with the unmodified client that uses it. */

@@ -5,13 +5,15 @@ import { onTestFinished } from 'vitest';
 
 /** A request that the scripted model server received. */
 export interface ModelRequest {
+  /** Path below `/v1`. */
+  readonly path: string;
   readonly headers: IncomingMessage['headers'];
   readonly body: Readonly<Record<string, unknown>>;
   /** Aborts when the caller closes the connection. */
   readonly closed: AbortSignal;
 }
 
-/** A scripted server of chat completions, on loopback. */
+/** A scripted server of models in each dialect, on loopback. */
 export interface ScriptedModel {
   readonly url: string;
   /** The requests so far. */
@@ -29,7 +31,8 @@ export async function scriptedModel(
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part as Buffer);
     const body = JSON.parse(Buffer.concat(parts).toString()) as ModelRequest['body'];
-    const received = { headers: request.headers, body, closed: closed.signal };
+    const path = (request.url ?? '').replace(/^\/v1/, '');
+    const received = { path, headers: request.headers, body, closed: closed.signal };
     requests.push(received);
     await answer(received, response);
   });
@@ -51,8 +54,13 @@ const ENVELOPE = {
 };
 const USAGE = { prompt_tokens: 30, completion_tokens: 5, total_tokens: 35 };
 
-/** Answers with a text, streamed when it was asked for. */
-export function answerText({ body }: ModelRequest, response: ServerResponse, text: string): void {
+/** Answers with a text in the dialect of the request, streamed when it was asked for. */
+export function answerText(request: ModelRequest, response: ServerResponse, text: string): void {
+  if (request.path === '/messages') {
+    answerMessage(request, response, text);
+    return;
+  }
+  const { body } = request;
   if (body.stream !== true) {
     const message = { role: 'assistant', content: text, annotations: [] };
     const choices = [{ index: 0, message, finish_reason: 'stop', logprobs: null }];
@@ -71,4 +79,43 @@ export function answerText({ body }: ModelRequest, response: ServerResponse, tex
 export function chunk(delta: object, finish: string | null = null): string {
   const choices = [{ index: 0, delta, finish_reason: finish }];
   return `data: ${JSON.stringify({ ...ENVELOPE, object: 'chat.completion.chunk', choices })}\n\n`;
+}
+
+const MESSAGE_USAGE = {
+  input_tokens: 10,
+  cache_creation_input_tokens: 12,
+  cache_read_input_tokens: 8,
+  cache_creation: { ephemeral_5m_input_tokens: 8, ephemeral_1h_input_tokens: 4 },
+  output_tokens: 5,
+};
+
+/** Answers a request for a message. */
+function answerMessage({ body }: ModelRequest, response: ServerResponse, text: string): void {
+  const message = { id: 'msg_1', type: 'message', role: 'assistant', model: 'claude-1' };
+  const end = { stop_reason: 'end_turn', stop_sequence: null };
+  if (body.stream !== true) {
+    const content = [{ type: 'text', text, citations: null }];
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ ...message, ...end, content, usage: MESSAGE_USAGE }));
+    return;
+  }
+  response.setHeader('content-type', 'text/event-stream');
+  const usage = { ...MESSAGE_USAGE, output_tokens: 1 };
+  const started = { ...message, content: [], stop_reason: null, stop_sequence: null, usage };
+  response.write(event({ type: 'message_start', message: started }));
+  const block = { type: 'text', text: '' };
+  response.write(event({ type: 'content_block_start', index: 0, content_block: block }));
+  response.write(event({ type: 'ping' }));
+  for (const part of text.split(/(?<= )/)) {
+    const delta = { type: 'text_delta', text: part };
+    response.write(event({ type: 'content_block_delta', index: 0, delta }));
+  }
+  response.write(event({ type: 'content_block_stop', index: 0 }));
+  response.write(event({ type: 'message_delta', delta: end, usage: { output_tokens: 5 } }));
+  response.end(event({ type: 'message_stop' }));
+}
+
+/** One event that names its type. */
+export function event(data: { readonly type: string } & Readonly<Record<string, unknown>>): string {
+  return `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`;
 }

@@ -40,6 +40,8 @@ export interface AgentProxyConfig {
   readonly disconnectGraceMs: number;
   /** How long a client may take to accept what it is sent. */
   readonly slowReaderMs: number;
+  /** Time without an event after which a stream is kept open by a ping. */
+  readonly keepAliveMs: number;
   readonly drainMs: number;
 }
 
@@ -57,6 +59,7 @@ export const AGENT_PROXY_DEFAULTS = {
   suspendMs: 5_000,
   disconnectGraceMs: 30_000,
   slowReaderMs: 60_000,
+  keepAliveMs: 15_000,
   drainMs: 5_000,
 } as const;
 

@@ -54,6 +54,7 @@ export class FakeMeter {
     return [
       route(ModelService, {
         listModels: async () => ({ models: meter.models }),
+        countTokens: async () => ({}),
         async *generate(request, call) {
           const { runId, agent } = requireAgent(call);
           meter.requests.push(request);

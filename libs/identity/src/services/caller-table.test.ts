@@ -29,6 +29,7 @@ const WORKER_MAY = [
   'writ.spawn.v1.SpawnBudgetService/Renew',
   'writ.spawn.v1.SpawnBudgetService/WatchPauses',
   'writ.model.v1.ModelService/Generate',
+  'writ.model.v1.ModelService/CountTokens',
   'writ.model.v1.ModelService/ListModels',
   'writ.meter.v1.ExecutionMeterService/GetTab',
   'writ.tool.v1.ToolGatewayService/ListTools',
@@ -39,7 +40,7 @@ const OPENS_RUNS = 'writ.supervision.v1.SupervisionService/OpenExternalRun';
 const GATEWAY_MAY =
   /^writ\.(supervision\.v1\.SupervisionService\/ReportReceipts$|tool\.v1\.ToolProviderService\/)/;
 const SUPERVISOR_MAY = /^writ\.(spawn|meter|model|tool|worker)\.v1\./;
-const SUPERVISOR_MAY_NOT = /\/(Generate|CallTool)$|ToolProviderService/;
+const SUPERVISOR_MAY_NOT = /\/(Generate|CountTokens|CallTool)$|ToolProviderService/;
 const PUBLIC = /^writ\.((run|approval|audit|control|usage)\.v1\.|identity\.v1\.CallerService)/;
 const OPEN = 'writ.identity.v1.KeyService/GetKeys';
 

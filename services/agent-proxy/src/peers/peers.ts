@@ -27,12 +27,17 @@ export type SlotAnswer =
   | { readonly refusal: string }
   | { readonly state: 'paused' | 'released' };
 
-/** A model call in the format of the provider. */
-export interface NativeCall {
-  readonly callId: string;
+/** A request in the format of the provider whose tokens are counted. */
+export interface CountCall {
   readonly model: string;
   readonly dialect: Dialect;
+  readonly headers: Readonly<Record<string, string>>;
   readonly bodyJson: Uint8Array<ArrayBuffer>;
+}
+
+/** A model call in the format of the provider. */
+export interface NativeCall extends CountCall {
+  readonly callId: string;
   readonly disconnectGraceMs: number;
 }
 
@@ -62,6 +67,8 @@ export interface ProxyPeers {
     grant: string,
     signal: AbortSignal,
   ): AsyncIterable<GenerateResponse>;
+  /** Asks the provider how many tokens a request has; its answer as JSON. */
+  countTokens(call: CountCall, token: string, grant: string): Promise<Uint8Array>;
   /** Renews the slot of an agent. */
   renew(token: string, intent: 'run' | 'suspend'): Promise<SlotAnswer>;
   /** Returns new tokens; the given one may have expired. */
@@ -110,7 +117,7 @@ export function createPeers(parts: PeerParts): ProxyPeers {
         {
           callId: call.callId,
           model: call.model,
-          native: { dialect: call.dialect, bodyJson: call.bodyJson },
+          native: { dialect: call.dialect, headers: call.headers, bodyJson: call.bodyJson },
           disconnectGrace: {
             seconds: BigInt(Math.round(call.disconnectGraceMs / 1_000)),
             nanos: 0,
@@ -118,6 +125,11 @@ export function createPeers(parts: PeerParts): ProxyPeers {
         },
         { agentToken, slotGrant, epoch: EPOCH, signal },
       ),
+    async countTokens({ model, dialect, headers, bodyJson }, agentToken, slotGrant) {
+      const request = { model, native: { dialect, headers, bodyJson } };
+      const options = { agentToken, slotGrant, epoch: EPOCH };
+      return (await models.countTokens(request, options)).dataJson;
+    },
     renew: (agentToken, intent) => renew(slots, agentToken, intent),
     async refreshTokens(agentToken) {
       const { credentials } = await supervision.refreshTokens({}, { agentToken, epoch: EPOCH });

@@ -6,6 +6,7 @@ import { type Route, reserved, route } from '@writ/rpc';
 import { freezeParts } from '../app/freezes/freeze-parts.ts';
 import { closeTab } from './close-tab.ts';
 import { consume } from './consume.ts';
+import { countTokens } from './count-tokens.ts';
 import { generate } from './generate.ts';
 import { getBalances } from './get-balances.ts';
 import { getTab } from './get-tab.ts';
@@ -40,6 +41,7 @@ export function meterRoutes(context: RpcContext): readonly Route[] {
     }),
     route(ModelService, {
       generate: generate(context),
+      countTokens: countTokens(context),
       listModels: listModels(context),
     }),
     keyRoute(context.signer),

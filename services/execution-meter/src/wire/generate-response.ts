@@ -39,6 +39,7 @@ function finishedMessage(end: CallEnd): MessageInitShape<typeof FinishedSchema> 
       message: answerMessage(answer),
       endReason: END_REASONS[answer.endReason],
       providerModel: answer.providerModel,
+      responseId: answer.responseId ?? '',
     }),
     ...(failure && { failure }),
     usage: usageMessage(end.usage),

@@ -10,6 +10,8 @@ import type { OpenRequest } from '../agent/open-requests.ts';
 export interface ModelRequest {
   readonly model: string;
   readonly dialect: Dialect;
+  /** Headers for the provider. */
+  readonly headers: Readonly<Record<string, string>>;
   readonly body: Uint8Array<ArrayBuffer>;
   /** Header Idempotency-Key; empty without one. */
   readonly idempotencyKey: string;
@@ -42,22 +44,41 @@ export async function callModel(
   request: ModelRequest,
   open: OpenRequest,
 ): Promise<ModelCall> {
-  const models = JSON.parse(agent.models) as string[];
-  if (!models.includes(request.model)) {
-    throw new InvalidRequestError(
-      'MODEL_NOT_ALLOWED',
-      `model is not allowed for ${agent.name}. Allowed models: ${models.join(', ') || 'none'}.`,
-      { field: 'model' },
-    );
-  }
+  requireModel(agent, request);
   const { callId, delivered } = await numbered(context, agent, request, open);
   return { callId, events: eventsOf(context, agent, { ...request, callId }, open), delivered };
+}
+
+/**
+ * Asks the provider how many tokens a request of an external agent has; nothing is paid.
+ * @throws InvalidRequestError MODEL_NOT_ALLOWED; what the slots and the meter throw
+ */
+export async function countTokens(
+  { slots, tokens, peers }: ProxyContext,
+  agent: AgentRow,
+  request: ModelRequest,
+): Promise<Uint8Array> {
+  requireModel(agent, request);
+  const key = keyOf(agent);
+  const grant = await slots.grant(key);
+  const { executionMeter } = await tokens.of(key);
+  return await peers.countTokens({ ...request, bodyJson: request.body }, executionMeter, grant);
+}
+
+function requireModel(agent: AgentRow, { model }: ModelRequest): void {
+  const models = JSON.parse(agent.models) as string[];
+  if (models.includes(model)) return;
+  throw new InvalidRequestError(
+    'MODEL_NOT_ALLOWED',
+    `model is not allowed for ${agent.name}. Allowed models: ${models.join(', ') || 'none'}.`,
+    { field: 'model' },
+  );
 }
 
 async function numbered(
   { store, clock, open: requests }: ProxyContext,
   agent: AgentRow,
-  { dialect, body, idempotencyKey, isRetry }: ModelRequest,
+  { dialect, headers, body, idempotencyKey, isRetry }: ModelRequest,
   open: OpenRequest,
 ): Promise<Pick<ModelCall, 'callId' | 'delivered'>> {
   const key = keyOf(agent);
@@ -65,7 +86,7 @@ async function numbered(
     open.callId = derivedId('call', key.instance, 'key', idempotencyKey);
     return { callId: open.callId, delivered: async () => undefined };
   }
-  const digest = sha256Hex(`${dialect}:${sha256Hex(body)}`);
+  const digest = sha256Hex(`${dialect}:${JSON.stringify(headers)}:${sha256Hex(body)}`);
   const idOf = (number: number) => derivedId('call', key.instance, digest, String(number));
   const number = await store.transaction(async (trx) => {
     const latest = await latestCall(trx, key, digest);
@@ -90,8 +111,9 @@ async function* eventsOf(
 ): AsyncGenerator<ModelEvent, void, undefined> {
   const { slots, tokens, peers, config } = context;
   const key = keyOf(agent);
-  const { callId, model, dialect, body: bodyJson } = request;
-  const call = { callId, model, dialect, bodyJson, disconnectGraceMs: config.disconnectGraceMs };
+  const { callId, model, dialect, headers, body: bodyJson } = request;
+  const { disconnectGraceMs } = config;
+  const call = { callId, model, dialect, headers, bodyJson, disconnectGraceMs };
   for (let isFirst = true; ; isFirst = false) {
     const grant = await slots.grant(key);
     const { executionMeter } = await tokens.of(key, !isFirst);

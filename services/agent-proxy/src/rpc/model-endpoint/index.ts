@@ -2,17 +2,21 @@ import { isIP } from 'node:net';
 import { NotFoundError, PermissionDeniedError } from '@writ/kernel';
 import type { WebHook, WebRequest, WebResponse } from '@writ/rpc';
 import type { ProxyContext } from '../../context.ts';
-import { httpErrorOf } from '../../wire/openai-error.ts';
-import { chatCompletions } from './chat-completions.ts';
+import { COUNTED, DIALECTS, dialectOf } from '../../wire/dialects/index.ts';
+import { httpErrorOf } from '../../wire/http-error.ts';
 import { listModels } from './list-models.ts';
+import { countTokensCalls, modelCalls } from './model-calls.ts';
 import { sendError } from './respond.ts';
 
 type Endpoint = (request: WebRequest, response: WebResponse) => Promise<void>;
 
-/** The model endpoint: `/v1` of OpenAI, for unmodified clients (AP-2). Any other path would be unmetered, and is refused. */
+/** The model endpoint: `/v1` of OpenAI and of Anthropic, for unmodified clients (AP-2). Any other path would be unmetered, and is refused. */
 export function modelEndpoint(context: ProxyContext): WebHook {
   const endpoints: Readonly<Record<string, Endpoint>> = {
-    'POST /v1/chat/completions': chatCompletions(context),
+    ...Object.fromEntries(
+      DIALECTS.map((dialect) => [`POST ${dialect.path}`, modelCalls(context, dialect)]),
+    ),
+    [`POST ${COUNTED.path}/count_tokens`]: countTokensCalls(context, COUNTED),
     'GET /v1/models': listModels(context),
   };
   const { hosts } = context.config;
@@ -30,7 +34,7 @@ export function modelEndpoint(context: ProxyContext): WebHook {
     work().catch((error: unknown) => {
       const answer = httpErrorOf(error, request.headers['user-agent']);
       if (answer.status >= 500) log.warn({ err: error }, 'request of an external agent failed');
-      sendError(response, answer);
+      sendError(response, dialectOf(path, request.headers), answer);
     });
     return true;
   };
@@ -58,9 +62,10 @@ function hostOf(authority: string): string {
 }
 
 function unsupported(name: string): NotFoundError {
+  const served = DIALECTS.map(({ path }) => path).join(', ');
   return new NotFoundError(
     'UNSUPPORTED_ENDPOINT',
-    `agent-proxy does not serve ${name}; it serves chat completions and the list of models.`,
+    `agent-proxy does not serve ${name}; it serves ${served} and /v1/models.`,
     {},
   );
 }

@@ -3,12 +3,28 @@ import { authorize } from '../../app/access/authorize.ts';
 import type { ProxyContext } from '../../context.ts';
 import { sendJson } from './respond.ts';
 
-/** `GET /v1/models`: the aliases that the agent may use. */
+/** `GET /v1/models`: the aliases that the agent may use, in the shape of OpenAI, or of Anthropic for its clients. */
 export function listModels(context: ProxyContext) {
-  return async (request: WebRequest, response: WebResponse): Promise<void> => {
-    const { agent } = await authorize(context, request);
+  return async ({ headers }: WebRequest, response: WebResponse): Promise<void> => {
+    const { agent } = await authorize(context, { headers });
     const models = JSON.parse(agent.models) as string[];
-    const data = models.map((id) => ({ id, object: 'model', created: 0, owned_by: 'writ' }));
-    sendJson(response, { object: 'list', data }, { 'x-writ-run-id': agent.run_id });
+    const isAnthropic = headers['anthropic-version'] !== undefined;
+    const list = isAnthropic ? anthropicList(models) : openAiList(models);
+    sendJson(response, list, { 'x-writ-run-id': agent.run_id });
   };
+}
+
+function openAiList(models: readonly string[]) {
+  const data = models.map((id) => ({ id, object: 'model', created: 0, owned_by: 'writ' }));
+  return { object: 'list', data };
+}
+
+function anthropicList(models: readonly string[]) {
+  const data = models.map((id) => ({
+    type: 'model',
+    id,
+    display_name: id,
+    created_at: '1970-01-01T00:00:00Z',
+  }));
+  return { data, has_more: false, first_id: models[0] ?? null, last_id: models.at(-1) ?? null };
 }

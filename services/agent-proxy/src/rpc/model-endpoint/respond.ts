@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { CancellationError, InvalidRequestError } from '@writ/kernel';
 import type { WebRequest, WebResponse } from '@writ/rpc';
-import type { HttpError } from '../../wire/openai-error.ts';
+import type { Dialect } from '../../wire/dialects/dialect.ts';
+import type { HttpError } from '../../wire/http-error.ts';
 
 /** Largest body, bytes: as large as one message between services may carry. */
 const MAX_BODY = 3 * 1024 * 1024;
@@ -54,20 +55,27 @@ export function sendJson(
 }
 
 /** Sends an error; in a stream that has begun, as its last event. */
-export function sendError(response: WebResponse, { status, headers, body }: HttpError): void {
+export function sendError(
+  response: WebResponse,
+  dialect: Dialect,
+  { status, headers, facts }: HttpError,
+): void {
   if (response.writableEnded || response.destroyed) return;
-  if (!response.headersSent) sendJson(response, body, headers, status);
-  else response.end(`data: ${JSON.stringify(body)}\n\n`);
+  if (!response.headersSent) sendJson(response, dialect.error(facts), headers, status);
+  else response.end(dialect.frame(JSON.stringify(dialect.failure(facts))));
 }
 
-/** Writes server-sent events, no faster than the client reads. */
+/** Writes server-sent events, no faster than the client reads; keeps the connection open while there are none. */
 export class EventStream {
   readonly #response: WebResponse;
-  readonly #slowReaderMs: number;
+  readonly #dialect: Dialect;
+  readonly #times: StreamTimes;
+  #keepAlive: NodeJS.Timeout | undefined;
 
-  constructor(response: WebResponse, slowReaderMs: number) {
+  constructor(response: WebResponse, dialect: Dialect, times: StreamTimes) {
     this.#response = response;
-    this.#slowReaderMs = slowReaderMs;
+    this.#dialect = dialect;
+    this.#times = times;
   }
 
   /** Whether the client has received a part. */
@@ -78,21 +86,29 @@ export class EventStream {
   /** Sends the headers, once. */
   begin(headers: Readonly<Record<string, string>>): void {
     if (this.hasBegun) return;
-    this.#response.writeHead(200, {
+    const response = this.#response;
+    response.writeHead(200, {
       'content-type': 'text/event-stream',
       'cache-control': 'no-store',
       ...headers,
     });
+    const keepAlive = () => {
+      if (!response.writableEnded && !response.writableNeedDrain) {
+        response.write(this.#dialect.keepAlive);
+      }
+    };
+    this.#keepAlive = setInterval(keepAlive, this.#times.keepAliveMs).unref();
+    response.once('close', () => clearInterval(this.#keepAlive));
   }
 
   /**
    * Sends one event.
    * @throws CancellationError when the client does not read
    */
-  async send(data: string | Uint8Array): Promise<void> {
-    const text = typeof data === 'string' ? data : Buffer.from(data).toString();
-    if (this.#response.write(`data: ${text}\n\n`)) return;
-    const signal = AbortSignal.timeout(this.#slowReaderMs);
+  async send(json: string): Promise<void> {
+    this.#keepAlive?.refresh();
+    if (this.#response.write(this.#dialect.frame(json))) return;
+    const signal = AbortSignal.timeout(this.#times.slowReaderMs);
     try {
       await once(this.#response, 'drain', { signal });
     } catch {
@@ -102,6 +118,15 @@ export class EventStream {
   }
 
   end(): void {
-    this.#response.end('data: [DONE]\n\n');
+    clearInterval(this.#keepAlive);
+    this.#response.end(this.#dialect.end);
   }
+}
+
+/** Times of a stream, in milliseconds. */
+interface StreamTimes {
+  /** How long a client may take to accept what it is sent. */
+  readonly slowReaderMs: number;
+  /** Time without an event after which the connection is kept open. */
+  readonly keepAliveMs: number;
 }

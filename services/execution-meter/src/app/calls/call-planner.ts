@@ -98,7 +98,10 @@ export function providerKey(
  * Rejects a request in a dialect that the provider of the model does not have.
  * @throws InvalidRequestError DIALECT_NOT_SUPPORTED
  */
-export function requireDialect({ alias, api }: ModelEntry, { chat }: CallRequest): void {
+export function requireDialect(
+  { alias, api }: ModelEntry,
+  { chat }: Pick<CallRequest, 'chat'>,
+): void {
   const name = chat.native?.dialect ?? 'chat_completions';
   if (DIALECTS[name].api === api) return;
   const served = Object.values(DIALECTS).flatMap((other) => (other.api === api ? other.path : []));

@@ -122,7 +122,7 @@ export const responses: Dialect = {
 function assertBounded(body: JsonObject): void {
   assertOneOf(body, 'background', [false]);
   assertOneOf(body, 'service_tier', ['auto', 'default']);
-  for (const field of ['conversation', 'prompt'] as const) {
+  for (const field of ['conversation', 'previous_response_id', 'prompt'] as const) {
     if (isSet(body[field])) throw notAllowed(field, 'names content whose size is unknown');
   }
   assertToolsOfCaller(listOf(body.tools), 'tools');

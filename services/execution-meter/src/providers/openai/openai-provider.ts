@@ -6,6 +6,7 @@ import { fieldsOf } from '../../domain/dialects/fields.ts';
 import { DIALECTS } from '../../domain/dialects/index.ts';
 import { OutputLimit } from '../output-limit.ts';
 import type { Attempt, AttemptOutcome, Provider } from '../provider.ts';
+import { providerHeaders } from '../provider-headers.ts';
 import { AnswerBuilder } from './answer-builder.ts';
 import {
   AnswerFailedError,
@@ -66,7 +67,7 @@ async function receive({ client, attempt, dialect, builder, signal }: Receiving)
     signal,
     // The timer of the caller fires first and also covers the body.
     timeout: attempt.timeoutMs + 1_000,
-    headers: headersOf(attempt, dialect),
+    headers: headersOf(attempt),
   };
   const { native } = attempt.chat;
   if (body.stream !== true) {
@@ -106,21 +107,15 @@ function bodyOf(attempt: Attempt, dialect: Dialect): { readonly stream?: unknown
   return dialect.bodyFor(chat.native, { model, maxOutputTokens, mayStore });
 }
 
-function headersOf({ apiKey, chat, requestId, traceparent }: Attempt, { api }: Dialect) {
+function headersOf({ model, apiKey, chat, requestId, traceparent }: Attempt) {
   return {
     'x-request-id': requestId,
     ...(traceparent !== undefined && { traceparent }),
-    ...(api === 'anthropic' && {
-      authorization: null,
-      'x-api-key': apiKey ?? null,
-      'anthropic-version': ANTHROPIC_VERSION,
-    }),
-    ...chat.native?.headers,
+    // The SDK sends the key in this header.
+    ...(model.api === 'anthropic' && { authorization: null }),
+    ...providerHeaders({ model, apiKey, native: chat.native }),
   };
 }
-
-/** What a client without the header gets. */
-const ANTHROPIC_VERSION = '2023-06-01';
 
 function conclude(builder: AnswerBuilder): AttemptOutcome {
   if (builder.hasAnswer) {

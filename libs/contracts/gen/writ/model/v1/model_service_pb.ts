@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file writ/model/v1/model_service.proto.
  */
 export const file_writ_model_v1_model_service: GenFile = /*@__PURE__*/
-  fileDesc("CiF3cml0L21vZGVsL3YxL21vZGVsX3NlcnZpY2UucHJvdG8SDXdyaXQubW9kZWwudjEimgcKD0dlbmVyYXRlUmVxdWVzdBIqCgdjYWxsX2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEi8KBW1vZGVsGAIgASgJQiC6SB1yGzIZXlthLXpBLVowLTkuXzovLV17MSwxMjh9JBI3CghtZXNzYWdlcxgDIAMoCzIaLndyaXQubW9kZWwudjEuQ2hhdE1lc3NhZ2VCCbpIBpIBAxCQThIxCgV0b29scxgEIAMoCzIXLndyaXQubW9kZWwudjEuVG9vbFNwZWNCCbpIBpIBAxCACBI4Cgt0b29sX2Nob2ljZRgFIAEoDjIZLndyaXQubW9kZWwudjEuVG9vbENob2ljZUIIukgFggECEAESIQoQdG9vbF9jaG9pY2VfbmFtZRgGIAEoCUIHukgEcgIYQBIxCgt0ZW1wZXJhdHVyZRgHIAEoAUIXukgUEhIZAAAAAAAAAEApAAAAAAAAAABIAIgBARIsChFtYXhfb3V0cHV0X3Rva2VucxgIIAEoA0IMukgJIgcYgK3iBCgBSAGIAQESQAoPcmVzcG9uc2VfZm9ybWF0GAkgASgOMh0ud3JpdC5tb2RlbC52MS5SZXNwb25zZUZvcm1hdEIIukgFggECEAESKQoDZml0GAogASgOMhIud3JpdC5tb2RlbC52MS5GaXRCCLpIBYIBAhABEg4KBmRlbHRhcxgLIAEoCBI5Cgd0aW1lb3V0GAwgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQg26SAqqAQciAwiQHCoAEgwKBHN0ZXAYDSABKA0SFwoPcmVxdWlyZV9jb250ZW50GA4gASgIEiwKBm5hdGl2ZRgPIAEoCzIcLndyaXQubW9kZWwudjEuTmF0aXZlUmVxdWVzdBJBChBkaXNjb25uZWN0X2dyYWNlGBAgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgy6SAmqAQYiAgg8MgA6iQG6SIUBGoIBChtnZW5lcmF0ZS5tZXNzYWdlc19vcl9uYXRpdmUSNG1lc3NhZ2VzIG9yIG5hdGl2ZSBpcyByZXF1aXJlZCwgYW5kIG9ubHkgb25lIG9mIHRoZW0aLWhhcyh0aGlzLm5hdGl2ZSkgIT0gKHNpemUodGhpcy5tZXNzYWdlcykgPiAwKUIOCgxfdGVtcGVyYXR1cmVCFAoSX21heF9vdXRwdXRfdG9rZW5zIuYBChBHZW5lcmF0ZVJlc3BvbnNlEjgKD2F0dGVtcHRfc3RhcnRlZBgBIAEoCzIdLndyaXQubW9kZWwudjEuQXR0ZW1wdFN0YXJ0ZWRIABIuCgp0ZXh0X2RlbHRhGAIgASgLMhgud3JpdC5tb2RlbC52MS5UZXh0RGVsdGFIABIrCghmaW5pc2hlZBgDIAEoCzIXLndyaXQubW9kZWwudjEuRmluaXNoZWRIABIyCgxuYXRpdmVfZXZlbnQYBCABKAsyGi53cml0Lm1vZGVsLnYxLk5hdGl2ZUV2ZW50SABCBwoFY2h1bmsiEwoRTGlzdE1vZGVsc1JlcXVlc3QiiQIKCU1vZGVsSW5mbxINCgVhbGlhcxgBIAEoCRIWCg5wcm92aWRlcl9tb2RlbBgCIAEoCRIWCg5jb250ZXh0X3dpbmRvdxgDIAEoAxItCiBpbnB1dF9wcmljZV9uYW5vX3VzZF9wZXJfbWlsbGlvbhgEIAEoA0gAiAEBEi4KIW91dHB1dF9wcmljZV9uYW5vX3VzZF9wZXJfbWlsbGlvbhgFIAEoA0gBiAEBEhMKC3Byb3ZpZGVyX2lkGAYgASgJQiMKIV9pbnB1dF9wcmljZV9uYW5vX3VzZF9wZXJfbWlsbGlvbkIkCiJfb3V0cHV0X3ByaWNlX25hbm9fdXNkX3Blcl9taWxsaW9uIj4KEkxpc3RNb2RlbHNSZXNwb25zZRIoCgZtb2RlbHMYASADKAsyGC53cml0Lm1vZGVsLnYxLk1vZGVsSW5mbzKwAQoMTW9kZWxTZXJ2aWNlEk0KCEdlbmVyYXRlEh4ud3JpdC5tb2RlbC52MS5HZW5lcmF0ZVJlcXVlc3QaHy53cml0Lm1vZGVsLnYxLkdlbmVyYXRlUmVzcG9uc2UwARJRCgpMaXN0TW9kZWxzEiAud3JpdC5tb2RlbC52MS5MaXN0TW9kZWxzUmVxdWVzdBohLndyaXQubW9kZWwudjEuTGlzdE1vZGVsc1Jlc3BvbnNlYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_duration, file_writ_model_v1_model]);
+  fileDesc("CiF3cml0L21vZGVsL3YxL21vZGVsX3NlcnZpY2UucHJvdG8SDXdyaXQubW9kZWwudjEimgcKD0dlbmVyYXRlUmVxdWVzdBIqCgdjYWxsX2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEi8KBW1vZGVsGAIgASgJQiC6SB1yGzIZXlthLXpBLVowLTkuXzovLV17MSwxMjh9JBI3CghtZXNzYWdlcxgDIAMoCzIaLndyaXQubW9kZWwudjEuQ2hhdE1lc3NhZ2VCCbpIBpIBAxCQThIxCgV0b29scxgEIAMoCzIXLndyaXQubW9kZWwudjEuVG9vbFNwZWNCCbpIBpIBAxCACBI4Cgt0b29sX2Nob2ljZRgFIAEoDjIZLndyaXQubW9kZWwudjEuVG9vbENob2ljZUIIukgFggECEAESIQoQdG9vbF9jaG9pY2VfbmFtZRgGIAEoCUIHukgEcgIYQBIxCgt0ZW1wZXJhdHVyZRgHIAEoAUIXukgUEhIZAAAAAAAAAEApAAAAAAAAAABIAIgBARIsChFtYXhfb3V0cHV0X3Rva2VucxgIIAEoA0IMukgJIgcYgK3iBCgBSAGIAQESQAoPcmVzcG9uc2VfZm9ybWF0GAkgASgOMh0ud3JpdC5tb2RlbC52MS5SZXNwb25zZUZvcm1hdEIIukgFggECEAESKQoDZml0GAogASgOMhIud3JpdC5tb2RlbC52MS5GaXRCCLpIBYIBAhABEg4KBmRlbHRhcxgLIAEoCBI5Cgd0aW1lb3V0GAwgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQg26SAqqAQciAwiQHCoAEgwKBHN0ZXAYDSABKA0SFwoPcmVxdWlyZV9jb250ZW50GA4gASgIEiwKBm5hdGl2ZRgPIAEoCzIcLndyaXQubW9kZWwudjEuTmF0aXZlUmVxdWVzdBJBChBkaXNjb25uZWN0X2dyYWNlGBAgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgy6SAmqAQYiAgg8MgA6iQG6SIUBGoIBChtnZW5lcmF0ZS5tZXNzYWdlc19vcl9uYXRpdmUSNG1lc3NhZ2VzIG9yIG5hdGl2ZSBpcyByZXF1aXJlZCwgYW5kIG9ubHkgb25lIG9mIHRoZW0aLWhhcyh0aGlzLm5hdGl2ZSkgIT0gKHNpemUodGhpcy5tZXNzYWdlcykgPiAwKUIOCgxfdGVtcGVyYXR1cmVCFAoSX21heF9vdXRwdXRfdG9rZW5zIuYBChBHZW5lcmF0ZVJlc3BvbnNlEjgKD2F0dGVtcHRfc3RhcnRlZBgBIAEoCzIdLndyaXQubW9kZWwudjEuQXR0ZW1wdFN0YXJ0ZWRIABIuCgp0ZXh0X2RlbHRhGAIgASgLMhgud3JpdC5tb2RlbC52MS5UZXh0RGVsdGFIABIrCghmaW5pc2hlZBgDIAEoCzIXLndyaXQubW9kZWwudjEuRmluaXNoZWRIABIyCgxuYXRpdmVfZXZlbnQYBCABKAsyGi53cml0Lm1vZGVsLnYxLk5hdGl2ZUV2ZW50SABCBwoFY2h1bmsiewoSQ291bnRUb2tlbnNSZXF1ZXN0Ei8KBW1vZGVsGAEgASgJQiC6SB1yGzIZXlthLXpBLVowLTkuXzovLV17MSwxMjh9JBI0CgZuYXRpdmUYAiABKAsyHC53cml0Lm1vZGVsLnYxLk5hdGl2ZVJlcXVlc3RCBrpIA8gBASIoChNDb3VudFRva2Vuc1Jlc3BvbnNlEhEKCWRhdGFfanNvbhgBIAEoDCITChFMaXN0TW9kZWxzUmVxdWVzdCKJAgoJTW9kZWxJbmZvEg0KBWFsaWFzGAEgASgJEhYKDnByb3ZpZGVyX21vZGVsGAIgASgJEhYKDmNvbnRleHRfd2luZG93GAMgASgDEi0KIGlucHV0X3ByaWNlX25hbm9fdXNkX3Blcl9taWxsaW9uGAQgASgDSACIAQESLgohb3V0cHV0X3ByaWNlX25hbm9fdXNkX3Blcl9taWxsaW9uGAUgASgDSAGIAQESEwoLcHJvdmlkZXJfaWQYBiABKAlCIwohX2lucHV0X3ByaWNlX25hbm9fdXNkX3Blcl9taWxsaW9uQiQKIl9vdXRwdXRfcHJpY2VfbmFub191c2RfcGVyX21pbGxpb24iPgoSTGlzdE1vZGVsc1Jlc3BvbnNlEigKBm1vZGVscxgBIAMoCzIYLndyaXQubW9kZWwudjEuTW9kZWxJbmZvMoYCCgxNb2RlbFNlcnZpY2USTQoIR2VuZXJhdGUSHi53cml0Lm1vZGVsLnYxLkdlbmVyYXRlUmVxdWVzdBofLndyaXQubW9kZWwudjEuR2VuZXJhdGVSZXNwb25zZTABElQKC0NvdW50VG9rZW5zEiEud3JpdC5tb2RlbC52MS5Db3VudFRva2Vuc1JlcXVlc3QaIi53cml0Lm1vZGVsLnYxLkNvdW50VG9rZW5zUmVzcG9uc2USUQoKTGlzdE1vZGVscxIgLndyaXQubW9kZWwudjEuTGlzdE1vZGVsc1JlcXVlc3QaIS53cml0Lm1vZGVsLnYxLkxpc3RNb2RlbHNSZXNwb25zZWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_duration, file_writ_model_v1_model]);
 
 /**
  * GenerateRequest requests one turn of a model.
@@ -197,6 +197,55 @@ export const GenerateResponseSchema: GenMessage<GenerateResponse> = /*@__PURE__*
   messageDesc(file_writ_model_v1_model_service, 1);
 
 /**
+ * CountTokensRequest names a request whose tokens are counted.
+ *
+ * @generated from message writ.model.v1.CountTokensRequest
+ */
+export type CountTokensRequest = Message<"writ.model.v1.CountTokensRequest"> & {
+  /**
+   * Catalog alias.
+   *
+   * @generated from field: string model = 1;
+   */
+  model: string;
+
+  /**
+   * The request; only messages of Anthropic have a count.
+   *
+   * @generated from field: writ.model.v1.NativeRequest native = 2;
+   */
+  native?: NativeRequest | undefined;
+};
+
+/**
+ * Describes the message writ.model.v1.CountTokensRequest.
+ * Use `create(CountTokensRequestSchema)` to create a new message.
+ */
+export const CountTokensRequestSchema: GenMessage<CountTokensRequest> = /*@__PURE__*/
+  messageDesc(file_writ_model_v1_model_service, 2);
+
+/**
+ * CountTokensResponse is the answer of the provider.
+ *
+ * @generated from message writ.model.v1.CountTokensResponse
+ */
+export type CountTokensResponse = Message<"writ.model.v1.CountTokensResponse"> & {
+  /**
+   * A JSON object.
+   *
+   * @generated from field: bytes data_json = 1;
+   */
+  dataJson: Uint8Array;
+};
+
+/**
+ * Describes the message writ.model.v1.CountTokensResponse.
+ * Use `create(CountTokensResponseSchema)` to create a new message.
+ */
+export const CountTokensResponseSchema: GenMessage<CountTokensResponse> = /*@__PURE__*/
+  messageDesc(file_writ_model_v1_model_service, 3);
+
+/**
  * ListModelsRequest has no fields.
  *
  * @generated from message writ.model.v1.ListModelsRequest
@@ -209,7 +258,7 @@ export type ListModelsRequest = Message<"writ.model.v1.ListModelsRequest"> & {
  * Use `create(ListModelsRequestSchema)` to create a new message.
  */
 export const ListModelsRequestSchema: GenMessage<ListModelsRequest> = /*@__PURE__*/
-  messageDesc(file_writ_model_v1_model_service, 2);
+  messageDesc(file_writ_model_v1_model_service, 4);
 
 /**
  * ModelInfo describes a catalog alias.
@@ -265,7 +314,7 @@ export type ModelInfo = Message<"writ.model.v1.ModelInfo"> & {
  * Use `create(ModelInfoSchema)` to create a new message.
  */
 export const ModelInfoSchema: GenMessage<ModelInfo> = /*@__PURE__*/
-  messageDesc(file_writ_model_v1_model_service, 3);
+  messageDesc(file_writ_model_v1_model_service, 5);
 
 /**
  * ListModelsResponse lists aliases.
@@ -286,7 +335,7 @@ export type ListModelsResponse = Message<"writ.model.v1.ListModelsResponse"> & {
  * Use `create(ListModelsResponseSchema)` to create a new message.
  */
 export const ListModelsResponseSchema: GenMessage<ListModelsResponse> = /*@__PURE__*/
-  messageDesc(file_writ_model_v1_model_service, 4);
+  messageDesc(file_writ_model_v1_model_service, 6);
 
 /**
  * ModelService calls models; there is no other way to a provider.
@@ -308,6 +357,17 @@ export const ModelService: GenService<{
     methodKind: "server_streaming";
     input: typeof GenerateRequestSchema;
     output: typeof GenerateResponseSchema;
+  },
+  /**
+   * CountTokens asks the provider how many tokens a native request has. It
+   * reserves and spends nothing.
+   *
+   * @generated from rpc writ.model.v1.ModelService.CountTokens
+   */
+  countTokens: {
+    methodKind: "unary";
+    input: typeof CountTokensRequestSchema;
+    output: typeof CountTokensResponseSchema;
   },
   /**
    * ListModels lists the catalog aliases that the calling agent may use.

@@ -1,18 +1,43 @@
 import { isWritError, type WritError, wrapUnknown } from '@writ/kernel';
 
-/** An error in the shape of OpenAI, so that a refusal costs one request in each client (AP-2). */
+/** An error for a client, so that a refusal costs one request in each client (AP-2). */
 export interface HttpError {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: {
-    readonly error: {
-      readonly message: string;
-      readonly type: string;
-      readonly code: string;
-      readonly param: string | null;
-    };
-  };
+  readonly facts: ErrorFacts;
 }
+
+/** What an error says; its shape is that of the dialect. */
+export interface ErrorFacts {
+  readonly status: number;
+  readonly message: string;
+  /** In the words of OpenAI. */
+  readonly type: string;
+  readonly code: string;
+  readonly param: string | null;
+}
+
+/** An error in the shape of OpenAI. */
+export function openAiError({ message, type, code, param }: ErrorFacts): object {
+  return { error: { message, type, code, param } };
+}
+
+/** An error in the shape of Anthropic; the code is a field more. */
+export function anthropicError({ status, message, code }: ErrorFacts): object {
+  const type = ANTHROPIC_TYPES[status] ?? 'api_error';
+  return { type: 'error', error: { type, message, code } };
+}
+
+const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  402: 'billing_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  409: 'invalid_request_error',
+  429: 'rate_limit_error',
+  503: 'overloaded_error',
+};
 
 interface Shape {
   readonly status: number;
@@ -40,7 +65,7 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   UNKNOWN_MODEL: { status: 404, type: 'invalid_request_error', code: 'model_not_found' },
   // A run ends after minutes; the client would wait in vain.
   OPEN_RUNS_LIMIT: { status: 429, type: 'rate_limit_exceeded', shouldRetry: false },
-  CALL_ID_REUSED: { status: 409, type: 'invalid_request_error' },
+  CALL_ID_REUSED: { status: 409, type: 'invalid_request_error', shouldRetry: false },
   LLM_TIMEOUT: { status: 504, type: 'server_error', shouldRetry: false },
   PROVIDER_ERROR: { status: 502, type: 'server_error', shouldRetry: false },
   HOST_NOT_ALLOWED: REFUSED,
@@ -78,13 +103,12 @@ export function httpErrorOf(thrown: unknown, userAgent = ''): HttpError {
       ...(shouldRetry !== undefined && { 'x-should-retry': String(shouldRetry) }),
       ...(retryAfterMs > 0 && { 'retry-after': String(Math.ceil(retryAfterMs / 1_000)) }),
     },
-    body: {
-      error: {
-        message: error.message,
-        type,
-        code: code ?? error.reason.toLowerCase(),
-        param: error.metadata.dimension ?? error.metadata.field ?? null,
-      },
+    facts: {
+      status,
+      message: error.message,
+      type,
+      code: code ?? error.reason.toLowerCase(),
+      param: error.metadata.dimension ?? error.metadata.field ?? null,
     },
   };
 }

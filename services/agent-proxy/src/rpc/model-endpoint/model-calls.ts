@@ -1,22 +1,27 @@
-import { Dialect, type Finished } from '@writ/contracts/writ/model/v1/model_pb';
+import type { Finished } from '@writ/contracts/writ/model/v1/model_pb';
 import { formatUsd, InvalidRequestError, isJsonObject, parseJsonStrict } from '@writ/kernel';
 import type { WebRequest, WebResponse } from '@writ/rpc';
 import { authorize, beginRequest, endRequest } from '../../app/access/authorize.ts';
-import { callModel, type ModelCall, type ModelRequest } from '../../app/model/call-model.ts';
+import {
+  callModel,
+  countTokens,
+  type ModelCall,
+  type ModelRequest,
+} from '../../app/model/call-model.ts';
 import type { ProxyContext } from '../../context.ts';
-import { chatCompletion, chatCompletionChunks } from '../../wire/chat-completion.ts';
-import { httpErrorOf } from '../../wire/openai-error.ts';
+import type { Dialect } from '../../wire/dialects/dialect.ts';
+import { httpErrorOf } from '../../wire/http-error.ts';
 import { bodyOf, EventStream, sendError, sendJson } from './respond.ts';
 
 /** What this endpoint reads of a request; the meter reads the rest. */
-interface ChatRequest {
+interface AskedAnswer {
   readonly model: string;
   readonly stream: boolean;
   readonly includeUsage: boolean;
 }
 
-/** `POST /v1/chat/completions`: passed through, metered; streamed or not (AP-2). */
-export function chatCompletions(context: ProxyContext) {
+/** The endpoint of a dialect: requests are passed through and metered; streamed or not (AP-2). */
+export function modelCalls(context: ProxyContext, dialect: Dialect) {
   return async (request: WebRequest, response: WebResponse): Promise<void> => {
     const { headers } = request;
     const bytes = bodyOf(request);
@@ -28,14 +33,19 @@ export function chatCompletions(context: ProxyContext) {
     });
     try {
       const body = await bytes();
-      const asked = readChatRequest(body);
-      const call = await callModel(context, agent, modelRequest(request, asked, body), open);
-      const answer = { asked, call, runId: agent.run_id };
+      const asked = readAsked(body);
+      const call = await callModel(
+        context,
+        agent,
+        modelRequest(request, { dialect, asked, body }),
+        open,
+      );
+      const answer = { dialect, asked, call, runId: agent.run_id };
       try {
         if (asked.stream) await streamAnswer(context, answer, response);
         else await sendAnswer(answer, response);
       } catch (error) {
-        sendError(response, httpErrorOf(error, headers['user-agent']));
+        sendError(response, dialect, httpErrorOf(error, headers['user-agent']));
       }
       // The client has its answer, or the reason why there is none: an equal request is a new one.
       if (!response.destroyed) await call.delivered();
@@ -45,14 +55,44 @@ export function chatCompletions(context: ProxyContext) {
   };
 }
 
+/** `POST /v1/messages/count_tokens`: the count of the provider, which is free (AP-2). */
+export function countTokensCalls(context: ProxyContext, dialect: Dialect) {
+  return async (request: WebRequest, response: WebResponse): Promise<void> => {
+    const { headers } = request;
+    const bytes = bodyOf(request);
+    const authorized = await authorize(context, { headers, body: bytes });
+    const open = beginRequest(context, authorized);
+    try {
+      const body = await bytes();
+      const asked = readAsked(body);
+      const counted = modelRequest(request, { dialect, asked, body });
+      sendJson(response, await countTokens(context, authorized.agent, counted), {
+        'x-writ-run-id': authorized.key.runId,
+      });
+    } finally {
+      await endRequest(context, authorized, open);
+    }
+  };
+}
+
+interface ReadRequest {
+  readonly dialect: Dialect;
+  readonly asked: AskedAnswer;
+  readonly body: Uint8Array<ArrayBuffer>;
+}
+
 function modelRequest(
   { headers }: WebRequest,
-  { model }: ChatRequest,
-  body: Uint8Array<ArrayBuffer>,
+  { dialect, asked, body }: ReadRequest,
 ): ModelRequest {
+  const forwarded = dialect.forwarded.flatMap((name) => {
+    const value = headers[name];
+    return value === undefined ? [] : [[name, String(value)] as const];
+  });
   return {
-    model,
-    dialect: Dialect.OPENAI_CHAT,
+    model: asked.model,
+    dialect: dialect.name,
+    headers: Object.fromEntries(forwarded),
     body,
     idempotencyKey: String(headers['idempotency-key'] ?? ''),
     isRetry: Number(headers['x-stainless-retry-count'] ?? 0) > 0,
@@ -60,53 +100,58 @@ function modelRequest(
 }
 
 interface Answer {
-  readonly asked: ChatRequest;
+  readonly dialect: Dialect;
+  readonly asked: AskedAnswer;
   readonly call: ModelCall;
   readonly runId: string;
 }
 
 async function streamAnswer(
   { config }: ProxyContext,
-  { asked, call, runId }: Answer,
+  { dialect, asked, call, runId }: Answer,
   response: WebResponse,
 ): Promise<void> {
-  const stream = new EventStream(response, config.slowReaderMs);
+  const stream = new EventStream(response, dialect, config);
   const ids = idsOf(runId, call);
   for await (const event of call.events) {
-    if (event.type === 'event' && !isWhole(event.json)) {
+    if (event.type === 'event' && !isWhole(dialect, event.json)) {
       stream.begin(ids);
-      await stream.send(event.json);
+      await stream.send(Buffer.from(event.json).toString());
     }
     if (event.type !== 'finished' || event.finished.failure !== undefined) continue;
     if (!stream.hasBegun) {
       const { finished } = event;
       stream.begin({ ...ids, ...costOf(finished) });
-      const chunks = chatCompletionChunks(finished, call.callId, asked.model, asked.includeUsage);
-      for (const chunk of chunks) await stream.send(JSON.stringify(chunk));
+      const recorded = { ...asked, finished, callId: call.callId };
+      for (const part of dialect.events(recorded)) await stream.send(JSON.stringify(part));
     }
     stream.end();
   }
 }
 
-async function sendAnswer({ asked, call, runId }: Answer, response: WebResponse): Promise<void> {
+async function sendAnswer(
+  { dialect, asked, call, runId }: Answer,
+  response: WebResponse,
+): Promise<void> {
   let native: Uint8Array | undefined;
   for await (const event of call.events) {
     if (event.type === 'event') native = event.json;
     else if (event.finished.failure === undefined) {
-      const body = native ?? chatCompletion(event.finished, call.callId, asked.model);
+      const recorded = { ...asked, finished: event.finished, callId: call.callId };
+      const body = native ?? dialect.whole(recorded);
       sendJson(response, body, { ...idsOf(runId, call), ...costOf(event.finished) });
     }
   }
 }
 
-/** A server without streaming sends one completion, which is sent on as chunks. */
-function isWhole(json: Uint8Array): boolean {
-  const head = Buffer.from(json).toString('utf8', 0, 512);
-  return head.includes('"object":"chat.completion"');
+/** A server without streaming sends one answer, which is sent on as events. */
+function isWhole(dialect: Dialect, json: Uint8Array): boolean {
+  return dialect.isWhole(Buffer.from(json).toString('utf8', 0, 512));
 }
 
 function idsOf(runId: string, { callId }: ModelCall): Record<string, string> {
-  return { 'x-request-id': callId, 'x-writ-run-id': runId, 'x-writ-call-id': callId };
+  const id = { 'x-request-id': callId, 'request-id': callId };
+  return { ...id, 'x-writ-run-id': runId, 'x-writ-call-id': callId };
 }
 
 function costOf({ costNanoUsd, replayed }: Finished): Record<string, string> {
@@ -116,7 +161,7 @@ function costOf({ costNanoUsd, replayed }: Finished): Record<string, string> {
   };
 }
 
-function readChatRequest(body: Uint8Array): ChatRequest {
+function readAsked(body: Uint8Array): AskedAnswer {
   const parsed = parseJsonStrict(body, { field: 'body', maxBytes: body.byteLength, maxDepth: 64 });
   if (!isJsonObject(parsed)) throw invalid('body', 'must be a JSON object');
   const { model, stream, stream_options: options } = parsed;

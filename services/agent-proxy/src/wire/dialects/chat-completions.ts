@@ -1,0 +1,80 @@
+import { Dialect as ContractDialect, EndReason } from '@writ/contracts/writ/model/v1/model_pb';
+import { openAiError } from '../http-error.ts';
+import { type Dialect, partsOf, type Recorded } from './dialect.ts';
+
+const FINISH: Readonly<Partial<Record<EndReason, string>>> = {
+  [EndReason.END_TURN]: 'stop',
+  [EndReason.TOOL_USE]: 'tool_calls',
+  [EndReason.MAX_TOKENS]: 'length',
+  [EndReason.CONTENT_FILTER]: 'content_filter',
+};
+
+/** Chat completions of OpenAI. */
+export const chatCompletions: Dialect = {
+  name: ContractDialect.OPENAI_CHAT,
+  path: '/v1/chat/completions',
+  forwarded: [],
+  frame: (json) => `data: ${json}\n\n`,
+  end: 'data: [DONE]\n\n',
+  keepAlive: ': keep-alive\n\n',
+  isWhole: (head) => head.includes('"object":"chat.completion"'),
+  whole: (recorded) => ({
+    ...envelope(recorded, 'chat.completion'),
+    choices: [
+      {
+        index: 0,
+        message: { role: 'assistant', ...answerOf(recorded) },
+        finish_reason: finishOf(recorded),
+      },
+    ],
+    usage: usageOf(recorded),
+  }),
+  events(recorded) {
+    const chunk = envelope(recorded, 'chat.completion.chunk');
+    const { tool_calls: calls, ...answer } = answerOf(recorded);
+    const delta = {
+      role: 'assistant',
+      ...answer,
+      ...(calls && { tool_calls: calls.map((call, index) => ({ index, ...call })) }),
+    };
+    return [
+      { ...chunk, choices: [{ index: 0, delta, finish_reason: null }] },
+      { ...chunk, choices: [{ index: 0, delta: {}, finish_reason: finishOf(recorded) }] },
+      ...(recorded.includeUsage ? [{ ...chunk, choices: [], usage: usageOf(recorded) }] : []),
+    ];
+  },
+  error: openAiError,
+  failure: openAiError,
+};
+
+function envelope<T extends string>({ finished, callId, model }: Recorded, object: T) {
+  return { id: finished.responseId || `chatcmpl-${callId}`, object, created: 0, model };
+}
+
+function finishOf({ finished }: Recorded): string {
+  return FINISH[finished.endReason] ?? 'stop';
+}
+
+function answerOf(recorded: Recorded) {
+  const { text, calls } = partsOf(recorded);
+  if (calls.length === 0) return { content: text };
+  return {
+    content: text === '' ? null : text,
+    tool_calls: calls.map(({ id, name, argumentsJson }) => ({
+      id,
+      type: 'function',
+      function: { name, arguments: argumentsJson },
+    })),
+  };
+}
+
+function usageOf(recorded: Recorded) {
+  const { input, cached, output, reasoning } = partsOf(recorded).tokens;
+  return {
+    prompt_tokens: input,
+    completion_tokens: output,
+    total_tokens: input + output,
+    prompt_tokens_details: { cached_tokens: cached },
+    completion_tokens_details: { reasoning_tokens: reasoning },
+  };
+}

@@ -1,0 +1,49 @@
+import { InvalidRequestError, type JsonObject } from '@writ/kernel';
+import type { MeterContext } from '../../context.ts';
+import type { AgentKey } from '../../domain/agent-key.ts';
+import type { ChatRequest } from '../../domain/chat/chat.ts';
+import { callFailure, failureError } from '../../domain/chat/failure.ts';
+import { DIALECTS } from '../../domain/dialects/index.ts';
+import { countAtProvider } from '../../providers/anthropic/count-tokens.ts';
+import { requireSpendable, requireTab } from '../../store/admit.ts';
+import { providerKey, requireDialect } from './call-planner.ts';
+
+/** A request whose tokens an agent wants to know. */
+export interface CountedRequest extends AgentKey {
+  readonly model: string;
+  /** Catalog aliases that the token of the agent allows; the tab must allow them, too. */
+  readonly tokenModels: readonly string[];
+  readonly chat: ChatRequest;
+}
+
+/**
+ * Asks the provider how many tokens a request has; nothing is reserved or spent (AP-2).
+ * @throws InvalidRequestError DIALECT_NOT_SUPPORTED; what `Catalog.find`, `requireTab` and `requireSpendable` throw;
+ *   PreconditionError PROVIDER_ERROR, DeadlineError LLM_TIMEOUT
+ */
+export async function countTokensOf(
+  { store, catalog, clock, config }: MeterContext,
+  request: CountedRequest,
+  signal: AbortSignal,
+): Promise<JsonObject> {
+  const { native } = request.chat;
+  const tab = await store.transaction(async (trx) => {
+    const found = await requireTab(trx, request);
+    await requireSpendable(trx, found, clock.now());
+    return found;
+  });
+  const allowed = tab.models.filter((alias) => request.tokenModels.includes(alias));
+  const model = catalog.find(request.model, allowed);
+  requireDialect(model, request);
+  if (native?.dialect !== 'messages') {
+    throw new InvalidRequestError(
+      'DIALECT_NOT_SUPPORTED',
+      `Only requests to ${DIALECTS.messages.path} have a count of tokens.`,
+      { field: 'native.dialect' },
+    );
+  }
+  const apiKey = providerKey(model, config.variables);
+  const counted = await countAtProvider({ model, apiKey, native, signal });
+  if ('answer' in counted) return counted.answer;
+  throw failureError(callFailure(model, counted.failure, 1));
+}

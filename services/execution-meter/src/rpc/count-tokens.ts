@@ -1,0 +1,18 @@
+import type { ModelService } from '@writ/contracts/writ/model/v1/model_service_pb';
+import { type Handlers, requireAgent } from '@writ/rpc';
+import { countTokensOf } from '../app/calls/count-tokens.ts';
+import { readNativeRequest } from '../wire/native-request.ts';
+import type { RpcContext } from './rpc-context.ts';
+
+/** Counts the tokens of a request for the agent of the token, without spending any (AP-2). */
+export function countTokens(context: RpcContext): Handlers<typeof ModelService>['countTokens'] {
+  return async ({ model, native }, call) => {
+    const { tenant, runId, agent, models: tokenModels } = requireAgent(call);
+    // Validation of the message requires it.
+    if (native === undefined) return {};
+    const { chat } = readNativeRequest(native);
+    const request = { tenant, runId, agentInstance: agent.instance, model, tokenModels, chat };
+    const answer = await countTokensOf(context, request, call.signal);
+    return { dataJson: Buffer.from(JSON.stringify(answer)) };
+  };
+}
