@@ -5,6 +5,11 @@ import type { KeyRuns } from './app/access/key-runs.ts';
 import type { AgentTokens } from './app/agent/agent-tokens.ts';
 import type { OpenRequests } from './app/agent/open-requests.ts';
 import type { Slots } from './app/agent/slots.ts';
+import type { Deliveries } from './app/tools/deliveries.ts';
+import type { Flights } from './app/tools/flights.ts';
+import type { ToolLists } from './app/tools/list-tools.ts';
+import type { PendingReceipts } from './app/tools/pending-receipts.ts';
+import type { Waits } from './app/tools/waits.ts';
 import type { AgentProxyConfig } from './config.ts';
 import type { ProxyPeers } from './peers/peers.ts';
 import type { ProxyStore } from './store/proxy-store.ts';
@@ -21,6 +26,11 @@ export interface ProxyContext {
   readonly tokens: AgentTokens;
   readonly slots: Slots;
   readonly open: OpenRequests;
+  readonly toolLists: ToolLists;
+  readonly flights: Flights;
+  readonly waits: Waits;
+  readonly deliveries: Deliveries;
+  readonly receipts: PendingReceipts;
   /** Converts a time of the supervisor, in milliseconds since 1970, to that of the own clock. */
   readonly ownTime: (timeMs: number) => number;
 }

@@ -7,9 +7,15 @@ import { AgentTokens } from './app/agent/agent-tokens.ts';
 import { endIdle } from './app/agent/end-idle.ts';
 import { OpenRequests } from './app/agent/open-requests.ts';
 import { Slots } from './app/agent/slots.ts';
+import { Deliveries } from './app/tools/deliveries.ts';
+import { Flights } from './app/tools/flights.ts';
+import { ToolLists } from './app/tools/list-tools.ts';
+import { PendingReceipts } from './app/tools/pending-receipts.ts';
+import { Waits } from './app/tools/waits.ts';
 import type { AgentProxyConfig } from './config.ts';
 import type { ProxyContext } from './context.ts';
 import { createPeers } from './peers/peers.ts';
+import { mcpEndpoint } from './rpc/mcp-endpoint/index.ts';
 import { modelEndpoint } from './rpc/model-endpoint/index.ts';
 import { workerRoute } from './rpc/worker/index.ts';
 import { openProxyStore } from './store/proxy-store.ts';
@@ -29,6 +35,8 @@ export const createAgentProxy = defineService({
     const { log, metrics } = telemetry;
     const files = endpointTls && TlsFiles.open({ ...endpointTls, log, metrics, use: 'edge' });
     host.defer(() => files?.close());
+    const mcp = mcpEndpoint(context);
+    const models = modelEndpoint(context);
     const edge = await createEdge({
       ...config.endpoint,
       portSetting: 'WRIT_AGENT_PROXY_ENDPOINT_PORT',
@@ -37,7 +45,7 @@ export const createAgentProxy = defineService({
       gate: async () => {
         throw new PermissionDeniedError('CALLER_NOT_ALLOWED', 'This port serves no RPCs.');
       },
-      web: modelEndpoint(context),
+      web: (request, response) => mcp(request, response) || models(request, response),
       telemetry,
     });
     host.defer(() => edge.close(0));
@@ -75,6 +83,14 @@ async function openContext(host: ServiceHost<AgentProxyConfig>): Promise<ProxyCo
   const { log } = telemetry;
   const slots = new Slots({ peers, tokens, open, log, grantMs, suspendMs });
   const ownTime = (timeMs: number) => peerClocks.toOwn('supervisor', timeMs);
+  const tools = {
+    toolLists: new ToolLists(clock),
+    flights: new Flights(),
+    waits: new Waits(clock),
+    deliveries: new Deliveries(),
+    receipts: new PendingReceipts(),
+  };
   const runs = new KeyRuns(peers, config.keyCacheMs);
-  return { config, store, clock, telemetry, verifier, peers, runs, tokens, slots, open, ownTime };
+  const agents = { runs, tokens, slots, open, ownTime };
+  return { config, store, clock, telemetry, verifier, peers, ...agents, ...tools };
 }

@@ -159,6 +159,8 @@ export const REASONS = {
   INVALID_CHAT_REQUEST: { status: 'invalid_argument', meaning: 'The body is not a chat completion request.', action: 'Correct the field that the message names.' },
   SLOT_REFUSED: { status: 'failed_precondition', meaning: 'The slot of an external agent was refused.', action: 'Read metadata.cause; start a new run if the run has ended.' },
   TOO_MANY_REQUESTS: { status: 'resource_exhausted', meaning: 'An external agent has as many requests in progress as permitted.', action: 'Retry when another has ended.' },
+  TOO_MANY_TOOLS: { status: 'resource_exhausted', meaning: 'An external agent may call more tools than a list for MCP clients holds.', action: 'Name fewer tools in its manifest.' },
+  BATCH_NOT_SUPPORTED: { status: 'invalid_argument', meaning: 'The body of an MCP request is not one JSON-RPC message.', action: 'Send one message per request.' },
   RUN_NOT_EXTERNAL: { status: 'failed_precondition', meaning: 'The root of the run is not an external agent.', action: 'Start an agent of kind external, or use CancelRun to end the run.' },
   OPEN_RUNS_LIMIT: { status: 'resource_exhausted', meaning: 'An agent key has as many open runs as the option max_open_runs of its agent allows.', action: 'Close a run, continue one of its conversations, or raise options.max_open_runs.' },
   RUN_QUOTA_EXCEEDED: { status: 'resource_exhausted', meaning: 'The tenant has as many active runs as WRIT_TENANT_MAX_RUNS allows.', action: 'Start the run when another has ended.' },

@@ -3,6 +3,7 @@ export interface AgentCredentials {
   readonly supervisor: string;
   readonly spawnBudget: string;
   readonly executionMeter: string;
+  readonly toolGateway: string;
   /** Expiry, in milliseconds since 1970. */
   readonly expiresAt: number;
 }

@@ -14,12 +14,13 @@ import type { Telemetry } from '@writ/telemetry';
 import type { AgentProxyConfig } from '../config.ts';
 import type { AgentCredentials } from '../domain/credentials.ts';
 import { credentialsFrom } from '../wire/delivery.ts';
+import { createToolPeers, type ToolPeers } from './tool-peers.ts';
 
 /**
  * The lease epoch of every external agent: it is concurrent by nature and has no journal, so that replicas share it.
  * Call ids and freezes protect what the fence protects in a worker (RT-2).
  */
-const EPOCH = 1n;
+export const EPOCH = 1n;
 
 /** The answer to a renewal: a grant, or the state of the slot without one. */
 export type SlotAnswer =
@@ -59,7 +60,7 @@ export interface OpenRun {
 }
 
 /** The services that agent-proxy calls. */
-export interface ProxyPeers {
+export interface ProxyPeers extends ToolPeers {
   /** Calls a model; a repeated call returns the record without charge (EM-7). */
   generate(
     call: NativeCall,
@@ -111,7 +112,9 @@ export function createPeers(parts: PeerParts): ProxyPeers {
   const models = createRpcClient(ModelService, to('execution-meter'));
   const slots = createRpcClient(SpawnBudgetService, to('spawn-budget'));
   const supervision = createRpcClient(SupervisionService, to('supervisor'));
+  const tools = createToolPeers({ supervisor: to('supervisor'), gateway: to('tool-gateway') });
   return {
+    ...tools,
     generate: (call, agentToken, slotGrant, signal) =>
       models.generate(
         {
@@ -148,7 +151,7 @@ export function createPeers(parts: PeerParts): ProxyPeers {
       await supervision.reportOutcome(report, { agentToken, epoch: EPOCH, retry: true });
     },
     close() {
-      for (const client of [models, slots, supervision]) client.close();
+      for (const client of [models, slots, supervision, tools]) client.close();
     },
   };
 }

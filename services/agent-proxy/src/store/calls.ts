@@ -47,10 +47,12 @@ export async function markDelivered(
     .execute();
 }
 
-/** Deletes the requests of a run. */
+/** Deletes the model requests and the tool calls of a run. */
 export async function deleteCalls(trx: ProxyTransaction, run: RunKey): Promise<void> {
-  await trx
-    .deleteFrom('calls')
-    .where((eb) => eb.and({ tenant: run.tenant, run_id: run.runId }))
-    .execute();
+  for (const name of ['calls', 'tool_calls', 'handles'] as const) {
+    await trx
+      .deleteFrom(name)
+      .where((eb) => eb.and({ tenant: run.tenant, run_id: run.runId }))
+      .execute();
+  }
 }

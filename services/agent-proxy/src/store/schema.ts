@@ -45,6 +45,58 @@ const calls = table('calls', {
   primaryKey: ['tenant', 'run_id', 'instance', 'digest', 'number'],
 });
 
+/** Tool calls by their content: a repeat finds its call and its approval (AP-3, AP-4). Digests only. */
+const toolCalls = table('tool_calls', {
+  columns: {
+    tenant: column.text(),
+    run_id: column.text(),
+    instance: column.text(),
+    call_id: column.text(),
+    tool: column.text(),
+    /** SHA-256 of tool and arguments. */
+    digest: column.text(),
+    /** Number of the equal call, from 1. */
+    number: column.integer(),
+    /** The approval that it waits for, or waited for; null when policy decided alone. */
+    approval_id: column.text().nullable(),
+    /** When its approval was decided; null while it waits for one. */
+    decided_at: column.timestamp().nullable(),
+    /** When a task of a client began to stand for it: it is then executed without a further request. */
+    task_at: column.timestamp().nullable(),
+    /** Until when a replica executes it for its task. */
+    claimed_until: column.timestamp().nullable(),
+    /** When a task has its result, or its client cancelled it. */
+    task_ended_at: column.timestamp().nullable(),
+    /** Whether the client cancelled the task. */
+    cancelled: column.boolean(),
+    /** Whether a client has received the result. */
+    delivered: column.boolean(),
+    created_at: column.timestamp(),
+  },
+  primaryKey: ['tenant', 'run_id', 'instance', 'call_id'],
+  unique: { tool_calls_number: ['tenant', 'run_id', 'instance', 'digest', 'number'] },
+  indexes: {
+    tool_calls_tasks: { on: ['decided_at'], where: ['task_at', 'is not', null] },
+  },
+});
+
+/** What clients hold in place of a call: tasks, and retries of a request that waits (AP-4). */
+const handles = table('handles', {
+  columns: {
+    /** 128 random bits. */
+    handle: column.text(),
+    tenant: column.text(),
+    run_id: column.text(),
+    instance: column.text(),
+    call_id: column.text(),
+    /** Which retry it is, from 1; 0 for a task. */
+    leg: column.integer(),
+    expires_at: column.timestamp(),
+    created_at: column.timestamp(),
+  },
+  primaryKey: ['handle'],
+});
+
 /** Cancellations, so that a delivery that arrives later is rejected. */
 const cancels = table('cancels', {
   columns: {
@@ -61,9 +113,11 @@ const cancels = table('cancels', {
 });
 
 /** Every table of agent-proxy, in the order of creation. */
-export const TABLES = [outboxTable, agents, calls, cancels] as const;
+export const TABLES = [outboxTable, agents, calls, toolCalls, handles, cancels] as const;
 
 export type AgentsTable = TableOf<typeof agents>;
+export type ToolCallsTable = TableOf<typeof toolCalls>;
+
 export type CancelsTable = TableOf<typeof cancels>;
 
 /** The database of agent-proxy. */

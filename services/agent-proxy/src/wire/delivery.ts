@@ -83,6 +83,7 @@ export function credentialsFrom(
     supervisor: message.supervisorToken,
     spawnBudget: message.spawnBudgetToken,
     executionMeter: message.executionMeterToken,
+    toolGateway: message.toolGatewayToken,
     expiresAt: message.expireTime === undefined ? 0 : ownTime(timestampMs(message.expireTime)),
   };
 }

@@ -1,6 +1,7 @@
 import { derivedId, isWritError } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import { keyOf, unusedAgents } from '../../store/agents.ts';
+import { hasUndecidedCall } from '../../store/tool-calls.ts';
 
 /** The shortest idle timeout. */
 const SHORTEST_MS = 1_000;
@@ -16,6 +17,8 @@ export async function endIdle(context: ProxyContext): Promise<void> {
     const key = keyOf(agent);
     // The time of the latest request is stored to a quarter of the timeout: a run never ends early.
     if (now - agent.used_at.getTime() < agent.idle_ms * 1.25 || open.has(key)) continue;
+    // What a person has not decided is no idleness of the program (AP-4).
+    if (await hasUndecidedCall(store.db, key)) continue;
     const requestId = derivedId('req', key.tenant, key.runId, key.instance, 'idle');
     try {
       await peers.reportOutcome(requestId, 'idle', (await tokens.of(key)).supervisor);

@@ -37,6 +37,11 @@ export class OpenRequests {
     return this.#byAgent.has(textOf(agent));
   }
 
+  /** Whether a request of the agent does more than wait for a person. */
+  hasActive(agent: AgentKey): boolean {
+    return [...(this.#byAgent.get(textOf(agent)) ?? [])].some(({ isWaiting }) => !isWaiting);
+  }
+
   /** Whether the client of this call of the agent is connected. */
   isConnected(agent: AgentKey, callId: string): boolean {
     const open = this.#byAgent.get(textOf(agent)) ?? [];
@@ -61,6 +66,8 @@ export class OpenRequests {
 export class OpenRequest {
   /** The model call that it makes. */
   callId = '';
+  /** Whether it waits for a person, so that the agent needs no slot for it. */
+  isWaiting = false;
   readonly #controller = new AbortController();
   readonly #end: () => void;
 

@@ -58,9 +58,9 @@ export class Slots {
     return await renewal.finally(() => this.#renewals.delete(key));
   }
 
-  /** Called at the end of a request. */
+  /** Called at the end of a request, and when it begins to wait for a person. */
   released(agent: AgentKey): void {
-    if (!this.#parts.open.has(agent)) this.#suspendLater(agent);
+    if (!this.#parts.open.hasActive(agent)) this.#suspendLater(agent);
   }
 
   /** Forgets an agent that has ended. */
@@ -118,7 +118,7 @@ export class Slots {
   async #suspend(agent: AgentKey): Promise<void> {
     const { peers, tokens, open, log } = this.#parts;
     this.forget(agent);
-    if (open.has(agent)) return;
+    if (open.hasActive(agent)) return;
     try {
       await peers.renew((await tokens.of(agent)).spawnBudget, 'suspend');
     } catch (error) {

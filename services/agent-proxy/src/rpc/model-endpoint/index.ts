@@ -1,9 +1,9 @@
-import { isIP } from 'node:net';
-import { NotFoundError, PermissionDeniedError } from '@writ/kernel';
+import { NotFoundError } from '@writ/kernel';
 import type { WebHook, WebRequest, WebResponse } from '@writ/rpc';
 import type { ProxyContext } from '../../context.ts';
 import { COUNTED, DIALECTS, dialectOf } from '../../wire/dialects/index.ts';
 import { httpErrorOf } from '../../wire/http-error.ts';
+import { assertHost } from '../assert-host.ts';
 import { listModels } from './list-models.ts';
 import { countTokensCalls, modelCalls } from './model-calls.ts';
 import { sendError } from './respond.ts';
@@ -38,27 +38,6 @@ export function modelEndpoint(context: ProxyContext): WebHook {
     });
     return true;
   };
-}
-
-/**
- * Refuses pages of other sites in a browser, and names that were pointed at this address (DNS rebinding).
- * @throws PermissionDeniedError HOST_NOT_ALLOWED
- */
-function assertHost({ headers }: WebRequest, hosts: readonly string[]): void {
-  const host = hostOf(headers.host ?? String(headers[':authority'] ?? ''));
-  const isHere = host === 'localhost' || isIP(host) !== 0;
-  if (headers.origin === undefined && (hosts.length === 0 ? isHere : hosts.includes(host))) return;
-  const what = headers.origin === undefined ? `the host ${host}` : 'the Origin of a browser';
-  throw new PermissionDeniedError(
-    'HOST_NOT_ALLOWED',
-    `agent-proxy does not accept ${what}; set WRIT_AGENT_PROXY_HOSTS to the names by which agents reach it.`,
-    { setting: 'WRIT_AGENT_PROXY_HOSTS' },
-  );
-}
-
-function hostOf(authority: string): string {
-  const bracketed = /^\[([^\]]+)\]/.exec(authority)?.[1];
-  return bracketed ?? authority.replace(/:\d+$/, '');
 }
 
 function unsupported(name: string): NotFoundError {

@@ -8,6 +8,7 @@ import { type Route, route } from '@writ/rpc';
 import { cancelAgents } from '../../app/agent/cancel-agents.ts';
 import { assertTenantServed, deliverAgent } from '../../app/agent/deliver-agent.ts';
 import { describeRun, findAgents, loadAgent, type Presence } from '../../app/agent/read-agents.ts';
+import { noteDecision } from '../../app/tools/note-decision.ts';
 import type { ProxyContext } from '../../context.ts';
 import { deliveryFrom } from '../../wire/delivery.ts';
 
@@ -19,8 +20,8 @@ const PRESENCES: Readonly<Record<Presence, AgentPresence>> = {
 };
 
 /**
- * AgentWorkerService for external agents (AP-1). A signal changes nothing here: meter and gateway enforce a halt, and an
- * external agent has no journal to wake. It writes no log.
+ * AgentWorkerService for external agents (AP-1). Of the signals only a decided approval matters here (AP-4): meter and
+ * gateway enforce a halt, and an external agent has no journal to wake. It writes no log.
  */
 export function workerRoute(context: ProxyContext): Route {
   return route(AgentWorkerService, {
@@ -29,10 +30,12 @@ export function workerRoute(context: ProxyContext): Route {
       assertTenantServed(context, request.tenant);
       return { accepted: await deliverAgent(context, deliveryFrom(request, context.ownTime)) };
     },
-    async signal({ tenant, runId, agentInstance: instance }, { caller }) {
+    async signal({ tenant, runId, agentInstance: instance, name }, { caller }) {
       assertServesTenant(caller, tenant);
-      await loadAgent(context, { tenant, runId, instance });
-      return { accepted: false };
+      const { ended_at: endedAt } = await loadAgent(context, { tenant, runId, instance });
+      const callId = /^approval:(.+)$/.exec(name)?.[1];
+      if (callId === undefined || endedAt !== null) return { accepted: false };
+      return { accepted: await noteDecision(context, { tenant, runId, instance, callId }) };
     },
     async cancel(
       { requestId, tenant, runId, agentInstance: instance, stopReason, awaitEnd },

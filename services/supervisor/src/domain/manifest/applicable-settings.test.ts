@@ -23,6 +23,7 @@ const ALL = `${LOOPS} external`;
 const MODEL_LOOPS = 'react json-action orchestrator information personal-feed custom';
 const MODEL = `${MODEL_LOOPS} external`;
 const TOOLS = 'react json-action orchestrator custom';
+const TOOL_LISTS = `${TOOLS} external`;
 const CHATS = 'react orchestrator';
 const PARENTS = 'react orchestrator flow custom';
 
@@ -41,9 +42,9 @@ const SETTINGS: readonly (readonly [path: string, value: unknown, kinds: string]
   ['model.max_output_tokens', 10, MODEL],
   ['model.json_mode', true, MODEL_LOOPS],
   ['model.timeout', '5s', MODEL],
-  ['tools', ['look'], TOOLS],
+  ['tools', ['look'], TOOL_LISTS],
   ['limits.max_steps', 3, LOOPS],
-  ['limits.max_tool_calls', 3, `${TOOLS} flow`],
+  ['limits.max_tool_calls', 3, `${TOOL_LISTS} flow`],
   ['limits.max_iterations', 3, CHATS],
   ['limits.max_refusals', 3, TOOLS],
   ['limits.max_retries', 3, LOOPS],
@@ -63,7 +64,7 @@ const SETTINGS: readonly (readonly [path: string, value: unknown, kinds: string]
   ['retention', 'run', ALL],
   ['on_refusal', 'stop', TOOLS],
   ['on_preempt', 'partial', `${MODEL_LOOPS} flow`],
-  ['approval_required_risk', 0.5, TOOLS],
+  ['approval_required_risk', 0.5, TOOL_LISTS],
   ['sub_agents.0.name', 'child', PARENTS],
   ['sub_agents.0.description', 'Helps.', CHATS],
   ['sub_agents.0.ask_timeout', '3m', PARENTS],
@@ -156,7 +157,7 @@ describe('a setting of an agent', () => {
 
   it('names its field and line, and the kinds that have it', () => {
     expect(() => load('flow', { ...LEAST.flow, tools: ['look'] })).toThrow(
-      'tools is not applicable to agents of kind flow; it has an effect on react, orchestrator, json-action, custom only.',
+      'tools is not applicable to agents of kind flow; it has an effect on react, orchestrator, json-action, custom, external only.',
     );
   });
 

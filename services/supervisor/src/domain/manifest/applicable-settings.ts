@@ -26,6 +26,8 @@ const WITH_MODEL = without('user-proxy', 'flow');
 const WITH_LOOP = without('external');
 const WITH_MODEL_LOOP = without('user-proxy', 'flow', 'external');
 const WITH_TOOLS = [...CHATS, 'json-action', 'custom'] as const satisfies readonly AgentKind[];
+/** An external agent calls its tools through agent-proxy; what becomes of a refusal is its own affair (AP-3). */
+const WITH_TOOL_LIST = [...WITH_TOOLS, 'external'] as const satisfies readonly AgentKind[];
 const WITH_CHILDREN = [...CHATS, 'flow', 'custom'] as const satisfies readonly AgentKind[];
 const FEEDS = ['information', 'personal-feed'] as const satisfies readonly AgentKind[];
 
@@ -41,9 +43,9 @@ export const APPLICABLE_KINDS: Readonly<Record<string, readonly AgentKind[]>> = 
   'model.json_mode': WITH_MODEL_LOOP,
   'limits.max_steps': WITH_LOOP,
   'limits.max_retries': WITH_LOOP,
-  tools: WITH_TOOLS,
+  tools: WITH_TOOL_LIST,
   // A child makes no more tool calls than its parent may.
-  'limits.max_tool_calls': [...WITH_TOOLS, 'flow'],
+  'limits.max_tool_calls': [...WITH_TOOL_LIST, 'flow'],
   'limits.max_iterations': CHATS,
   'limits.max_refusals': WITH_TOOLS,
   'budget.max_tokens': without('user-proxy'),
@@ -53,7 +55,7 @@ export const APPLICABLE_KINDS: Readonly<Record<string, readonly AgentKind[]>> = 
   spawn: WITH_CHILDREN,
   on_refusal: WITH_TOOLS,
   on_preempt: without('user-proxy', 'external'),
-  approval_required_risk: WITH_TOOLS,
+  approval_required_risk: WITH_TOOL_LIST,
   sub_agents: WITH_CHILDREN,
   'sub_agents.*.description': CHATS,
   guardrails: WITH_MODEL_LOOP,

@@ -13,6 +13,8 @@ export function issueRunToken(
     const lifetimeMs = lifetime && durationMs(lifetime);
     const { token, expireTime } = await issue(context, { tenant, runId }, lifetimeMs);
     const modelBaseUrl = context.config.agentProxyUrl?.() ?? '';
-    return { token: `writ_run_${token}`, expireTime: timestampFromDate(expireTime), modelBaseUrl };
+    const mcpUrl = /\/v1\/?$/.test(modelBaseUrl) ? modelBaseUrl.replace(/v1\/?$/, 'mcp') : '';
+    const expiry = timestampFromDate(expireTime);
+    return { token: `writ_run_${token}`, expireTime: expiry, modelBaseUrl, mcpUrl };
   };
 }

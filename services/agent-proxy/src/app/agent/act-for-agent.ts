@@ -1,0 +1,42 @@
+import { type AgentKey, isWritError } from '@writ/kernel';
+import type { CallOptions } from '@writ/rpc';
+import type { AgentCredentials } from '../../domain/credentials.ts';
+import { EPOCH } from '../../peers/peers.ts';
+import type { AgentTokens } from './agent-tokens.ts';
+import type { Slots } from './slots.ts';
+
+/** Timeout of one call, ms: a repeat joins a call in progress, because calls are idempotent by call_id. */
+const CALL_MS = 10_000;
+
+type Audience = keyof Omit<AgentCredentials, 'expiresAt'>;
+
+/**
+ * Calls a service in the name of an agent, with its token, its slot grant and the epoch. Renews the token or the grant
+ * once when the service refuses it.
+ * @throws what the slots and `work` throw
+ */
+export async function actFor<T>(
+  { slots, tokens }: { readonly slots: Slots; readonly tokens: AgentTokens },
+  agent: AgentKey,
+  audience: Audience,
+  work: (options: CallOptions) => Promise<T>,
+): Promise<T> {
+  for (let isFirst = true; ; isFirst = false) {
+    const slotGrant = await slots.grant(agent);
+    const { [audience]: agentToken } = await tokens.of(agent, !isFirst);
+    const auth = { agentToken, slotGrant, epoch: EPOCH };
+    try {
+      return await work({ ...auth, timeoutMs: CALL_MS, retry: true, retryAborted: true });
+    } catch (error) {
+      if (!isFirst || !isRenewable(error)) throw error;
+      slots.forget(agent);
+    }
+  }
+}
+
+const RENEWABLE = ['TOKEN_EXPIRED', 'TOKEN_INVALID', 'SLOT_GRANT_EXPIRED', 'SLOT_GRANT_REQUIRED'];
+
+/** The key of the supervisor may have been rotated since, or the grant may have expired in transit. */
+function isRenewable(error: unknown): boolean {
+  return isWritError(error) && RENEWABLE.includes(error.reason);
+}

@@ -1,0 +1,171 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Decision } from '@writ/contracts/writ/review/v1/decision_pb';
+import type { CallToolResponse } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { backoffMs, isWritError, PreconditionError } from '@writ/kernel';
+import type { ProxyContext } from '../../context.ts';
+import { type ToolAnswer, UNKNOWN_OUTCOME } from '../../domain/tool-answer.ts';
+import { EPOCH } from '../../peers/peers.ts';
+import { isOutcomeUnknown } from '../../peers/tool-peers.ts';
+import {
+  findToolCall,
+  saveToolCall,
+  type ToolCallKey,
+  type ToolCallRow,
+  toolCallKeyOf,
+} from '../../store/tool-calls.ts';
+import { actFor } from '../agent/act-for-agent.ts';
+import type { ToolRequest } from './number-call.ts';
+import type { WaitTerms } from './waits.ts';
+
+/** Attempts to reach the gateway, each of ten seconds: it continues a call in progress, which a repeat joins. */
+const ATTEMPTS = 90;
+const BACKOFF = { baseMs: 100, maxMs: 2_000 };
+
+/**
+ * Reviews a tool call, waits for a person if one must decide, and executes it with its writ (AP-3, AP-4). Every step is
+ * idempotent under the id of the call, so that any replica can continue where another one stopped.
+ * @throws the reason of the terms' signal; what supervisor, gateway and slots throw
+ */
+export async function callTool(
+  context: ProxyContext,
+  row: ToolCallRow,
+  request: ToolRequest,
+  terms: WaitTerms,
+): Promise<ToolAnswer> {
+  const call = toolCallKeyOf(row);
+  const decision = await context.flights.share(`review ${textOf(call)}`, () =>
+    review(context, call, request),
+  );
+  if (decision.settled) return await finishCall(context, call, decision, terms);
+  await noteApproval(context, call, decision.approvalId);
+  if (!(await awaitDecision(context, call, terms))) {
+    return { kind: 'waiting', approvalId: decision.approvalId };
+  }
+  return await finishCall(context, call, await currentDecision(context, call), terms);
+}
+
+/** Executes a decided call, or says why not. */
+async function finishCall(
+  context: ProxyContext,
+  call: ToolCallKey,
+  decision: Decision,
+  terms: WaitTerms,
+): Promise<ToolAnswer> {
+  if (!decision.settled) return { kind: 'waiting', approvalId: decision.approvalId };
+  const action = decision.executedAction?.kind;
+  if (decision.stopReason !== '' || action?.case !== 'tool') return { kind: 'refused', decision };
+  const outcome = await executeOnce(context, call, decision);
+  if (!isOutcomeUnknown(outcome)) return { kind: 'executed', decision, outcome };
+  // A person finds out what happened; the gateway then answers with what they found (TG-5).
+  await noteApproval(context, call, UNKNOWN_OUTCOME);
+  if (!(await awaitDecision(context, call, terms))) {
+    return { kind: 'waiting', approvalId: UNKNOWN_OUTCOME };
+  }
+  return { kind: 'executed', decision, outcome: await executeOnce(context, call, decision) };
+}
+
+/** Returns the decision on a call as it is now. */
+async function currentDecision(context: ProxyContext, call: ToolCallKey): Promise<Decision> {
+  return await actFor(context, call, 'supervisor', (options) =>
+    context.peers.getDecision(call.callId, options),
+  );
+}
+
+async function review(
+  context: ProxyContext,
+  call: ToolCallKey,
+  { tool, argumentsJson }: ToolRequest,
+): Promise<Decision> {
+  const { peers, receipts } = context;
+  const shown = receipts.peek(call);
+  const decision = await actFor(context, call, 'supervisor', (options) =>
+    peers.reviewTool({ callId: call.callId, tool, argumentsJson, ...shown }, options),
+  );
+  receipts.delivered(call, shown.receipts);
+  return decision;
+}
+
+/** Equal requests share one execution; it continues when its clients leave. */
+async function executeOnce(
+  context: ProxyContext,
+  call: ToolCallKey,
+  decision: Decision,
+): Promise<CallToolResponse> {
+  return await context.flights.share(`execute ${textOf(call)}`, () =>
+    execute(context, call, decision),
+  );
+}
+
+async function execute(
+  context: ProxyContext,
+  call: ToolCallKey,
+  decision: Decision,
+): Promise<CallToolResponse> {
+  const { peers, receipts } = context;
+  const action = decision.executedAction?.kind;
+  if (action?.case !== 'tool')
+    throw new PreconditionError('RUN_ENDED', 'Nothing is to be executed.');
+  const { callId, ...agent } = call;
+  const { tool, argumentsJson } = action.value;
+  let { writ } = decision;
+  for (let attempt = 1; ; attempt++) {
+    if (writ === '') ({ writ } = await currentDecision(context, call));
+    try {
+      const outcome = await peers.callTool(
+        { agent, callId, tool, argumentsJson, writ, step: decision.step },
+        { epoch: EPOCH, timeoutMs: 10_000, retry: true, retryAborted: true },
+      );
+      const content = outcome.result?.content ?? '';
+      receipts.add(agent, { callId, receipt: outcome.receipt, content });
+      return outcome;
+    } catch (error) {
+      if (attempt === ATTEMPTS || !isRepeatable(error)) throw error;
+      if (isWritError(error) && error.reason === 'WRIT_EXPIRED') writ = '';
+      await delay(backoffMs(attempt, BACKOFF));
+    }
+  }
+}
+
+/** A call in progress outlasts the timeout of one attempt. */
+function isRepeatable(error: unknown): boolean {
+  return (
+    isWritError(error) && (error.kind === 'deadline_exceeded' || error.reason === 'WRIT_EXPIRED')
+  );
+}
+
+/** Waits until a person has decided; false when the time of the request is over. */
+async function awaitDecision(
+  { waits, store, slots }: ProxyContext,
+  call: ToolCallKey,
+  terms: WaitTerms,
+): Promise<boolean> {
+  const isDecided = async () => ((await findToolCall(store.db, call))?.decided_at ?? null) !== null;
+  terms.onWait?.(true);
+  slots.released(call);
+  try {
+    return await waits.until(call.callId, isDecided, terms);
+  } finally {
+    terms.onWait?.(false);
+  }
+}
+
+/** Durable before the wait: the decision may reach another replica. A second approval of a call begins undecided. */
+async function noteApproval(
+  { store }: ProxyContext,
+  call: ToolCallKey,
+  approvalId: string,
+): Promise<void> {
+  await store.transaction(async (trx) => {
+    const row = await findToolCall(trx, call);
+    if (row === undefined || row.approval_id === approvalId) return;
+    const isSecond = row.approval_id !== null || approvalId === UNKNOWN_OUTCOME;
+    await saveToolCall(trx, call, {
+      approval_id: approvalId,
+      ...(isSecond && { decided_at: null }),
+    });
+  });
+}
+
+function textOf({ tenant, runId, instance, callId }: ToolCallKey): string {
+  return `${tenant}/${runId}/${instance}/${callId}`;
+}

@@ -1,0 +1,13 @@
+/** Work in progress that equal requests of this process share. */
+export class Flights {
+  readonly #byKey = new Map<string, Promise<unknown>>();
+
+  /** Begins the work, or joins it while it is in progress. The key determines the type of its result. */
+  async share<T>(key: string, work: () => Promise<T>): Promise<T> {
+    const known = this.#byKey.get(key) as Promise<T> | undefined;
+    if (known !== undefined) return await known;
+    const begun = work().finally(() => this.#byKey.delete(key));
+    this.#byKey.set(key, begun);
+    return await begun;
+  }
+}

@@ -1,0 +1,85 @@
+import type { ToolDefinition } from '@writ/contracts/writ/tool/v1/tool_pb';
+import { type AgentKey, type Clock, monotonicMs, OverloadedError } from '@writ/kernel';
+import type { ToolPeers } from '../../peers/tool-peers.ts';
+import { actFor } from '../agent/act-for-agent.ts';
+import type { AgentTokens } from '../agent/agent-tokens.ts';
+import type { Slots } from '../agent/slots.ts';
+
+/** How long a list is used before the version of the registry is confirmed, ms. */
+const CONFIRM_MS = 1_000;
+/** Cached lists; the one unused for longest is dropped. */
+const MAX_LISTS = 256;
+/** Tools of one agent. */
+const MAX_TOOLS = 1_024;
+
+/** What a list is read with. */
+interface ToolListsParts {
+  readonly slots: Slots;
+  readonly tokens: AgentTokens;
+  readonly peers: Pick<ToolPeers, 'listTools'>;
+}
+
+interface CachedList {
+  readonly version: string;
+  readonly tools: readonly ToolDefinition[];
+  readonly confirmedAt: number;
+}
+
+/** The tool lists of agents, by agent and version of the registry. */
+export class ToolLists {
+  readonly #clock: Clock;
+  readonly #lists = new Map<string, CachedList>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /**
+   * Returns the tools that the manifest of the agent and the gateway allow it, by name (AP-3).
+   * @throws OverloadedError TOO_MANY_TOOLS; what the gateway throws
+   */
+  async of(parts: ToolListsParts, agent: AgentKey): Promise<readonly ToolDefinition[]> {
+    const key = `${agent.tenant}/${agent.runId}/${agent.instance}`;
+    const known = this.#lists.get(key);
+    const now = monotonicMs(this.#clock);
+    if (known !== undefined && now - known.confirmedAt < CONFIRM_MS) return known.tools;
+    const fresh = await actFor(parts, agent, 'toolGateway', (options) =>
+      readAll((query) => parts.peers.listTools(query, options), known?.version ?? ''),
+    );
+    const list = { ...(fresh ?? known ?? { version: '', tools: [] }), confirmedAt: now };
+    this.#lists.delete(key);
+    this.#lists.set(key, list);
+    const [oldest] = this.#lists.keys();
+    if (this.#lists.size > MAX_LISTS && oldest !== undefined) this.#lists.delete(oldest);
+    return list.tools;
+  }
+}
+
+/** Reads every page; undefined when the known version is current. */
+async function readAll(
+  page: (query: {
+    readonly nextPageToken: string;
+    readonly knownVersion: string;
+  }) => ReturnType<ToolPeers['listTools']>,
+  knownVersion: string,
+): Promise<Omit<CachedList, 'confirmedAt'> | undefined> {
+  const tools: ToolDefinition[] = [];
+  for (let nextPageToken = ''; ; ) {
+    const answer = await page({ nextPageToken, knownVersion });
+    if (answer.unchanged) return undefined;
+    tools.push(...answer.tools);
+    if (tools.length > MAX_TOOLS) {
+      throw new OverloadedError(
+        'TOO_MANY_TOOLS',
+        `The agent may call more than ${MAX_TOOLS} tools; name fewer in its manifest.`,
+        { field: 'tools', limit: String(MAX_TOOLS) },
+      );
+    }
+    ({ nextPageToken } = answer);
+    if (nextPageToken === '') {
+      // Clients cache prompts by their bytes.
+      tools.sort((a, b) => (a.name < b.name ? -1 : 1));
+      return { version: answer.registryVersion, tools };
+    }
+  }
+}

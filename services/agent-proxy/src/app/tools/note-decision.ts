@@ -1,0 +1,23 @@
+import type { ProxyContext } from '../../context.ts';
+import { saveAgent } from '../../store/agents.ts';
+import { findToolCall, saveToolCall, type ToolCallKey } from '../../store/tool-calls.ts';
+
+/**
+ * Records durably that a person has decided about a tool call, and wakes the requests that wait for it here (AP-4, RT-3).
+ * Its agent has its whole idle timeout again to ask for the result. Returns false for a call that is unknown or was decided.
+ */
+export async function noteDecision(
+  { store, clock, waits }: Pick<ProxyContext, 'store' | 'clock' | 'waits'>,
+  call: ToolCallKey,
+): Promise<boolean> {
+  const at = clock.now();
+  const isNew = await store.transaction(async (trx) => {
+    const row = await findToolCall(trx, call);
+    if (row === undefined || row.decided_at !== null) return false;
+    await saveToolCall(trx, call, { decided_at: at });
+    await saveAgent(trx, call, { used_at: at });
+    return true;
+  });
+  waits.wake(call.callId);
+  return isNew;
+}

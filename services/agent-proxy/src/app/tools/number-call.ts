@@ -1,0 +1,69 @@
+import { type AgentKey, derivedId, sha256Hex } from '@writ/kernel';
+import type { ProxyContext } from '../../context.ts';
+import {
+  insertToolCall,
+  latestToolCall,
+  saveToolCall,
+  type ToolCallRow,
+  toolCallKeyOf,
+} from '../../store/tool-calls.ts';
+
+/** A stored tool call. */
+export type NumberedCall = ToolCallRow;
+
+/** A tool call as an external agent asks for it. */
+export interface ToolRequest {
+  readonly tool: string;
+  /** RFC 8785 form of the arguments: exactly these bytes are reviewed, signed and executed (TG-1). */
+  readonly argumentsJson: string;
+  /** The call id that the client chose; empty without one. */
+  readonly ownId: string;
+}
+
+/**
+ * Stores a call durably and returns its row. An equal call, of tool and arguments, repeats the latest one until a client has
+ * received its result: it attaches to its approval, and executes nothing twice (AP-4). Ids of JSON-RPC are never used, because clients
+ * reuse them.
+ */
+export async function numberToolCall(
+  { store, clock, deliveries }: Pick<ProxyContext, 'store' | 'clock' | 'deliveries'>,
+  agent: AgentKey,
+  { tool, argumentsJson, ownId }: ToolRequest,
+): Promise<ToolCallRow> {
+  const digest = sha256Hex(ownId === '' ? `${tool}\n${argumentsJson}` : `id:${ownId}`);
+  const idOf = (number: number) =>
+    derivedId('call', agent.instance, 'tool', digest, String(number));
+  await deliveries.settled(agent, digest);
+  return await store.transaction(async (trx) => {
+    const latest = await latestToolCall(trx, agent, digest);
+    if (latest !== undefined && (!latest.delivered || ownId !== '')) return latest;
+    const number = (latest?.number ?? 0) + 1;
+    const row: ToolCallRow = {
+      tenant: agent.tenant,
+      run_id: agent.runId,
+      instance: agent.instance,
+      call_id: idOf(number),
+      tool,
+      digest,
+      number,
+      approval_id: null,
+      decided_at: null,
+      task_at: null,
+      claimed_until: null,
+      task_ended_at: null,
+      cancelled: false,
+      delivered: false,
+      created_at: clock.now(),
+    };
+    await insertToolCall(trx, row);
+    return row;
+  });
+}
+
+/** Records that a client has received the result, so that an equal call is a new one. */
+export async function markToolDelivered(
+  { store }: Pick<ProxyContext, 'store'>,
+  row: ToolCallRow,
+): Promise<void> {
+  await store.transaction((trx) => saveToolCall(trx, toolCallKeyOf(row), { delivered: true }));
+}

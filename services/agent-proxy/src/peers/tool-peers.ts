@@ -1,0 +1,97 @@
+import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
+import type { Decision } from '@writ/contracts/writ/review/v1/decision_pb';
+import { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb';
+import type {
+  CallToolResponse,
+  ListToolsResponse,
+} from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { type AgentKey, DataLossError } from '@writ/kernel';
+import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/rpc';
+
+/** A tool call that is proposed, with what the supervisor has not seen of earlier ones. */
+export interface ProposedTool {
+  readonly callId: string;
+  readonly tool: string;
+  readonly argumentsJson: string;
+  /** Receipts of earlier calls, each a JWS. */
+  readonly receipts: readonly string[];
+  /** Their results. */
+  readonly observations: readonly { readonly callId: string; readonly content: string }[];
+}
+
+/** An approved tool call with its order. */
+export interface OrderedTool {
+  readonly agent: AgentKey;
+  readonly callId: string;
+  readonly tool: string;
+  readonly argumentsJson: string;
+  readonly writ: string;
+  readonly step: number;
+}
+
+/** What an external agent's tool calls need of supervisor and gateway. Calls throw their named errors. */
+export interface ToolPeers {
+  /** Requests a decision; a repeated call returns the current one (SV-1). */
+  reviewTool(call: ProposedTool, options: CallOptions): Promise<Decision>;
+  /** Returns the current decision, with a new writ. */
+  getDecision(callId: string, options: CallOptions): Promise<Decision>;
+  /** Executes an approved call; a repeated one returns the record (TG-1). */
+  callTool(call: OrderedTool, options: CallOptions): Promise<CallToolResponse>;
+  /** Returns one page of the tools that the agent's token allows. */
+  listTools(
+    query: Pick<ListToolsResponse, 'nextPageToken'> & { readonly knownVersion: string },
+    options: CallOptions,
+  ): Promise<ListToolsResponse>;
+  close(): void;
+}
+
+/** Creates the clients; each connects on its first call. */
+export function createToolPeers(to: {
+  readonly supervisor: RpcClientOptions;
+  readonly gateway: RpcClientOptions;
+}): ToolPeers {
+  const reviews = createRpcClient(ReviewService, to.supervisor);
+  const gateway = createRpcClient(ToolGatewayService, to.gateway);
+  return {
+    async reviewTool({ callId, tool, argumentsJson, receipts, observations }, options) {
+      const proposed = { kind: { case: 'tool', value: { tool, argumentsJson } } } as const;
+      const { decision } = await reviews.reviewAction(
+        {
+          callId,
+          proposal: { case: 'action', value: proposed },
+          receipts: [...receipts],
+          observations: observations.map((seen) => ({ ...seen })),
+        },
+        options,
+      );
+      return present(decision);
+    },
+    async getDecision(callId, options) {
+      return present((await reviews.getDecision({ callId }, options)).decision);
+    },
+    callTool: ({ agent, callId, ...order }, options) => {
+      const { tenant, runId, instance: agentInstance } = agent;
+      const call = { tenant, runId, agentInstance, callId };
+      return gateway.callTool({ call, ...order }, options);
+    },
+    listTools: ({ nextPageToken: pageToken, knownVersion }, options) =>
+      gateway.listTools({ pageToken, knownVersion }, options),
+    close() {
+      reviews.close();
+      gateway.close();
+    },
+  };
+}
+
+/** Whether a person must find out what a call did (TG-5). */
+export function isOutcomeUnknown({ status }: CallToolResponse): boolean {
+  return status === CallStatus.UNKNOWN;
+}
+
+function present(decision: Decision | undefined): Decision {
+  if (decision !== undefined) return decision;
+  throw new DataLossError('INVALID_DECISION', 'The response of the supervisor has no decision.', {
+    field: 'decision',
+  });
+}

@@ -1,0 +1,53 @@
+import { once } from 'node:events';
+import type { AuthInfo } from '@modelcontextprotocol/server';
+import type { AgentKey } from '@writ/kernel';
+import type { WebResponse } from '@writ/rpc';
+import type { OpenRequest } from '../../app/agent/open-requests.ts';
+import { markToolDelivered, type NumberedCall } from '../../app/tools/number-call.ts';
+import type { ProxyContext } from '../../context.ts';
+
+/** One request of an MCP client: its agent, and what is to be recorded when its answer was received. */
+export class Exchange {
+  readonly agent: AgentKey;
+  readonly open: OpenRequest;
+  /** The call whose result this request is answered with. */
+  #answered: NumberedCall | undefined;
+  #sending: () => void = () => undefined;
+
+  constructor(agent: AgentKey, open: OpenRequest) {
+    this.agent = agent;
+    this.open = open;
+  }
+
+  /** The exchange of a request, which the SDK passes on as its authorization. */
+  static of(authInfo: AuthInfo | undefined): Exchange {
+    const exchange = authInfo?.extra?.exchange;
+    if (exchange instanceof Exchange) return exchange;
+    throw new TypeError('An MCP request arrived without its exchange.');
+  }
+
+  get authInfo(): AuthInfo {
+    return { token: '', clientId: this.agent.instance, scopes: [], extra: { exchange: this } };
+  }
+
+  /** Notes that the result of a call is sent now, so that an equal call after it is a new one. */
+  answering(context: ProxyContext, row: NumberedCall): void {
+    this.#answered = row;
+    this.#sending = context.deliveries.begin(row);
+  }
+
+  /** Records that the client has received the answer; one that left gets it with an equal call. */
+  async sent(context: ProxyContext, response: WebResponse): Promise<void> {
+    const answered = this.#answered;
+    if (answered === undefined) return;
+    if (!response.writableFinished && !response.destroyed) {
+      const ends = [once(response, 'finish'), once(response, 'close')];
+      await Promise.race(ends).catch(() => undefined);
+    }
+    if (response.writableFinished) await markToolDelivered(context, answered);
+  }
+
+  close(): void {
+    this.#sending();
+  }
+}

@@ -1,0 +1,94 @@
+import { toNodeHandler } from '@modelcontextprotocol/node';
+import { createMcpHandler } from '@modelcontextprotocol/server';
+import { InvalidRequestError, isJsonObject, parseJsonStrict } from '@writ/kernel';
+import type { WebHook, WebRequest, WebResponse } from '@writ/rpc';
+import { authorize, beginRequest, endRequest } from '../../app/access/authorize.ts';
+import type { ProxyContext } from '../../context.ts';
+import { mcpErrorOf } from '../../wire/mcp-error.ts';
+import { assertHost } from '../assert-host.ts';
+import { bodyOf, sendJson } from '../model-endpoint/respond.ts';
+import { Exchange } from './exchange.ts';
+import { createServer } from './server.ts';
+
+const PATH = '/mcp';
+const METADATA = '/.well-known/oauth-protected-resource';
+/** Depth of a request: the gateway checks arguments against its own limit. */
+const MAX_DEPTH = 64;
+
+/** The MCP endpoint: the tools of an external agent, for unmodified clients of both generations of the protocol (AP-3). */
+export function mcpEndpoint(context: ProxyContext): WebHook {
+  const { log } = context.telemetry;
+  const serve = serveMcp(context);
+  const scheme = context.config.endpointTls === undefined ? 'http' : 'https';
+  return (request, response) => {
+    const [path = ''] = (request.url ?? '').split('?', 1);
+    const isMetadata = path === METADATA || path === `${METADATA}${PATH}`;
+    if (path !== PATH && !isMetadata) return false;
+    const host = request.headers.host ?? String(request.headers[':authority'] ?? '');
+    const origin = `${scheme}://${host}`;
+    const work = async (): Promise<void> => {
+      assertHost(request, context.config.hosts);
+      if (isMetadata) sendJson(response, metadataOf(origin));
+      else await serve(request, response);
+    };
+    work().catch((error: unknown) => {
+      const answer = mcpErrorOf(error, `${origin}${METADATA}${PATH}`);
+      if (answer.status >= 500) log.warn({ err: error }, 'request of an MCP client failed');
+      if (response.headersSent || response.destroyed) response.end();
+      else sendJson(response, answer.body, answer.headers, answer.status);
+    });
+    return true;
+  };
+}
+
+/** Tokens come from IssueRunToken: there is no authorization server to name (RFC 9728). */
+function metadataOf(origin: string): object {
+  return {
+    resource: `${origin}${PATH}`,
+    resource_name: 'Writ agent-proxy',
+    bearer_methods_supported: ['header'],
+  };
+}
+
+function serveMcp(context: ProxyContext) {
+  const { log } = context.telemetry;
+  const handler = createMcpHandler(
+    ({ era, authInfo }) => createServer(context, Exchange.of(authInfo), era),
+    { onerror: (error) => log.debug({ err: error }, 'MCP request rejected') },
+  );
+  const handle = toNodeHandler(handler);
+  return async (request: WebRequest, response: WebResponse): Promise<void> => {
+    const authorized = await authorize(context, request);
+    const open = beginRequest(context, authorized);
+    const exchange = new Exchange(authorized.key, open);
+    response.once('close', () => {
+      if (!response.writableFinished) open.abort(new Error('the client disconnected'));
+    });
+    try {
+      const body = request.method === 'POST' ? await readMessage(request) : undefined;
+      const { method = '', url = '' } = request;
+      const authorizedRequest = Object.assign(request, { method, url, auth: exchange.authInfo });
+      await handle(authorizedRequest, response, body);
+      await exchange.sent(context, response);
+    } finally {
+      exchange.close();
+      await endRequest(context, authorized, open);
+    }
+  };
+}
+
+/**
+ * Reads one message strictly, before the SDK does: a number that it would round would be signed as another one.
+ * @throws InvalidRequestError BATCH_NOT_SUPPORTED; what parseJsonStrict throws
+ */
+async function readMessage(request: WebRequest): Promise<unknown> {
+  const body = await bodyOf(request)();
+  const limits = { field: 'body', maxBytes: body.byteLength, maxDepth: MAX_DEPTH };
+  const message = parseJsonStrict(body, limits);
+  if (isJsonObject(message)) return message;
+  throw new InvalidRequestError(
+    'BATCH_NOT_SUPPORTED',
+    'The body must be one JSON-RPC message; batches are not supported.',
+    { field: 'body' },
+  );
+}

@@ -1,0 +1,34 @@
+import {
+  CLIENT_CAPABILITIES_META_KEY,
+  CLIENT_INFO_META_KEY,
+  type ClientCapabilities,
+  type Implementation,
+  type ServerContext,
+} from '@modelcontextprotocol/server';
+import type { ClientTerms } from '../../domain/waiting-ladder.ts';
+
+/** The extension for tasks. */
+const TASKS = 'io.modelcontextprotocol/tasks';
+
+/** A client that ends with an error when it is asked to repeat a request. */
+const DOES_NOT_REPEAT = ['Anthropic/ClaudeAI'];
+
+interface Envelope {
+  readonly [CLIENT_CAPABILITIES_META_KEY]?: ClientCapabilities;
+  readonly [CLIENT_INFO_META_KEY]?: Implementation;
+}
+
+/** Reads what a request says of how its client can wait. */
+export function termsOf({ mcpReq }: ServerContext, era: 'legacy' | 'modern'): ClientTerms {
+  const { _meta } = mcpReq;
+  const envelope = (mcpReq.envelope ?? {}) as Envelope;
+  const extensions = envelope[CLIENT_CAPABILITIES_META_KEY]?.extensions ?? {};
+  const name = envelope[CLIENT_INFO_META_KEY]?.name ?? '';
+  return {
+    hasTasks: era === 'modern' && extensions[TASKS] !== undefined,
+    repeatsItself: era === 'modern' && !DOES_NOT_REPEAT.includes(name),
+    wantsProgress: _meta?.progressToken !== undefined,
+    leg: 0,
+    patienceMs: undefined,
+  };
+}

@@ -1,0 +1,82 @@
+import type { AgentKey } from '@writ/kernel';
+import type { Insertable, Selectable, Updateable } from 'kysely';
+import type { ProxyReader, ProxyTransaction } from './proxy-store.ts';
+import type { ToolCallsTable } from './schema.ts';
+
+/** A row of `tool_calls`. */
+export type ToolCallRow = Selectable<ToolCallsTable>;
+
+/** Names one tool call of an agent. */
+export interface ToolCallKey extends AgentKey {
+  readonly callId: string;
+}
+
+/** Returns the key of a row. */
+export function toolCallKeyOf(row: ToolCallRow): ToolCallKey {
+  const { tenant, run_id: runId, instance, call_id: callId } = row;
+  return { tenant, runId, instance, callId };
+}
+
+/** Returns a tool call, or undefined when it does not exist. */
+export async function findToolCall(
+  db: ProxyReader,
+  { tenant, runId: run_id, instance, callId: call_id }: ToolCallKey,
+): Promise<ToolCallRow | undefined> {
+  return await db
+    .selectFrom('tool_calls')
+    .selectAll()
+    .where((eb) => eb.and({ tenant, run_id, instance, call_id }))
+    .executeTakeFirst();
+}
+
+/** Returns the latest of the equal calls of an agent. */
+export async function latestToolCall(
+  trx: ProxyTransaction,
+  { tenant, runId: run_id, instance }: AgentKey,
+  digest: string,
+): Promise<ToolCallRow | undefined> {
+  return await trx
+    .selectFrom('tool_calls')
+    .selectAll()
+    .where((eb) => eb.and({ tenant, run_id, instance, digest }))
+    .orderBy('number', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+}
+
+/** Inserts a new call. */
+export async function insertToolCall(
+  trx: ProxyTransaction,
+  call: Insertable<ToolCallsTable>,
+): Promise<void> {
+  await trx.insertInto('tool_calls').values(call).execute();
+}
+
+/** Updates a call. */
+export async function saveToolCall(
+  trx: ProxyTransaction,
+  { tenant, runId: run_id, instance, callId: call_id }: ToolCallKey,
+  changes: Updateable<Omit<ToolCallsTable, 'tenant' | 'run_id' | 'instance' | 'call_id'>>,
+): Promise<void> {
+  await trx
+    .updateTable('tool_calls')
+    .set(changes)
+    .where((eb) => eb.and({ tenant, run_id, instance, call_id }))
+    .execute();
+}
+
+/** Whether the agent has a call that a person has not decided. */
+export async function hasUndecidedCall(
+  db: ProxyReader,
+  { tenant, runId: run_id, instance }: AgentKey,
+): Promise<boolean> {
+  const found = await db
+    .selectFrom('tool_calls')
+    .select('call_id')
+    .where((eb) => eb.and({ tenant, run_id, instance, cancelled: false }))
+    .where('approval_id', 'is not', null)
+    .where('decided_at', 'is', null)
+    .limit(1)
+    .executeTakeFirst();
+  return found !== undefined;
+}

@@ -1,0 +1,52 @@
+import { isWritError, type WritError, wrapUnknown } from '@writ/kernel';
+
+/** An answer to a request that no MCP server sees. */
+export interface McpHttpError {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: object;
+}
+
+const STATUS: Readonly<Partial<Record<WritError['kind'], number>>> = {
+  invalid_argument: 400,
+  unauthenticated: 401,
+  permission_denied: 403,
+  not_found: 404,
+  resource_exhausted: 429,
+  unavailable: 503,
+};
+/** They are no failures of the server: the run has ended, or is halted. */
+const REFUSED = ['RUN_ENDED', 'HALTED', 'FROZEN'];
+const INVALID_REQUEST = -32_600;
+const SERVER_ERROR = -32_000;
+
+/**
+ * Returns the answer for an error: a JSON-RPC error with an HTTP status.
+ * @param metadataUrl where a client reads how it gets a token (RFC 9728)
+ */
+export function mcpErrorOf(thrown: unknown, metadataUrl: string): McpHttpError {
+  const error = isWritError(thrown) ? thrown : wrapUnknown(thrown);
+  const isTooLarge = error.reason === 'BODY_TOO_LARGE' || error.reason === 'JSON_TOO_LARGE';
+  const status = REFUSED.includes(error.reason)
+    ? 403
+    : isTooLarge
+      ? 413
+      : (STATUS[error.kind] ?? 500);
+  const retryAfterMs = Number(error.metadata.retry_after_ms ?? (status === 503 ? 1_000 : 0));
+  return {
+    status,
+    headers: {
+      ...(status === 401 && { 'www-authenticate': `Bearer resource_metadata="${metadataUrl}"` }),
+      ...(retryAfterMs > 0 && { 'retry-after': String(Math.ceil(retryAfterMs / 1_000)) }),
+    },
+    body: {
+      jsonrpc: '2.0',
+      id: null,
+      error: {
+        code: error.kind === 'invalid_argument' ? INVALID_REQUEST : SERVER_ERROR,
+        message: error.message,
+        data: { reason: error.reason.toLowerCase() },
+      },
+    },
+  };
+}

@@ -1,0 +1,138 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { formatLine, type ReadHead, verifyExport } from '@writ/audit';
+import { type Approval, ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
+import { createVerifier, readCheckpoint, trustPublicKeys } from '@writ/identity';
+import { type JsonObject, newId, systemClock } from '@writ/kernel';
+import {
+  startTestPlatform,
+  type TestPlatform,
+  type TestPlatformOptions,
+} from '@writ/testing/platform';
+import { expect, onTestFinished, vi } from 'vitest';
+
+/** Liveness limit of waits. */
+const PATIENT = { timeout: 30_000 };
+
+const AGENTS = `
+agents:
+  - name: refund-bot
+    kind: external
+    description: An agent of another framework.
+    model: { model: refund-desk }
+    tools: [get_refund_context, issue_refund, send_refund_email]
+  - name: reader-bot
+    kind: external
+    model: { model: refund-desk }
+    tools: [get_refund_context]
+`;
+
+/** The refund desk with external agents. */
+export async function refundPlatform(options: TestPlatformOptions = {}): Promise<TestPlatform> {
+  const test = await startTestPlatform({ files: { WRIT_AGENTS_FILE: AGENTS }, ...options });
+  onTestFinished(() => test.close());
+  return test;
+}
+
+/** What a program needs to call tools as an external agent. */
+export interface McpRun {
+  readonly runId: string;
+  readonly token: string;
+  readonly url: URL;
+}
+
+/** Starts a run of an external agent. */
+export async function startMcpRun({ client }: TestPlatform, agent = 'refund-bot'): Promise<McpRun> {
+  const goal = 'Answer ticket 4711.';
+  const { run } = await client.runs.startRun({ requestId: newId('req'), agent, goal });
+  const runId = run?.runId ?? '';
+  const { token, mcpUrl } = await client.runs.issueRunToken({ runId });
+  const mcp = { runId, token, url: new URL(mcpUrl) };
+  // Until the run is delivered, the endpoint answers 503.
+  await vi.waitFor(async () => expect((await ping(mcp)).status).toBe(200), PATIENT);
+  return mcp;
+}
+
+function ping({ url, token }: McpRun): Promise<Response> {
+  return post({ url, token }, { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} });
+}
+
+/** Posts one message as a client of the previous generation does. */
+async function post(
+  { url, token }: Pick<McpRun, 'url' | 'token'>,
+  message: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Response> {
+  return await fetch(url, {
+    method: 'POST',
+    headers: {
+      ...(token !== '' && { authorization: `Bearer ${token}` }),
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      ...headers,
+    },
+    body: typeof message === 'string' ? message : JSON.stringify(message),
+  });
+}
+
+/** Connects the official client; `revision` selects the generation that it speaks. */
+export async function connect(
+  { url, token }: McpRun,
+  revision: 'modern' | 'legacy' = 'modern',
+  capabilities: object = {},
+): Promise<Client> {
+  const mode = revision === 'modern' ? ({ pin: '2026-07-28' } as const) : ('legacy' as const);
+  const client = new Client(
+    { name: 'test-client', version: '1.0.0' },
+    { versionNegotiation: { mode }, capabilities },
+  );
+  const authProvider = { token: async () => token };
+  await client.connect(new StreamableHTTPClientTransport(url, { authProvider }));
+  onTestFinished(() => client.close());
+  return client;
+}
+
+/** Waits for the pending approval of a run. */
+export async function pendingApproval({ client }: TestPlatform, runId: string): Promise<Approval> {
+  return await vi.waitFor(async () => {
+    const { approvals } = await client.approvals.listApprovals({ runId });
+    const approval = approvals.find(({ state }) => state === ApprovalState.PENDING);
+    if (approval === undefined) throw new Error('no pending approval');
+    return approval;
+  }, PATIENT);
+}
+
+/** Verifies the audit chain as `writ audit verify` does; returns its records. */
+export async function verifiedAudit({ client, dataDir }: TestPlatform): Promise<JsonObject[]> {
+  const lines: string[] = [];
+  const records: JsonObject[] = [];
+  for await (const { entry } of client.audit.exportAudit({})) {
+    if (entry.case === 'record') {
+      const { sequence, previousHash, hash, canonicalJson } = entry.value;
+      const record = JSON.parse(canonicalJson) as JsonObject;
+      records.push(record);
+      lines.push(
+        formatLine({ type: 'record', sequence: Number(sequence), previousHash, hash, record }),
+      );
+    } else if (entry.case !== undefined) {
+      lines.push(formatLine({ type: entry.case, signed: entry.value.signed }));
+    }
+  }
+  const verdict = await verifyExport(lines, await headReader(dataDir), { after: 0 });
+  expect(verdict).toMatchObject({ holds: true });
+  return records;
+}
+
+async function headReader(dataDir: string): Promise<ReadHead> {
+  const jwks = await readFile(join(dataDir, 'keys', 'supervisor.jwks.json'), 'utf8');
+  const trust = await trustPublicKeys('supervisor', jwks);
+  const verifier = createVerifier({ trust, clock: systemClock });
+  return async (signed) => {
+    const { claims, issueTime: signedAt } = await readCheckpoint(verifier, signed);
+    const { tenant, headHash, closesExport } = claims;
+    const [count, previousCount] = [Number(claims.count), Number(claims.previousCount)];
+    const checkpointNumber = Number(claims.checkpointNumber);
+    return { tenant, count, headHash, previousCount, checkpointNumber, closesExport, signedAt };
+  };
+}
