@@ -13,27 +13,8 @@ import { readProcessSettings } from '@writ/service';
 import { readSpawnBudgetConfig } from '@writ/spawn-budget';
 import { AGENTS_SCHEMA, NOTIFICATIONS_SCHEMA, readSupervisorConfig } from '@writ/supervisor';
 import { readToolGatewayConfig, TOOLS_SCHEMA } from '@writ/tool-gateway';
-
-/** A JSON Schema with the keywords that the reference shows. */
-interface Schema {
-  readonly type?: string | readonly string[];
-  readonly title?: string;
-  readonly description?: string;
-  readonly properties?: Readonly<Record<string, Schema>>;
-  readonly required?: readonly string[];
-  readonly items?: Schema;
-  readonly additionalProperties?: Schema | boolean;
-  readonly oneOf?: readonly Schema[];
-  readonly allOf?: readonly { readonly if?: Schema; readonly then?: Schema }[];
-  readonly enum?: readonly unknown[];
-  readonly const?: unknown;
-  readonly minimum?: number;
-  readonly maximum?: number;
-  readonly default?: unknown;
-  readonly 'x-default'?: string;
-  readonly 'x-unit'?: string;
-  readonly 'x-expected'?: string;
-}
+import { stringify } from 'yaml';
+import { REFERENCE_FILES, type Schema, withExamples } from './configuration-examples.ts';
 
 /** The configuration files by name, with the setting that names each and its schema. */
 export const CONFIGURATION_FILES = {
@@ -110,29 +91,59 @@ function defaultOf({ schema, isRequired: required }: Key): string {
   return value;
 }
 
+/** In one line of YAML. */
+function exampleOf({ schema: { examples } }: Key): string {
+  if (examples === undefined) return '';
+  const [example] = examples;
+  const text = stringify(example, { collectionStyle: 'flow', lineWidth: 0 }).trim();
+  return `\`${text.replaceAll('|', '\\|')}\``;
+}
+
+type FileName = keyof typeof CONFIGURATION_FILES;
+const FILE_NAMES = Object.keys(CONFIGURATION_FILES) as FileName[];
+
+/** The schema of a configuration file with the examples of its reference file. */
+function illustrated(name: FileName): Schema {
+  return withExamples(name, CONFIGURATION_FILES[name].schema);
+}
+
+/** The keys of a file that have neither keys below them nor an example. */
+export function keysWithoutExample(name: FileName): string[] {
+  const keys = keysBelow(illustrated(name));
+  const isBelow = (path: string, other: string) =>
+    other.startsWith(path) && /^(\.|\[\]| \()/.test(other.slice(path.length));
+  return keys
+    .filter(({ schema }) => schema.examples === undefined)
+    .filter(({ path }) => !keys.some((other) => isBelow(path, other.path)))
+    .map(({ path }) => path);
+}
+
 function cell(text: string): string {
   return text.replaceAll('|', '\\|').replaceAll('<', '&lt;').replaceAll('*`', '\\*`');
 }
 
 /** The page with the keys of every configuration file. */
 export function configurationPage(): string {
-  const sections = Object.entries(CONFIGURATION_FILES).map(([name, { setting, guide, schema }]) => {
-    const rows = keysBelow(schema).map((key) =>
+  const sections = FILE_NAMES.map((name) => {
+    const { setting, guide } = CONFIGURATION_FILES[name];
+    const rows = keysBelow(illustrated(name)).map((key) =>
       [
         `\`${key.path}\``,
         cell(typeOf(key.schema)),
         cell(defaultOf(key)),
         key.schema['x-unit'] ?? '',
+        exampleOf(key),
         cell(key.schema.description ?? ''),
       ].join(' | '),
     );
     return [
       `## ${name}.yaml`,
       '',
-      `The file that \`${setting}\` names ([guide](../how-to/${guide}.md), [JSON Schema](schemas/${name}.schema.json)).`,
+      `The file that \`${setting}\` names ([guide](../how-to/${guide}.md), [JSON Schema](schemas/${name}.schema.json),`,
+      `[a file with every key](configuration/${name}.yaml)).`,
       '',
-      '| key | type | default | unit | meaning |',
-      '|---|---|---|---|---|',
+      '| key | type | default | unit | example | meaning |',
+      '|---|---|---|---|---|---|',
       ...rows.map((row) => `| ${row} |`),
       '',
     ].join('\n');
@@ -146,8 +157,8 @@ export function configurationPage(): string {
     'invalid change of a running service is logged and ignored. An omitted limit means unlimited, and zero means zero, unless',
     'the table says otherwise. In a path, `[]` stands for each entry of a list and `<name>` for each key of a map.',
     '',
-    'Editors complete and check a file that begins with a line such as',
-    '`# yaml-language-server: $schema=docs/reference/schemas/agents.schema.json`.',
+    'Editors with the YAML language server complete and check a file that begins with a line such as',
+    '`# yaml-language-server: $schema=./node_modules/writ/schemas/agents.schema.json`, the path of the schemas in the package `writ`.',
     '',
     ...sections,
   ].join('\n');
@@ -238,8 +249,11 @@ function durationText(ms: number): string {
 /** Every generated file with its content. */
 export function generatedFiles(): ReadonlyMap<string, string> {
   const files = new Map([['docs/reference/configuration-files.md', configurationPage()]]);
-  for (const [name, { schema }] of Object.entries(CONFIGURATION_FILES)) {
-    files.set(`docs/reference/schemas/${name}.schema.json`, editorSchema(name, schema));
+  for (const name of FILE_NAMES) {
+    const missing = keysWithoutExample(name);
+    if (missing.length > 0)
+      throw new Error(`${REFERENCE_FILES}/${name}.yaml has no example of ${missing.join(', ')}.`);
+    files.set(`docs/reference/schemas/${name}.schema.json`, editorSchema(name, illustrated(name)));
   }
   const settings = 'docs/reference/settings.md';
   return files.set(settings, withVariables(readFileSync(settings, 'utf8')));

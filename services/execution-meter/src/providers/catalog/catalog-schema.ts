@@ -158,6 +158,10 @@ const caps = {
   },
 };
 
+const { template: _, ...ownSettings } = model.properties;
+/** A template has no template of its own. */
+const template = { ...model, properties: ownSettings };
+
 /** JSON Schema of models.yaml. */
 export const CATALOG_SCHEMA: JsonSchema = {
   type: 'object',
@@ -166,7 +170,7 @@ export const CATALOG_SCHEMA: JsonSchema = {
   properties: {
     templates: about(
       'Base settings by name, for aliases that have them in common.',
-      { type: 'object', additionalProperties: model },
+      { type: 'object', additionalProperties: template },
       { default: 'none' },
     ),
     models: about('Models by alias.', {

@@ -64,6 +64,11 @@ models:
     ['models: { a: { template: none } }', {}, /models\.yaml:1:26: template none does not exist/],
     ['models: { a: { model: x } }', {}, /needs base_url/],
     ['models: {}', {}, /models\.yaml:1:/],
+    [
+      'templates: { a: { template: b } }\nmodels: { m: { model: x, base_url: "http://x" } }',
+      {},
+      /unknown key "template"/,
+    ],
     ['models: { a: { base_url: "http://x", model: x, key: sk-1 } }', {}, /unknown key "key"/],
     [
       'models: { a: { base_url: "http://x", model: x, prices: { input_per_million_usd: 0.4 } } }',
