@@ -8,7 +8,13 @@ import {
   type DeliverRequest,
 } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import type { ServiceName } from '@writ/identity';
-import { type Clock, NotFoundError, NotImplementedError, UnavailableError } from '@writ/kernel';
+import {
+  type Clock,
+  NotFoundError,
+  NotImplementedError,
+  PreconditionError,
+  UnavailableError,
+} from '@writ/kernel';
 import { type CallContext, type Route, route } from '@writ/rpc';
 import { type KeyPeer, startKeyPeer } from '@writ/testing';
 
@@ -144,11 +150,15 @@ export class FakePeers {
   }
 
   #answerByDefault(): void {
-    const pools = new Set<string>();
+    /** Whether each pool is closed, by run. */
+    const pools = new Map<string, boolean>();
     const tabs = new Set<string>();
     const unknown = (what: string) => new NotFoundError('NOT_FOUND', `The ${what} does not exist.`);
     this.answer(SpawnBudgetService.method.openPool, ({ runId, root }) => {
-      pools.add(runId);
+      if (pools.get(runId) === true) {
+        throw new PreconditionError('POOL_CLOSED', 'The run has ended: its pool is closed.');
+      }
+      pools.set(runId, false);
       return { slot: { ...(root && { agent: root }), grant: `grant-of-${runId}` } };
     });
     this.answer(SpawnBudgetService.method.acquire, ({ agent }) => ({
@@ -156,12 +166,13 @@ export class FakePeers {
     }));
     // Every agent that the supervisor may still know of can act.
     this.answer(SpawnBudgetService.method.getPool, ({ tenant, runId }) => {
-      if (!pools.has(runId)) throw unknown('pool');
-      return { pool: { tenant, runId } };
+      const closed = pools.get(runId);
+      if (closed === undefined) throw unknown('pool');
+      return { pool: { tenant, runId, closed } };
     });
     this.answer(SpawnBudgetService.method.release, () => ({ released: true }));
     this.answer(SpawnBudgetService.method.closePool, ({ runId }) => {
-      if (!pools.has(runId)) throw unknown('pool');
+      pools.set(runId, true);
       return { pool: { runId, closed: true } };
     });
     this.answer(ExecutionMeterService.method.openTab, ({ runId }) => {

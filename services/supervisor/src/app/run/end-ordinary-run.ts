@@ -31,7 +31,7 @@ export async function endOrdinaryRun(
   if (carried === undefined) return NOT_ORDINARY;
   const [last] = await Promise.all([
     ignoreNotFound(peers.executionMeter.closeSettledTab(idOf('close_settled_tab'), root)),
-    ignoreNotFound(peers.spawnBudget.closePool(idOf('close_pool'), root)),
+    peers.spawnBudget.closePool(idOf('close_pool'), root),
   ]);
   if (last === undefined) return NOT_ORDINARY;
   return {

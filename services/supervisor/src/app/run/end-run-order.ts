@@ -101,7 +101,7 @@ export function endRunOrder(context: SupervisorContext): OrderHandler {
 
       async close_pool({ order, run }) {
         const id = derivedId('req', order.order_id, 'close_pool');
-        await ignoreNotFound(peers.spawnBudget.closePool(id, rootKeyOf(run)));
+        await peers.spawnBudget.closePool(id, rootKeyOf(run));
         return { unchanged: true };
       },
 

@@ -138,7 +138,7 @@ export class Reconciler {
         'pool closed because its run has ended or is unknown',
       );
       const requestId = derivedId('req', tenant, runId, 'reconcile_pool');
-      await ignoreNotFound(peers.spawnBudget.closePool(requestId, pool));
+      await peers.spawnBudget.closePool(requestId, pool);
     }
   }
 
