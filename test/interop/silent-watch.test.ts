@@ -20,6 +20,7 @@ async function silentSupervisor() {
         runAgent: absent,
         getRun: absent,
         listRuns: absent,
+        watchRuns: absent,
         cancelRun: absent,
         issueRunToken: absent,
         closeRun: absent,

@@ -80,6 +80,21 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await context.close();
   });
 
+  it('lists a run when it starts, and its state when it ends, without a reload (PE-1, PE-2)', async () => {
+    const { page, context, problems } = await open(platform.platform.apiKey);
+    await page.goto('/runs');
+    await page.getByText('live', { exact: true }).waitFor();
+    const runId = await platform.startRefund('listed', 1200);
+    const row = page.getByRole('row').filter({ hasText: runId });
+    await row.getByText('suspended').waitFor();
+    await platform.client.runs.cancelRun({ requestId: 'listed-end', runId });
+    await row.getByText('cancelled').waitFor();
+    await page.getByRole('textbox', { name: 'Agent' }).fill('another-agent');
+    await page.getByText('No run matches the filters').waitFor();
+    expect(problems).toEqual([]);
+    await context.close();
+  });
+
   it('refuses an edit beyond the cap in the sentence of the platform, and approves one within (PE-2, SV-5)', async () => {
     const { page, context, problems } = await open(platform.platform.apiKey);
     const runId = await platform.startRefund('edited', 1200);

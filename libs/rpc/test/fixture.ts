@@ -53,6 +53,7 @@ export function runRoute(handlers: Partial<RunHandlers>): Route {
     getRun: absent,
     listRuns: absent,
     watchRun: absent,
+    watchRuns: absent,
     cancelRun: absent,
     issueRunToken: absent,
     closeRun: absent,

@@ -5,6 +5,7 @@ import type { Policy } from '@writ/policy';
 import type { Telemetry } from '@writ/telemetry';
 import type { ChainGuard } from './app/audit/chain-guard.ts';
 import type { CheckpointFile } from './app/audit/checkpoint-file.ts';
+import type { Notifications } from './app/notify/notifications-file.ts';
 import type { Notify } from './app/notify/notify.ts';
 import type { HeldEvents } from './app/timeline/held-events.ts';
 import type { SupervisorConfig } from './config.ts';
@@ -40,6 +41,8 @@ export interface SupervisorContext {
   readonly starts: StartQueue<OrderRow>;
   /** The agents that can be started now, by name; a running run has its own, see store/run. */
   readonly agents: ReadonlyMap<string, AgentManifest>;
+  /** The endpoints that are notified now. */
+  readonly notifications: Notifications;
   /** The rules in force now; what is one decision takes them from {@link pinned}. */
   readonly policy: Policy;
 }

@@ -147,6 +147,9 @@ async function openContext(host: ServiceHost<SupervisorConfig>): Promise<{
     get agents() {
       return agents.current;
     },
+    get notifications() {
+      return notifications.current;
+    },
     get policy() {
       return rules.current;
     },

@@ -1,9 +1,12 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { hookSubject } from '@writ/bus';
-import { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
+import {
+  ControlService,
+  NotificationState,
+} from '@writ/contracts/writ/control/v1/control_service_pb';
 import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { loadNotifications } from '../src/app/notify/notifications-file.ts';
 import { RefundHarness, refund } from './refund-harness.ts';
 import { SECRET, WebhookReceiver } from './webhook-receiver.ts';
@@ -73,7 +76,7 @@ describe('notifications', () => {
       [halt, second.halt].map((each) => ({
         tenant: 'acme',
         halt_id: each?.haltId,
-        link: 'https://writ.example',
+        link: 'https://writ.example/halts',
       })),
     );
   });
@@ -133,6 +136,61 @@ describe('notifications', () => {
     await escalated();
     const [first] = await receiver.requests(1);
     expect(JSON.parse(first?.body ?? '').type).toBe('approval_requested');
+  });
+});
+
+describe('TestNotifications', () => {
+  const control = (person: 'anna' | 'boris' | 'eve' = 'anna') =>
+    harness.supervisor.as(person, ControlService);
+
+  it('sends a signed message to every endpoint of the tenant and reports it, once for each request (PE-2)', async () => {
+    receiver.statuses.push(503);
+    await start(receiver.file('events: [halted]'));
+    const first = await control().testNotifications({ requestId: 't-1' });
+    expect(first.notifications).toMatchObject([
+      { endpoint: 'on-call', state: NotificationState.DELIVERED, attempts: 2, problem: '' },
+    ]);
+    const requests = await receiver.requests(2);
+    expect(requests.map(({ id, isSigned }) => ({ id, isSigned }))).toEqual(
+      Array(2).fill({ id: first.notifications[0]?.notificationId, isSigned: true }),
+    );
+    expect(JSON.parse(requests[1]?.body ?? '')).toMatchObject({
+      type: 'test',
+      data: { tenant: 'acme', link: 'https://writ.example' },
+    });
+    expect(await control().testNotifications({ requestId: 't-1' })).toEqual(first);
+    expect(receiver.received).toHaveLength(2);
+  });
+
+  it('names the rule of the egress guard, or the status, for which an endpoint is retried (PE-2, TG-9)', async () => {
+    await start(`
+tenants:
+  acme:
+    - name: inside
+      url: http://localhost:${receiver.port}/inside
+      secret_env: HOOK_SECRET
+`);
+    const signal = AbortSignal.timeout(300);
+    const aborted = control().testNotifications({ requestId: 't-1' }, { signal });
+    await expect(aborted).rejects.toThrow();
+    await vi.waitFor(() => expect(counted().length).toBeGreaterThan(0), { timeout: 30_000 });
+    const again = await control().testNotifications({ requestId: 't-1' });
+    expect(again.notifications).toMatchObject([
+      { state: NotificationState.OPEN, problem: expect.stringMatching(/^egress_/) },
+    ]);
+    expect(receiver.received).toEqual([]);
+  });
+
+  it('is for operators, of another tenant for the role operator alone (SYS-6)', async () => {
+    await start(receiver.file());
+    const denied = control('boris').testNotifications({ requestId: 't-1' });
+    await expect(denied).rejects.toMatchObject({ reason: 'ROLE_REQUIRED' });
+    const foreign = control('eve').testNotifications({ requestId: 't-1', tenant: 'acme' });
+    await expect(foreign).rejects.toMatchObject({ reason: 'OPERATOR_REQUIRED' });
+    expect((await control('eve').testNotifications({ requestId: 't-2' })).notifications).toEqual(
+      [],
+    );
+    expect(receiver.received).toEqual([]);
   });
 });
 

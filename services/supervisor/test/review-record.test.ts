@@ -121,6 +121,7 @@ describe('the records of a review', () => {
       peers: { toolGateway } as SupervisorContext['peers'],
       events: createSupervisorEvents(telemetry),
       notify: async () => undefined,
+      notifications: { consoleUrl: '', allowance: { hosts: [], ports: [] }, endpoints: new Map() },
       heldEvents: new HeldEvents(),
       chainGuard: new ChainGuard({ store, verifier, log: telemetry.log }),
       starts: new StartQueue(SUPERVISOR_DEFAULTS),

@@ -80,6 +80,7 @@ function runRow(tenant: string, runId: string): RunRow {
     state: 'RUNNING',
     created_by: 'ann',
     created_at: AT,
+    changed_at: AT,
     deadline_at: null,
     run_budget: '{}',
     session_budget: null,

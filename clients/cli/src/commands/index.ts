@@ -12,6 +12,7 @@ import { haltCommands } from './halts/index.ts';
 import { initCommand } from './init/index.ts';
 import { keyCommands } from './keys/index.ts';
 import { modelCommands } from './models/index.ts';
+import { notificationCommands } from './notifications/index.ts';
 import { observeCommands } from './observe/index.ts';
 import { policyCommands } from './policy/index.ts';
 import { poolCommands } from './pools/index.ts';
@@ -40,6 +41,7 @@ export const COMMANDS: readonly CommandGroup[] = [
   certsCommands,
   gatewayCommands,
   keyCommands,
+  notificationCommands,
   observeCommands,
   policyCommands,
   recoverCommands,

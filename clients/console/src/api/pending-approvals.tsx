@@ -42,7 +42,6 @@ export function PendingApprovals({ children }: { readonly children: ReactNode })
         setById((known) => changed(known, approval));
         void queries.invalidateQueries({ queryKey: ['approvals'] });
         void queries.invalidateQueries({ queryKey: ['approval', approval.approvalId] });
-        void queries.invalidateQueries({ queryKey: ['runs'] });
       },
       onConnected: setLive,
       onFailed: setError,

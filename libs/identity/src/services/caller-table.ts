@@ -65,6 +65,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
     GetRun: RUN_READERS,
     ListRuns: RUN_READERS,
     WatchRun: RUN_READERS,
+    WatchRuns: RUN_READERS,
     CancelRun: CALLERS,
     IssueRunToken: CALLERS,
     CloseRun: CALLERS,
@@ -89,6 +90,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
     Resume: OPERATORS,
     ListHalts: HALT_READERS,
     Reprioritize: OPERATORS,
+    TestNotifications: OPERATORS,
   },
   'writ.usage.v1.UsageService': {
     GetRunUsage: USAGE_READERS,

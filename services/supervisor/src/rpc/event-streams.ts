@@ -3,7 +3,11 @@ import {
   ApprovalService,
   type WatchApprovalsResponse,
 } from '@writ/contracts/writ/approval/v1/approval_service_pb';
-import { RunService, type WatchRunResponse } from '@writ/contracts/writ/run/v1/run_service_pb';
+import {
+  RunService,
+  type WatchRunResponse,
+  type WatchRunsResponse,
+} from '@writ/contracts/writ/run/v1/run_service_pb';
 import type { EventStream } from '@writ/rpc';
 
 /** The watches that the public listener also serves as server-sent events and JSON lines (SYS-2). */
@@ -19,6 +23,13 @@ export const EVENT_STREAMS: readonly EventStream[] = [
       const isStored = !['progress', 'heartbeat'].includes(event?.entry.case ?? 'progress');
       return isStored ? String(event?.sequence) : undefined;
     },
+  },
+  {
+    method: RunService.method.watchRuns,
+    path: '/v1/runs/events',
+    isHeartbeat: (response) => (response as WatchRunsResponse).heartbeat,
+    // Runs are listed after the start of each watch.
+    idOf: () => undefined,
   },
   {
     method: ApprovalService.method.watchApprovals,

@@ -19,6 +19,7 @@ import { halt } from './control/halt.ts';
 import { listHalts } from './control/list-halts.ts';
 import { reprioritize } from './control/reprioritize.ts';
 import { resume } from './control/resume.ts';
+import { testNotifications } from './control/test-notifications.ts';
 import { getCaller } from './identity/get-caller.ts';
 import { getDecision } from './review/get-decision.ts';
 import { reviewAction } from './review/review-action.ts';
@@ -35,6 +36,7 @@ import { runAgent } from './run/run-agent.ts';
 import { signalRun } from './run/signal-run.ts';
 import { startRun } from './run/start-run.ts';
 import { watchRun } from './run/watch-run.ts';
+import { watchRuns } from './run/watch-runs.ts';
 import { endChild } from './supervision/end-child.ts';
 import { getManifest } from './supervision/get-manifest.ts';
 import { openExternalRun } from './supervision/open-external-run.ts';
@@ -58,6 +60,7 @@ export function publicRoutes(context: SupervisorContext): Route[] {
       getRun: getRun(context),
       listRuns: listRuns(context),
       watchRun: endless(watchRun(context)),
+      watchRuns: endless(watchRuns(context)),
       cancelRun: cancelRun(context),
       issueRunToken: issueRunToken(context),
       closeRun: closeRun(context),
@@ -82,6 +85,7 @@ export function publicRoutes(context: SupervisorContext): Route[] {
       resume: reserved(resume(context)),
       listHalts: reserved(listHalts(context)),
       reprioritize: reprioritize(context),
+      testNotifications: testNotifications(context),
     }),
     route(UsageService, {
       getRunUsage: getRunUsage(context),

@@ -21,6 +21,20 @@ export async function insertNotifications(
   noteChange(trx, 'notifications');
 }
 
+/** The notifications with these ids, by endpoint. */
+export async function findNotifications(
+  db: SupervisorReader,
+  ids: readonly string[],
+): Promise<NotificationRow[]> {
+  if (ids.length === 0) return [];
+  return await db
+    .selectFrom('notifications')
+    .selectAll()
+    .where('notification_id', 'in', ids)
+    .orderBy('endpoint')
+    .execute();
+}
+
 /** The open notifications that are due, oldest first. */
 export async function dueNotifications(
   db: SupervisorReader,
@@ -61,13 +75,14 @@ export async function claimNotification(
 export async function saveNotification(
   trx: SupervisorTransaction,
   { notification_id }: Pick<NotificationRow, 'notification_id'>,
-  changes: Partial<Pick<NotificationRow, 'state' | 'next_attempt_at'>>,
+  changes: Partial<Pick<NotificationRow, 'state' | 'problem' | 'next_attempt_at'>>,
 ): Promise<void> {
   await trx
     .updateTable('notifications')
     .set(changes)
     .where('notification_id', '=', notification_id)
     .execute();
+  noteChange(trx, 'notifications');
 }
 
 /** Deletes the notifications that ended and were created before a time. */

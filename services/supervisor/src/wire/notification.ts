@@ -1,6 +1,12 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampDate } from '@bufbuild/protobuf/wkt';
+import {
+  NotificationState,
+  type SentNotificationSchema,
+} from '@writ/contracts/writ/control/v1/control_service_pb';
 import { type HookEvent, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { Notification, Notified } from '../domain/notify/notification.ts';
+import type { NotificationRow } from '../store/notifications.ts';
 import { levelName } from './budget.ts';
 
 const TYPES: Readonly<Partial<Record<HookEventType, Notified>>> = {
@@ -37,4 +43,21 @@ export function notificationOf(event: HookEvent, now: Date): Notification | unde
 /** What identifies the cause of a notification: the halt, or the event. */
 export function causeOf({ type, haltId, eventId }: HookEvent): string {
   return type === HookEventType.HALTED ? haltId : eventId;
+}
+
+const STATES = {
+  open: NotificationState.OPEN,
+  delivered: NotificationState.DELIVERED,
+  failed: NotificationState.FAILED,
+} as const;
+
+/** Converts the row of a notification. */
+export function sentNotification({
+  endpoint,
+  notification_id: notificationId,
+  state,
+  attempts,
+  problem,
+}: NotificationRow): MessageInitShape<typeof SentNotificationSchema> {
+  return { endpoint, notificationId, state: STATES[state], attempts, problem };
 }

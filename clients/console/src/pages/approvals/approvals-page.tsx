@@ -1,4 +1,4 @@
-import { Anchor, Badge, SegmentedControl, Stack, Text, Title } from '@mantine/core';
+import { Anchor, SegmentedControl, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { printable, shortAction } from '@writ/client/display';
 import {
@@ -9,6 +9,7 @@ import {
 import { useMemo } from 'react';
 import { Link, useSearchParams } from 'react-router';
 import { usePendingApprovals } from '../../api/pending-approvals.tsx';
+import { LiveBadge } from '../../parts/live-badge.tsx';
 import { EmptyNotice, ErrorNotice, Loading } from '../../parts/notices.tsx';
 import { Page } from '../../parts/page.tsx';
 import { ApprovalStateBadge } from '../../parts/state-badge.tsx';
@@ -42,9 +43,7 @@ export function ApprovalsPage() {
       about={runId === '' ? 'Actions that a person decides' : `Of run ${runId}`}
       actions={
         <>
-          <Badge variant="dot" color={pending.isLive ? 'green' : 'gray'} tt="none" fw={500}>
-            {pending.isLive ? 'live' : 'connecting'}
-          </Badge>
+          <LiveBadge isLive={pending.isLive} />
           <SegmentedControl
             aria-label="Which approvals"
             value={isDecided ? 'decided' : 'waiting'}

@@ -1,9 +1,10 @@
-import { Anchor, Badge, Button, Card, Grid, Group, SimpleGrid, Stack, Text } from '@mantine/core';
+import { Anchor, Button, Card, Grid, Group, SimpleGrid, Stack, Text } from '@mantine/core';
 import { timeText, usdText, wordOf } from '@writ/client/display';
 import { type Run, RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { Priority } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { ExternalLink } from 'lucide-react';
 import { Link, useParams } from 'react-router';
+import { LiveBadge } from '../../parts/live-badge.tsx';
 import { ErrorNotice, Loading } from '../../parts/notices.tsx';
 import { Page } from '../../parts/page.tsx';
 import { Section } from '../../parts/section.tsx';
@@ -41,7 +42,7 @@ export function RunPage() {
       about={<CopyId id={data.runId} />}
       actions={
         <>
-          <LiveBadge isLive={live.isLive} isEnded={live.model.isEnded} />
+          {!live.model.isEnded && <LiveBadge isLive={live.isLive} />}
           <RunStateBadge state={data.state} />
           <TraceLink run={data} />
           <RunActions run={data} />
@@ -78,15 +79,6 @@ export function RunPage() {
         </Grid.Col>
       </Grid>
     </Page>
-  );
-}
-
-function LiveBadge({ isLive, isEnded }: { readonly isLive: boolean; readonly isEnded: boolean }) {
-  if (isEnded) return null;
-  return (
-    <Badge variant="dot" color={isLive ? 'green' : 'gray'} tt="none" fw={500}>
-      {isLive ? 'live' : 'connecting'}
-    </Badge>
   );
 }
 

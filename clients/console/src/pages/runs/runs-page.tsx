@@ -1,25 +1,19 @@
-import { Anchor, Button, Group, MultiSelect, Text, TextInput } from '@mantine/core';
+import { Anchor, Group, MultiSelect, Text, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
-import { useInfiniteQuery } from '@tanstack/react-query';
-import { printable, usdText, wordsOf } from '@writ/client/display';
-import { type Run, RunState, RunStateSchema } from '@writ/contracts/writ/run/v1/run_pb';
-import { RefreshCw } from 'lucide-react';
+import { printable, usdText } from '@writ/client/display';
+import type { Run } from '@writ/contracts/writ/run/v1/run_pb';
 import { useCallback, useMemo } from 'react';
-import { Link, useSearchParams } from 'react-router';
+import { Link } from 'react-router';
+import { LiveBadge } from '../../parts/live-badge.tsx';
 import { EmptyNotice, ErrorNotice, Loading } from '../../parts/notices.tsx';
 import { Page } from '../../parts/page.tsx';
 import { RunStateBadge } from '../../parts/state-badge.tsx';
 import { localTime } from '../../parts/times.ts';
 import { Cell, VirtualList } from '../../parts/virtual-list.tsx';
-import { useApi, useSession } from '../../session/session-provider.tsx';
+import { useSession } from '../../session/session-provider.tsx';
 import classes from './runs-page.module.css';
+import { STATES, useLiveRuns, useRunFilter, useRuns } from './use-runs.ts';
 
-const PAGE_SIZE = 200;
-const STATES: ReadonlyMap<string, RunState> = new Map(
-  RunStateSchema.values
-    .filter(({ number }) => number !== 0)
-    .map(({ number }) => [wordsOf(RunState, number), number as RunState]),
-);
 const COLUMNS = [
   { name: 'Run' },
   { name: 'State' },
@@ -35,6 +29,7 @@ export function RunsPage() {
   const [filter, setFilter] = useRunFilter();
   const [settled] = useDebouncedValue(filter, 250);
   const runs = useRuns(settled);
+  const isLive = useLiveRuns(settled);
   const rows = useMemo(() => runs.data?.pages.flatMap((page) => page.runs) ?? [], [runs.data]);
   const { hasNextPage, isFetchingNextPage, fetchNextPage } = runs;
   const onEnd = useCallback(() => {
@@ -45,16 +40,7 @@ export function RunsPage() {
     <Page
       title="Runs"
       about={`Tenant ${caller?.tenant ?? ''}${rows.length > 0 ? `, ${rows.length}${hasNextPage ? '+' : ''} ${rows.length === 1 ? 'run' : 'runs'} listed` : ''}`}
-      actions={
-        <Button
-          variant="default"
-          leftSection={<RefreshCw size={16} />}
-          loading={runs.isRefetching}
-          onClick={() => void runs.refetch()}
-        >
-          Refresh
-        </Button>
-      }
+      actions={<LiveBadge isLive={isLive} />}
     >
       <Group gap="sm" align="flex-end">
         <MultiSelect
@@ -128,47 +114,4 @@ function RunRow({ run }: { readonly run: Run }) {
       <Cell className={classes.cost}>{cost === undefined ? '' : usdText(cost)}</Cell>
     </>
   );
-}
-
-interface RunFilter {
-  readonly states: readonly string[];
-  readonly agent: string;
-  readonly session: string;
-}
-
-/** The filter in the address of the page, so that it can be shared and survives a reload. */
-function useRunFilter(): readonly [RunFilter, (filter: RunFilter) => void] {
-  const [params, setParams] = useSearchParams();
-  const filter: RunFilter = {
-    states: params.getAll('state'),
-    agent: params.get('agent') ?? '',
-    session: params.get('session') ?? '',
-  };
-  const setFilter = ({ states, agent, session }: RunFilter): void => {
-    const next = new URLSearchParams(states.map((state) => ['state', state]));
-    if (agent !== '') next.set('agent', agent);
-    if (session !== '') next.set('session', session);
-    setParams(next, { replace: true });
-  };
-  return [filter, setFilter];
-}
-
-function useRuns({ states, agent, session }: RunFilter) {
-  const api = useApi();
-  return useInfiniteQuery({
-    queryKey: ['runs', states.join(), agent, session],
-    initialPageParam: '',
-    queryFn: ({ pageParam, signal }) =>
-      api.runs.listRuns(
-        {
-          states: states.flatMap((word) => STATES.get(word) ?? []),
-          agent: agent.trim(),
-          sessionId: session.trim(),
-          pageSize: PAGE_SIZE,
-          pageToken: pageParam,
-        },
-        { signal },
-      ),
-    getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
-  });
 }

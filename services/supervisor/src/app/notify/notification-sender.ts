@@ -136,9 +136,12 @@ export class NotificationSender {
     const state = delivered ? 'delivered' : isOver ? 'failed' : 'open';
     const bounds = { baseMs: config.notifyRetryMs, maxMs: MAX_DELAY_MS };
     const next = new Date(clock.now().getTime() + backoffMs(attempt, bounds));
-    await store.transaction((trx) => saveNotification(trx, row, { state, next_attempt_at: next }), {
-      background: true,
-    });
+    await store.transaction(
+      (trx) => saveNotification(trx, row, { state, problem: problem ?? '', next_attempt_at: next }),
+      {
+        background: true,
+      },
+    );
     const { notification_id: id, tenant, endpoint } = row;
     const fields = { notification_id: id, tenant, endpoint, attempt };
     const result = delivered ? 'delivered' : isOver ? 'failed' : 'retried';

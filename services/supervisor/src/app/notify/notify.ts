@@ -1,5 +1,6 @@
 import type { HookEvent } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { derivedId } from '@writ/kernel';
+import type { Notification } from '../../domain/notify/notification.ts';
 import { insertNotifications, type NotificationRow } from '../../store/notifications.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { causeOf, notificationOf } from '../../wire/notification.ts';
@@ -21,25 +22,36 @@ export function notifier(current: () => Notifications): Notify {
     const rows: NotificationRow[] = [];
     for (const [scope, list] of scopesOf(endpoints, event.tenant)) {
       for (const endpoint of list.filter((each) => wants(each, event, notification.type))) {
-        rows.push({
-          notification_id: derivedId('ntf', causeOf(event), scope, endpoint.name),
-          scope,
-          endpoint: endpoint.name,
-          tenant: event.tenant,
-          message: JSON.stringify(notification),
-          state: 'open',
-          attempts: 0,
-          next_attempt_at: at,
-          created_at: at,
-        });
+        const id = derivedId('ntf', causeOf(event), scope, endpoint.name);
+        const target = { scope, endpoint: endpoint.name, tenant: event.tenant };
+        rows.push(newNotification(id, target, notification, at));
       }
     }
     await insertNotifications(trx, rows);
   };
 }
 
+/** Returns the row of a notification that is due now. */
+export function newNotification(
+  id: string,
+  target: Pick<NotificationRow, 'scope' | 'endpoint' | 'tenant'>,
+  notification: Notification,
+  at: Date,
+): NotificationRow {
+  return {
+    notification_id: id,
+    ...target,
+    message: JSON.stringify(notification),
+    state: 'open',
+    attempts: 0,
+    problem: '',
+    next_attempt_at: at,
+    created_at: at,
+  };
+}
+
 /** The endpoints of a tenant; of every tenant for an event of none, such as a halt of everything. */
-function scopesOf(
+export function scopesOf(
   endpoints: Notifications['endpoints'],
   tenant: string,
 ): Iterable<readonly [string, readonly Endpoint[]]> {
@@ -51,8 +63,8 @@ function scopesOf(
 function wants(
   { events, thresholds }: Endpoint,
   { thresholdPercent }: HookEvent,
-  type: Endpoint['events'][number],
+  type: Notification['type'],
 ): boolean {
-  if (!events.includes(type)) return false;
+  if (!events.some((each) => each === type)) return false;
   return type !== 'budget_threshold' || thresholds?.includes(thresholdPercent) !== false;
 }

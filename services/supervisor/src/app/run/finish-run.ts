@@ -24,6 +24,7 @@ export async function finishRun(
     state: outcomeOf(stopReason).state,
     usage: JSON.stringify(result.usage),
     result: JSON.stringify(result),
+    changed_at: at,
     ended_at: at,
   });
   const agent = rootRefOf(run);

@@ -2,7 +2,13 @@ import type { RunKey } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import { operatorWait } from '../../domain/slot/wait.ts';
 import { agentsOf } from '../../store/agent/agents.ts';
-import { loadRun, type RunFilter, type RunRow, selectRuns } from '../../store/run/runs.ts';
+import {
+  loadRun,
+  type RunFilter,
+  type RunRow,
+  runsByIds,
+  selectRuns,
+} from '../../store/run/runs.ts';
 import { lastSequence, lastSequences } from '../../store/run/timeline.ts';
 
 /** A run and the sequence of its last event; zero when it has none. */
@@ -39,6 +45,19 @@ async function operatorWaitOf({ store }: Reader, key: RunKey): Promise<string | 
 export async function viewRun({ store }: Reader, run: RunRow): Promise<RunView> {
   const key = { tenant: run.tenant, runId: run.run_id };
   return { run, lastSequence: await lastSequence(store.db, key) };
+}
+
+/** Reads runs of a tenant by their ids, oldest change first. */
+export async function readRuns(
+  { store }: Reader,
+  tenant: string,
+  runIds: readonly string[],
+): Promise<RunView[]> {
+  const runs = await runsByIds(store.db, tenant, runIds);
+  const sequences = await lastSequences(store.db, tenant, runIds);
+  return runs
+    .sort((left, right) => left.changed_at.getTime() - right.changed_at.getTime())
+    .map((run) => ({ run, lastSequence: sequences.get(run.run_id) ?? 0 }));
 }
 
 /** Reads the runs of a page, newest first unless requested otherwise. */

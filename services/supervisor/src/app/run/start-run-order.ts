@@ -59,10 +59,10 @@ async function delivered(trx: SupervisorTransaction, run: RunRow, at: Date): Pro
   if ((await haltOver(trx, key)) !== undefined) {
     // Halted during the delivery: the agent resumes when the halt is lifted.
     await saveAgent(trx, key, { state: 'PARKED', last_seen_at: at });
-    await setRunState(trx, key, 'PARKED');
+    await setRunState(trx, key, 'PARKED', at);
     return;
   }
-  await setRunState(trx, key, 'RUNNING');
+  await setRunState(trx, key, 'RUNNING', at);
   if (agent.state === 'SUSPENDED') await settleWaits(trx, key, at);
   if (agent.last_seen_at === null) await touchActive(trx, agent, at);
 }

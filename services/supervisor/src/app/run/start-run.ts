@@ -203,6 +203,7 @@ function runRow(plan: RunPlan, given: NewRun, now: Date): RunRow {
     key_id: given.key?.keyId ?? null,
     conversation: given.key?.conversation ?? null,
     created_at: now,
+    changed_at: now,
     deadline_at: plan.deadlineAt,
     run_budget: budgetToJson(plan.runBudget),
     session_budget: plan.sessionBudget === undefined ? null : budgetToJson(plan.sessionBudget),

@@ -6,7 +6,8 @@ export type Notified = (typeof NOTIFIED)[number];
 
 /** A notification: ids, names and numbers, never content of an action. */
 export interface Notification {
-  readonly type: Notified;
+  /** `test` goes to every endpoint, on request. */
+  readonly type: Notified | 'test';
   /** ISO 8601. */
   readonly timestamp: string;
   /** The fields of its type; empty ones are omitted. */
@@ -36,16 +37,22 @@ function sentenceOf({ type, data }: Notification): string {
       return `Approval requested: agent ${agent}${tool === '' ? '' : `, tool ${tool}`} (${where}).`;
     case 'halted':
       return `Halt ${halt_id} is in force (${where || 'everything'}).`;
+    case 'test':
+      return `Test of the notifications of tenant ${tenant}.`;
     case 'budget_threshold':
       return `Budget at ${data.percent} % of the ${data.dimension} cap of level ${data.level} (${where}).`;
   }
 }
 
-function linkTo({ approval_id, run_id }: Notification['data'], consoleUrl: string): string {
+function linkTo(
+  { approval_id, run_id, halt_id }: Notification['data'],
+  consoleUrl: string,
+): string {
   if (consoleUrl === '') return '';
   const base = consoleUrl.replace(/\/+$/, '');
   if (approval_id !== undefined) return `${base}/approvals/${approval_id}`;
-  return run_id === undefined ? base : `${base}/runs/${run_id}`;
+  if (run_id !== undefined) return `${base}/runs/${run_id}`;
+  return halt_id === undefined ? base : `${base}/halts`;
 }
 
 /** The three characters that have a meaning in Slack's text. */

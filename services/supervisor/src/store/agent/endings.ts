@@ -70,7 +70,7 @@ export async function recordEnding(
   });
   await auditEnding(trx, agent, stopReason, ending, at);
   if (agent.parent_instance === null) {
-    await setRunState(trx, ending, 'ENDING');
+    await setRunState(trx, ending, 'ENDING', at);
     const payload: EndRunPayload = ending.order ?? {};
     await placeOrder(trx, { ...endRunOrder(ending), payload }, at);
   } else {

@@ -127,7 +127,7 @@ export async function settleWaits(
     waitsForInput: isInputWait(waiting_for),
   }));
   const state = livingRunState(living);
-  if (state !== run.state) await setRunState(trx, key, state);
+  if (state !== run.state) await setRunState(trx, key, state, at);
 }
 
 /** States that follow from those of the agents; a parked run is resumed by its halt. */

@@ -3,7 +3,7 @@ import type { Replicas } from '@writ/store';
 
 /**
  * What a component can subscribe to: a run's timeline or end, due orders, halts, outbox events, audit records and
- * their links, a tenant's approvals.
+ * their links, a tenant's approvals, the states of a tenant's runs.
  */
 export type Topic =
   | `run:${string}/${string}`
@@ -14,11 +14,17 @@ export type Topic =
   | 'notifications'
   | 'audit'
   | 'audit-linked'
-  | `approvals:${string}`;
+  | `approvals:${string}`
+  | `runs:${string}`;
 
 /** The topic of a run's timeline. */
 export function runTopic({ tenant, runId }: RunKey): Topic {
   return `run:${tenant}/${runId}`;
+}
+
+/** The topic of the states of a tenant's runs. */
+export function runsTopic(tenant: string): Topic {
+  return `runs:${tenant}`;
 }
 
 /** The topic of a run's end, in addition to its timeline. */

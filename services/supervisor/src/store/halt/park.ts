@@ -97,7 +97,7 @@ async function settleRunState(trx: SupervisorTransaction, run: RunRow, at: Date)
     living.push({ state: agent.state, isHalted, waitsForInput: isInputWait(agent.waiting_for) });
   }
   const state = livingRunState(living);
-  if (state !== run.state) await setRunState(trx, key, state);
+  if (state !== run.state) await setRunState(trx, key, state, at);
   // The clocks of agents that wait for a parked or resumed one.
   await settleWaits(trx, key, at);
 }

@@ -1,6 +1,6 @@
 import { OverloadedError, type RunKey } from '@writ/kernel';
 import { pickColumns, preparePerColumns, prepareQuery, RowCache, type RowOf } from '@writ/store';
-import { runEndTopic, runTopic } from '../change/changes.ts';
+import { runEndTopic, runsTopic, runTopic } from '../change/changes.ts';
 import { noteChange, notesOf } from '../change/commit-notes.ts';
 import { dropFacts, startFacts } from '../review/facts.ts';
 import { runs, type StoredRunState } from '../schema/run.ts';
@@ -15,6 +15,7 @@ export async function insertRun(trx: SupervisorTransaction, run: RunRow): Promis
   await insertRow(trx, run);
   const key = { tenant: run.tenant, runId: run.run_id };
   cache.set(trx, nameOf(key), run);
+  noteChange(trx, runsTopic(run.tenant));
   startTimeline(trx, key);
   startFacts(trx, key);
 }
@@ -158,7 +159,7 @@ export async function latestRunOf(
     .executeTakeFirst();
 }
 
-/** Updates columns of a run. */
+/** Updates columns of a run; a change of `state` comes with its `changed_at`. */
 export async function saveRun(
   trx: SupervisorTransaction,
   key: RunKey,
@@ -196,6 +197,7 @@ function noteState(
   state: StoredRunState,
 ): void {
   notesOf(trx).runStates.push({ tenant, runId, state });
+  noteChange(trx, runsTopic(tenant));
 }
 
 /** Moves a run to another state, unless it has ended: a terminal state is final (RT-4). */
@@ -203,19 +205,20 @@ export async function setRunState(
   trx: SupervisorTransaction,
   key: RunKey,
   state: StoredRunState,
+  at: Date,
 ): Promise<void> {
-  await updateState(trx, { ...key, state });
+  await updateState(trx, { ...key, state, at });
   // A cached row belongs to a run that has not ended.
-  keep(trx, key, { state });
+  keep(trx, key, { state, changed_at: at });
   noteState(trx, key, state);
   noteChange(trx, runTopic(key));
 }
 
 const updateState = prepareQuery(
-  (db: SupervisorReader, change: RunKey & { readonly state: StoredRunState }) =>
+  (db: SupervisorReader, change: RunKey & { readonly state: StoredRunState; readonly at: Date }) =>
     db
       .updateTable('runs')
-      .set({ state: change.state })
+      .set({ state: change.state, changed_at: change.at })
       .where('tenant', '=', change.tenant)
       .where('run_id', '=', change.runId)
       .where('ended_at', 'is', null),
@@ -235,6 +238,36 @@ const addApprovedCall = prepareQuery((db: SupervisorReader, { tenant, runId }: R
     .where('tenant', '=', tenant)
     .where('run_id', '=', runId),
 );
+
+/** State and time of the runs of a tenant that changed at or after a time, oldest change first. */
+export async function runsChangedSince(
+  db: SupervisorReader,
+  tenant: string,
+  since: Date,
+): Promise<Pick<RunRow, 'run_id' | 'state' | 'changed_at'>[]> {
+  return await db
+    .selectFrom('runs')
+    .select(['run_id', 'state', 'changed_at'])
+    .where('tenant', '=', tenant)
+    .where('changed_at', '>=', since)
+    .orderBy('changed_at')
+    .orderBy('run_id')
+    .execute();
+}
+
+/** The runs of a tenant with these ids, in no order. */
+export async function runsByIds(
+  db: SupervisorReader,
+  tenant: string,
+  runIds: readonly string[],
+): Promise<RunRow[]> {
+  return await db
+    .selectFrom('runs')
+    .selectAll()
+    .where('tenant', '=', tenant)
+    .where('run_id', 'in', runIds)
+    .execute();
+}
 
 /** Live runs past their deadline, without an ending, of all tenants. */
 export async function overdueRuns(db: SupervisorReader, now: Date): Promise<RunRow[]> {

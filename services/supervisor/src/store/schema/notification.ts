@@ -17,6 +17,8 @@ export const notifications = table('notifications', {
     message: column.text(),
     state: column.text<'open' | 'delivered' | 'failed'>(),
     attempts: column.integer(),
+    /** Why the last attempt failed; empty if none did. */
+    problem: column.text(),
     next_attempt_at: column.timestamp(),
     created_at: column.timestamp(),
   },

@@ -29,6 +29,8 @@ export const runs = table('runs', {
     state: column.text<StoredRunState>(),
     created_by: column.text(),
     created_at: column.timestamp(),
+    /** When it was created, or its state changed last. */
+    changed_at: column.timestamp(),
     deadline_at: column.timestamp().nullable(),
     /** JSON: an execution budget of domain/manifest. */
     run_budget: column.text(),
@@ -66,6 +68,7 @@ export const runs = table('runs', {
   unique: { runs_request: ['tenant', 'created_by', 'request_id'] },
   indexes: {
     runs_by_time: { on: ['tenant', 'created_at', 'run_id'] },
+    runs_by_change: { on: ['tenant', 'changed_at', 'run_id'] },
     runs_by_agent: { on: ['tenant', 'agent_name', 'created_at', 'run_id'] },
     runs_by_session: { on: ['tenant', 'session_id', 'created_at', 'run_id'] },
     runs_alive: { on: ['deadline_at'], where: ['ended_at', 'is', null] },

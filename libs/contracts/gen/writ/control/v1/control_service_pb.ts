@@ -19,7 +19,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file writ/control/v1/control_service.proto.
  */
 export const file_writ_control_v1_control_service: GenFile = /*@__PURE__*/
-  fileDesc("CiV3cml0L2NvbnRyb2wvdjEvY29udHJvbF9zZXJ2aWNlLnByb3RvEg93cml0LmNvbnRyb2wudjEixwIKBEhhbHQSDwoHaGFsdF9pZBgBIAEoCRIlCgVzY29wZRgCIAEoCzIWLndyaXQuY29udHJvbC52MS5TY29wZRIOCgZyZWFzb24YAyABKAkSEgoKb3JkZXJlZF9ieRgEIAEoCRIvCgtjcmVhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoFc3RhdGUYBiABKA4yGi53cml0LmNvbnRyb2wudjEuSGFsdFN0YXRlEhAKCGVuZF9ydW5zGAcgASgIEjAKCWluX2ZsaWdodBgIIAMoCzIdLndyaXQuY29udHJvbC52MS5JbkZsaWdodENhbGwSEgoKcmVzdW1lZF9ieRgJIAEoCRIvCgtyZXN1bWVfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAimQEKC0hhbHRSZXF1ZXN0Ei0KCnJlcXVlc3RfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSLQoFc2NvcGUYAiABKAsyFi53cml0LmNvbnRyb2wudjEuU2NvcGVCBrpIA8gBARIaCgZyZWFzb24YAyABKAlCCrpIB3IFEAEogCASEAoIZW5kX3J1bnMYBCABKAgiMwoMSGFsdFJlc3BvbnNlEiMKBGhhbHQYASABKAsyFS53cml0LmNvbnRyb2wudjEuSGFsdCJqCg1SZXN1bWVSZXF1ZXN0Ei0KCnJlcXVlc3RfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKgoHaGFsdF9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JCI1Cg5SZXN1bWVSZXNwb25zZRIjCgRoYWx0GAEgASgLMhUud3JpdC5jb250cm9sLnYxLkhhbHQiZAoQTGlzdEhhbHRzUmVxdWVzdBIVCg1pbl9mb3JjZV9vbmx5GAEgASgIEhsKCXBhZ2Vfc2l6ZRgCIAEoDUIIukgFKgMY9AMSHAoKcGFnZV90b2tlbhgDIAEoCUIIukgFcgMYgAQiUgoRTGlzdEhhbHRzUmVzcG9uc2USJAoFaGFsdHMYASADKAsyFS53cml0LmNvbnRyb2wudjEuSGFsdBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkikAIKE1JlcHJpb3JpdGl6ZVJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIsCgZ0ZW5hbnQYAiABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAMgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjQKDmFnZW50X2luc3RhbmNlGAQgASgJQhy6SBnYAQFyFDISXlthLXowLTlfLV17MSw2NH0kEjsKCHByaW9yaXR5GAUgASgOMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5Qcmlvcml0eUIKukgHggEEEAEgACJlChRSZXByaW9yaXRpemVSZXNwb25zZRIhCgRzbG90GAEgASgLMhMud3JpdC5zcGF3bi52MS5TbG90EioKB2NoYW5nZXMYAiADKAsyGS53cml0LnNwYXduLnYxLlNsb3RDaGFuZ2UqcAoJSGFsdFN0YXRlEhoKFkhBTFRfU1RBVEVfVU5TUEVDSUZJRUQQABIWChJIQUxUX1NUQVRFX1BFTkRJTkcQARIXChNIQUxUX1NUQVRFX0lOX0ZPUkNFEAISFgoSSEFMVF9TVEFURV9SRVNVTUVEEAMy0QIKDkNvbnRyb2xTZXJ2aWNlEkMKBEhhbHQSHC53cml0LmNvbnRyb2wudjEuSGFsdFJlcXVlc3QaHS53cml0LmNvbnRyb2wudjEuSGFsdFJlc3BvbnNlEkkKBlJlc3VtZRIeLndyaXQuY29udHJvbC52MS5SZXN1bWVSZXF1ZXN0Gh8ud3JpdC5jb250cm9sLnYxLlJlc3VtZVJlc3BvbnNlElIKCUxpc3RIYWx0cxIhLndyaXQuY29udHJvbC52MS5MaXN0SGFsdHNSZXF1ZXN0GiIud3JpdC5jb250cm9sLnYxLkxpc3RIYWx0c1Jlc3BvbnNlElsKDFJlcHJpb3JpdGl6ZRIkLndyaXQuY29udHJvbC52MS5SZXByaW9yaXRpemVSZXF1ZXN0GiUud3JpdC5jb250cm9sLnYxLlJlcHJpb3JpdGl6ZVJlc3BvbnNlYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp, file_writ_control_v1_freeze, file_writ_spawn_v1_pool, file_writ_supervision_v1_supervision]);
+  fileDesc("CiV3cml0L2NvbnRyb2wvdjEvY29udHJvbF9zZXJ2aWNlLnByb3RvEg93cml0LmNvbnRyb2wudjEixwIKBEhhbHQSDwoHaGFsdF9pZBgBIAEoCRIlCgVzY29wZRgCIAEoCzIWLndyaXQuY29udHJvbC52MS5TY29wZRIOCgZyZWFzb24YAyABKAkSEgoKb3JkZXJlZF9ieRgEIAEoCRIvCgtjcmVhdGVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoFc3RhdGUYBiABKA4yGi53cml0LmNvbnRyb2wudjEuSGFsdFN0YXRlEhAKCGVuZF9ydW5zGAcgASgIEjAKCWluX2ZsaWdodBgIIAMoCzIdLndyaXQuY29udHJvbC52MS5JbkZsaWdodENhbGwSEgoKcmVzdW1lZF9ieRgJIAEoCRIvCgtyZXN1bWVfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAimQEKC0hhbHRSZXF1ZXN0Ei0KCnJlcXVlc3RfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSLQoFc2NvcGUYAiABKAsyFi53cml0LmNvbnRyb2wudjEuU2NvcGVCBrpIA8gBARIaCgZyZWFzb24YAyABKAlCCrpIB3IFEAEogCASEAoIZW5kX3J1bnMYBCABKAgiMwoMSGFsdFJlc3BvbnNlEiMKBGhhbHQYASABKAsyFS53cml0LmNvbnRyb2wudjEuSGFsdCJqCg1SZXN1bWVSZXF1ZXN0Ei0KCnJlcXVlc3RfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKgoHaGFsdF9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JCI1Cg5SZXN1bWVSZXNwb25zZRIjCgRoYWx0GAEgASgLMhUud3JpdC5jb250cm9sLnYxLkhhbHQiZAoQTGlzdEhhbHRzUmVxdWVzdBIVCg1pbl9mb3JjZV9vbmx5GAEgASgIEhsKCXBhZ2Vfc2l6ZRgCIAEoDUIIukgFKgMY9AMSHAoKcGFnZV90b2tlbhgDIAEoCUIIukgFcgMYgAQiUgoRTGlzdEhhbHRzUmVzcG9uc2USJAoFaGFsdHMYASADKAsyFS53cml0LmNvbnRyb2wudjEuSGFsdBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkikAIKE1JlcHJpb3JpdGl6ZVJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIsCgZ0ZW5hbnQYAiABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAMgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjQKDmFnZW50X2luc3RhbmNlGAQgASgJQhy6SBnYAQFyFDISXlthLXowLTlfLV17MSw2NH0kEjsKCHByaW9yaXR5GAUgASgOMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5Qcmlvcml0eUIKukgHggEEEAEgACJlChRSZXByaW9yaXRpemVSZXNwb25zZRIhCgRzbG90GAEgASgLMhMud3JpdC5zcGF3bi52MS5TbG90EioKB2NoYW5nZXMYAiADKAsyGS53cml0LnNwYXduLnYxLlNsb3RDaGFuZ2UidwoYVGVzdE5vdGlmaWNhdGlvbnNSZXF1ZXN0Ei0KCnJlcXVlc3RfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSLAoGdGVuYW50GAIgASgJQhy6SBnYAQFyFDISXlthLXowLTlfLV17MSw2NH0kIlUKGVRlc3ROb3RpZmljYXRpb25zUmVzcG9uc2USOAoNbm90aWZpY2F0aW9ucxgBIAMoCzIhLndyaXQuY29udHJvbC52MS5TZW50Tm90aWZpY2F0aW9uIpMBChBTZW50Tm90aWZpY2F0aW9uEhAKCGVuZHBvaW50GAEgASgJEhcKD25vdGlmaWNhdGlvbl9pZBgCIAEoCRIxCgVzdGF0ZRgDIAEoDjIiLndyaXQuY29udHJvbC52MS5Ob3RpZmljYXRpb25TdGF0ZRIQCghhdHRlbXB0cxgEIAEoDRIPCgdwcm9ibGVtGAUgASgJKnAKCUhhbHRTdGF0ZRIaChZIQUxUX1NUQVRFX1VOU1BFQ0lGSUVEEAASFgoSSEFMVF9TVEFURV9QRU5ESU5HEAESFwoTSEFMVF9TVEFURV9JTl9GT1JDRRACEhYKEkhBTFRfU1RBVEVfUkVTVU1FRBADKpUBChFOb3RpZmljYXRpb25TdGF0ZRIiCh5OT1RJRklDQVRJT05fU1RBVEVfVU5TUEVDSUZJRUQQABIbChdOT1RJRklDQVRJT05fU1RBVEVfT1BFThABEiAKHE5PVElGSUNBVElPTl9TVEFURV9ERUxJVkVSRUQQAhIdChlOT1RJRklDQVRJT05fU1RBVEVfRkFJTEVEEAMyvQMKDkNvbnRyb2xTZXJ2aWNlEkMKBEhhbHQSHC53cml0LmNvbnRyb2wudjEuSGFsdFJlcXVlc3QaHS53cml0LmNvbnRyb2wudjEuSGFsdFJlc3BvbnNlEkkKBlJlc3VtZRIeLndyaXQuY29udHJvbC52MS5SZXN1bWVSZXF1ZXN0Gh8ud3JpdC5jb250cm9sLnYxLlJlc3VtZVJlc3BvbnNlElIKCUxpc3RIYWx0cxIhLndyaXQuY29udHJvbC52MS5MaXN0SGFsdHNSZXF1ZXN0GiIud3JpdC5jb250cm9sLnYxLkxpc3RIYWx0c1Jlc3BvbnNlElsKDFJlcHJpb3JpdGl6ZRIkLndyaXQuY29udHJvbC52MS5SZXByaW9yaXRpemVSZXF1ZXN0GiUud3JpdC5jb250cm9sLnYxLlJlcHJpb3JpdGl6ZVJlc3BvbnNlEmoKEVRlc3ROb3RpZmljYXRpb25zEikud3JpdC5jb250cm9sLnYxLlRlc3ROb3RpZmljYXRpb25zUmVxdWVzdBoqLndyaXQuY29udHJvbC52MS5UZXN0Tm90aWZpY2F0aW9uc1Jlc3BvbnNlYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp, file_writ_control_v1_freeze, file_writ_spawn_v1_pool, file_writ_supervision_v1_supervision]);
 
 /**
  * Halt is one durable order to stop a scope.
@@ -358,6 +358,104 @@ export const ReprioritizeResponseSchema: GenMessage<ReprioritizeResponse> = /*@_
   messageDesc(file_writ_control_v1_control_service, 8);
 
 /**
+ * TestNotificationsRequest names a tenant.
+ *
+ * @generated from message writ.control.v1.TestNotificationsRequest
+ */
+export type TestNotificationsRequest = Message<"writ.control.v1.TestNotificationsRequest"> & {
+  /**
+   * Idempotency id.
+   *
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * Tenant; empty means the caller's. Another tenant requires the role operator.
+   *
+   * @generated from field: string tenant = 2;
+   */
+  tenant: string;
+};
+
+/**
+ * Describes the message writ.control.v1.TestNotificationsRequest.
+ * Use `create(TestNotificationsRequestSchema)` to create a new message.
+ */
+export const TestNotificationsRequestSchema: GenMessage<TestNotificationsRequest> = /*@__PURE__*/
+  messageDesc(file_writ_control_v1_control_service, 9);
+
+/**
+ * TestNotificationsResponse has one entry for each endpoint.
+ *
+ * @generated from message writ.control.v1.TestNotificationsResponse
+ */
+export type TestNotificationsResponse = Message<"writ.control.v1.TestNotificationsResponse"> & {
+  /**
+   * Empty when the notifications file has no endpoint for the tenant.
+   *
+   * @generated from field: repeated writ.control.v1.SentNotification notifications = 1;
+   */
+  notifications: SentNotification[];
+};
+
+/**
+ * Describes the message writ.control.v1.TestNotificationsResponse.
+ * Use `create(TestNotificationsResponseSchema)` to create a new message.
+ */
+export const TestNotificationsResponseSchema: GenMessage<TestNotificationsResponse> = /*@__PURE__*/
+  messageDesc(file_writ_control_v1_control_service, 10);
+
+/**
+ * SentNotification is a notification and what became of it.
+ *
+ * @generated from message writ.control.v1.SentNotification
+ */
+export type SentNotification = Message<"writ.control.v1.SentNotification"> & {
+  /**
+   * Name of the endpoint in the notifications file.
+   *
+   * @generated from field: string endpoint = 1;
+   */
+  endpoint: string;
+
+  /**
+   * The `webhook-id` of each attempt.
+   *
+   * @generated from field: string notification_id = 2;
+   */
+  notificationId: string;
+
+  /**
+   * State.
+   *
+   * @generated from field: writ.control.v1.NotificationState state = 3;
+   */
+  state: NotificationState;
+
+  /**
+   * Attempts so far.
+   *
+   * @generated from field: uint32 attempts = 4;
+   */
+  attempts: number;
+
+  /**
+   * Why the last attempt failed, such as `status_500`, `egress_private` or `ECONNREFUSED`; empty if none failed.
+   *
+   * @generated from field: string problem = 5;
+   */
+  problem: string;
+};
+
+/**
+ * Describes the message writ.control.v1.SentNotification.
+ * Use `create(SentNotificationSchema)` to create a new message.
+ */
+export const SentNotificationSchema: GenMessage<SentNotification> = /*@__PURE__*/
+  messageDesc(file_writ_control_v1_control_service, 11);
+
+/**
  * HaltState is the state of a halt.
  *
  * @generated from enum writ.control.v1.HaltState
@@ -404,6 +502,54 @@ export type HaltState = (typeof HaltState)[keyof typeof HaltState] | UnknownEnum
  */
 export const HaltStateSchema: GenEnum<HaltState> = /*@__PURE__*/
   enumDesc(file_writ_control_v1_control_service, 0);
+
+/**
+ * NotificationState is the state of a notification.
+ *
+ * @generated from enum writ.control.v1.NotificationState
+ */
+export const NotificationState = {
+  /**
+   * Not set; never sent.
+   *
+   * @generated from enum value: NOTIFICATION_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Not accepted yet; it is retried.
+   *
+   * @generated from enum value: NOTIFICATION_STATE_OPEN = 1;
+   */
+  OPEN: 1,
+
+  /**
+   * Terminal: the endpoint has accepted it.
+   *
+   * @generated from enum value: NOTIFICATION_STATE_DELIVERED = 2;
+   */
+  DELIVERED: 2,
+
+  /**
+   * Terminal: given up.
+   *
+   * @generated from enum value: NOTIFICATION_STATE_FAILED = 3;
+   */
+  FAILED: 3,
+} as const;
+
+/**
+ * NotificationState is the state of a notification.
+ *
+ * @generated from enum writ.control.v1.NotificationState
+ */
+export type NotificationState = (typeof NotificationState)[keyof typeof NotificationState] | UnknownEnum;
+
+/**
+ * Describes the enum writ.control.v1.NotificationState.
+ */
+export const NotificationStateSchema: GenEnum<NotificationState> = /*@__PURE__*/
+  enumDesc(file_writ_control_v1_control_service, 1);
 
 /**
  * ControlService stops what runs and changes its limits. Public, for the roles admin and operator: an admin acts in its
@@ -453,6 +599,18 @@ export const ControlService: GenService<{
     methodKind: "unary";
     input: typeof ReprioritizeRequestSchema;
     output: typeof ReprioritizeResponseSchema;
+  },
+  /**
+   * TestNotifications sends a message of the type `test` to every notification endpoint of a tenant, as other
+   * notifications are sent: signed, through the egress guard, and retried. It returns when each endpoint has accepted
+   * it, or after five seconds; the rest is retried. A repeat of the request_id sends nothing and returns the states of now.
+   *
+   * @generated from rpc writ.control.v1.ControlService.TestNotifications
+   */
+  testNotifications: {
+    methodKind: "unary";
+    input: typeof TestNotificationsRequestSchema;
+    output: typeof TestNotificationsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_writ_control_v1_control_service, 0);

@@ -19,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file writ/run/v1/run_service.proto.
  */
 export const file_writ_run_v1_run_service: GenFile = /*@__PURE__*/
-  fileDesc("Ch13cml0L3J1bi92MS9ydW5fc2VydmljZS5wcm90bxILd3JpdC5ydW4udjEizwYKD1N0YXJ0UnVuUmVxdWVzdBItCgpyZXF1ZXN0X2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEigKBWFnZW50GAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEhkKBGdvYWwYAyABKAlCC7pICHIGEAEogIAQEhwKCWRhdGFfanNvbhgEIAEoCUIJukgGcgQogIBAEjAKCnNlc3Npb25faWQYBSABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQSOAoKcnVuX2J1ZGdldBgGIAEoCzIkLndyaXQuc3VwZXJ2aXNpb24udjEuRXhlY3V0aW9uQnVkZ2V0EjYKDHNwYXduX2J1ZGdldBgHIAEoCzIgLndyaXQuc3VwZXJ2aXNpb24udjEuU3Bhd25CdWRnZXQSOQoIcHJpb3JpdHkYCCABKA4yHS53cml0LnN1cGVydmlzaW9uLnYxLlByaW9yaXR5Qgi6SAWCAQIQARJCCglyZXRlbnRpb24YCSABKA4yJS53cml0LnN1cGVydmlzaW9uLnYxLkhpc3RvcnlSZXRlbnRpb25CCLpIBYIBAhABEmMKBmxhYmVscxgKIAMoCzIoLndyaXQucnVuLnYxLlN0YXJ0UnVuUmVxdWVzdC5MYWJlbHNFbnRyeUIpukgmmgEjECAiGHIWMhReW2EtejAtOV8uLy1dezEsNjR9JCoFcgMYgAISFwoFbW9kZWwYCyABKAlCCLpIBXIDGIABEtkBCg5zZXNzaW9uX2J1ZGdldBgMIAEoCzIkLndyaXQuc3VwZXJ2aXNpb24udjEuRXhlY3V0aW9uQnVkZ2V0QpoBukiWAboBkgEKEmNhcHMubm9fdGltZV9saW1pdBJObXVzdCBoYXZlIG5vIGRlYWRsaW5lIGFuZCBubyBtYXhfYWN0aXZlOiBvbmx5IHJ1bnMgYW5kIGFnZW50cyBoYXZlIHRpbWUgbGltaXRzGiwhaGFzKHRoaXMuZGVhZGxpbmUpICYmICFoYXModGhpcy5tYXhfYWN0aXZlKRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjEKEFN0YXJ0UnVuUmVzcG9uc2USHQoDcnVuGAEgASgLMhAud3JpdC5ydW4udjEuUnVuIlgKD1J1bkFnZW50UmVxdWVzdBIzCgVzdGFydBgBIAEoCzIcLndyaXQucnVuLnYxLlN0YXJ0UnVuUmVxdWVzdEIGukgDyAEBEhAKCHByb2dyZXNzGAIgASgIIkgKEFJ1bkFnZW50UmVzcG9uc2USDgoGcnVuX2lkGAEgASgJEiQKBWV2ZW50GAIgASgLMhUud3JpdC5ydW4udjEuUnVuRXZlbnQiOgoNR2V0UnVuUmVxdWVzdBIpCgZydW5faWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQiLwoOR2V0UnVuUmVzcG9uc2USHQoDcnVuGAEgASgLMhAud3JpdC5ydW4udjEuUnVuIqADCg9MaXN0UnVuc1JlcXVlc3QSNgoGc3RhdGVzGAEgAygOMhUud3JpdC5ydW4udjEuUnVuU3RhdGVCD7pIDJIBCRAQIgWCAQIQARIWCgVhZ2VudBgCIAEoCUIHukgEcgIYQBIbCgpzZXNzaW9uX2lkGAMgASgJQge6SARyAhhAEkIKBmxhYmVscxgEIAMoCzIoLndyaXQucnVuLnYxLkxpc3RSdW5zUmVxdWVzdC5MYWJlbHNFbnRyeUIIukgFmgECECASFAoMb2xkZXN0X2ZpcnN0GAUgASgIEhsKCXBhZ2Vfc2l6ZRgGIAEoDUIIukgFKgMY9AMSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAQSLgoKc3RhcnRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiSwoQTGlzdFJ1bnNSZXNwb25zZRIeCgRydW5zGAEgAygLMhAud3JpdC5ydW4udjEuUnVuEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJvCg9XYXRjaFJ1blJlcXVlc3QSKQoGcnVuX2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEh8KDmFmdGVyX3NlcXVlbmNlGAIgASgDQge6SAQiAigAEhAKCHByb2dyZXNzGAMgASgIIjgKEFdhdGNoUnVuUmVzcG9uc2USJAoFZXZlbnQYASABKAsyFS53cml0LnJ1bi52MS5SdW5FdmVudCKGAQoQQ2FuY2VsUnVuUmVxdWVzdBItCgpyZXF1ZXN0X2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnJ1bl9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIYCgZyZWFzb24YAyABKAlCCLpIBXIDKIAgIjIKEUNhbmNlbFJ1blJlc3BvbnNlEh0KA3J1bhgBIAEoCzIQLndyaXQucnVuLnYxLlJ1biKAAQoUSXNzdWVSdW5Ub2tlblJlcXVlc3QSKQoGcnVuX2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEj0KCGxpZmV0aW1lGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQhC6SA2qAQoiBAiA4QEyAggBIoABChVJc3N1ZVJ1blRva2VuUmVzcG9uc2USDQoFdG9rZW4YASABKAkSLwoLZXhwaXJlX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDm1vZGVsX2Jhc2VfdXJsGAMgASgJEg8KB21jcF91cmwYBCABKAkiawoPQ2xvc2VSdW5SZXF1ZXN0Ei0KCnJlcXVlc3RfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIjEKEENsb3NlUnVuUmVzcG9uc2USHQoDcnVuGAEgASgLMhAud3JpdC5ydW4udjEuUnVuIu4BChBTaWduYWxSdW5SZXF1ZXN0Ei0KCnJlcXVlc3RfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjQKDmFnZW50X2luc3RhbmNlGAMgASgJQhy6SBnYAQFyFDISXlthLXowLTlfLV17MSw2NH0kEikKBG5hbWUYBCABKAlCG7pIGHIWMhReW2EtejAtOV86LV17MSwxNjB9JBIfCgxwYXlsb2FkX2pzb24YBSABKAlCCbpIBnIEKICAQCIlChFTaWduYWxSdW5SZXNwb25zZRIQCghhY2NlcHRlZBgBIAEoCCJOChFMaXN0QWdlbnRzUmVxdWVzdBIbCglwYWdlX3NpemUYASABKA1CCLpIBSoDGPQDEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAEIlUKEkxpc3RBZ2VudHNSZXNwb25zZRImCgZhZ2VudHMYASADKAsyFi53cml0LnJ1bi52MS5BZ2VudEluZm8SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIrMBChVMaXN0TG9nRW50cmllc1JlcXVlc3QSKQoGcnVuX2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjQKDmFnZW50X2luc3RhbmNlGAIgASgJQhy6SBnYAQFyFDISXlthLXowLTlfLV17MSw2NH0kEhsKCXBhZ2Vfc2l6ZRgDIAEoDUIIukgFKgMY9AMSHAoKcGFnZV90b2tlbhgEIAEoCUIIukgFcgMYgAgiWQoWTGlzdExvZ0VudHJpZXNSZXNwb25zZRImCgdlbnRyaWVzGAEgAygLMhUud3JpdC5ydW4udjEuTG9nRW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJInwKFExpc3RSdW5BZ2VudHNSZXF1ZXN0EikKBnJ1bl9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIbCglwYWdlX3NpemUYAiABKA1CCLpIBSoDGPQDEhwKCnBhZ2VfdG9rZW4YAyABKAlCCLpIBXIDGIAEIlgKFUxpc3RSdW5BZ2VudHNSZXNwb25zZRImCgZhZ2VudHMYASADKAsyFi53cml0LnJ1bi52MS5BZ2VudE5vZGUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIk0KEExpc3RUb29sc1JlcXVlc3QSGwoJcGFnZV9zaXplGAEgASgNQgi6SAUqAxj0AxIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxiABCJzChFMaXN0VG9vbHNSZXNwb25zZRIrCgV0b29scxgBIAMoCzIcLndyaXQudG9vbC52MS5Ub29sRGVmaW5pdGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSGAoQcmVnaXN0cnlfdmVyc2lvbhgDIAEoCTL+BwoKUnVuU2VydmljZRJHCghTdGFydFJ1bhIcLndyaXQucnVuLnYxLlN0YXJ0UnVuUmVxdWVzdBodLndyaXQucnVuLnYxLlN0YXJ0UnVuUmVzcG9uc2USSQoIUnVuQWdlbnQSHC53cml0LnJ1bi52MS5SdW5BZ2VudFJlcXVlc3QaHS53cml0LnJ1bi52MS5SdW5BZ2VudFJlc3BvbnNlMAESQQoGR2V0UnVuEhoud3JpdC5ydW4udjEuR2V0UnVuUmVxdWVzdBobLndyaXQucnVuLnYxLkdldFJ1blJlc3BvbnNlEkcKCExpc3RSdW5zEhwud3JpdC5ydW4udjEuTGlzdFJ1bnNSZXF1ZXN0Gh0ud3JpdC5ydW4udjEuTGlzdFJ1bnNSZXNwb25zZRJJCghXYXRjaFJ1bhIcLndyaXQucnVuLnYxLldhdGNoUnVuUmVxdWVzdBodLndyaXQucnVuLnYxLldhdGNoUnVuUmVzcG9uc2UwARJKCglDYW5jZWxSdW4SHS53cml0LnJ1bi52MS5DYW5jZWxSdW5SZXF1ZXN0Gh4ud3JpdC5ydW4udjEuQ2FuY2VsUnVuUmVzcG9uc2USVgoNSXNzdWVSdW5Ub2tlbhIhLndyaXQucnVuLnYxLklzc3VlUnVuVG9rZW5SZXF1ZXN0GiIud3JpdC5ydW4udjEuSXNzdWVSdW5Ub2tlblJlc3BvbnNlEkcKCENsb3NlUnVuEhwud3JpdC5ydW4udjEuQ2xvc2VSdW5SZXF1ZXN0Gh0ud3JpdC5ydW4udjEuQ2xvc2VSdW5SZXNwb25zZRJKCglTaWduYWxSdW4SHS53cml0LnJ1bi52MS5TaWduYWxSdW5SZXF1ZXN0Gh4ud3JpdC5ydW4udjEuU2lnbmFsUnVuUmVzcG9uc2USWQoOTGlzdExvZ0VudHJpZXMSIi53cml0LnJ1bi52MS5MaXN0TG9nRW50cmllc1JlcXVlc3QaIy53cml0LnJ1bi52MS5MaXN0TG9nRW50cmllc1Jlc3BvbnNlEk0KCkxpc3RBZ2VudHMSHi53cml0LnJ1bi52MS5MaXN0QWdlbnRzUmVxdWVzdBofLndyaXQucnVuLnYxLkxpc3RBZ2VudHNSZXNwb25zZRJWCg1MaXN0UnVuQWdlbnRzEiEud3JpdC5ydW4udjEuTGlzdFJ1bkFnZW50c1JlcXVlc3QaIi53cml0LnJ1bi52MS5MaXN0UnVuQWdlbnRzUmVzcG9uc2USSgoJTGlzdFRvb2xzEh0ud3JpdC5ydW4udjEuTGlzdFRvb2xzUmVxdWVzdBoeLndyaXQucnVuLnYxLkxpc3RUb29sc1Jlc3BvbnNlYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_writ_run_v1_run, file_writ_supervision_v1_supervision, file_writ_tool_v1_tool]);
+  fileDesc("Ch13cml0L3J1bi92MS9ydW5fc2VydmljZS5wcm90bxILd3JpdC5ydW4udjEizwYKD1N0YXJ0UnVuUmVxdWVzdBItCgpyZXF1ZXN0X2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEigKBWFnZW50GAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEhkKBGdvYWwYAyABKAlCC7pICHIGEAEogIAQEhwKCWRhdGFfanNvbhgEIAEoCUIJukgGcgQogIBAEjAKCnNlc3Npb25faWQYBSABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQSOAoKcnVuX2J1ZGdldBgGIAEoCzIkLndyaXQuc3VwZXJ2aXNpb24udjEuRXhlY3V0aW9uQnVkZ2V0EjYKDHNwYXduX2J1ZGdldBgHIAEoCzIgLndyaXQuc3VwZXJ2aXNpb24udjEuU3Bhd25CdWRnZXQSOQoIcHJpb3JpdHkYCCABKA4yHS53cml0LnN1cGVydmlzaW9uLnYxLlByaW9yaXR5Qgi6SAWCAQIQARJCCglyZXRlbnRpb24YCSABKA4yJS53cml0LnN1cGVydmlzaW9uLnYxLkhpc3RvcnlSZXRlbnRpb25CCLpIBYIBAhABEmMKBmxhYmVscxgKIAMoCzIoLndyaXQucnVuLnYxLlN0YXJ0UnVuUmVxdWVzdC5MYWJlbHNFbnRyeUIpukgmmgEjECAiGHIWMhReW2EtejAtOV8uLy1dezEsNjR9JCoFcgMYgAISFwoFbW9kZWwYCyABKAlCCLpIBXIDGIABEtkBCg5zZXNzaW9uX2J1ZGdldBgMIAEoCzIkLndyaXQuc3VwZXJ2aXNpb24udjEuRXhlY3V0aW9uQnVkZ2V0QpoBukiWAboBkgEKEmNhcHMubm9fdGltZV9saW1pdBJObXVzdCBoYXZlIG5vIGRlYWRsaW5lIGFuZCBubyBtYXhfYWN0aXZlOiBvbmx5IHJ1bnMgYW5kIGFnZW50cyBoYXZlIHRpbWUgbGltaXRzGiwhaGFzKHRoaXMuZGVhZGxpbmUpICYmICFoYXModGhpcy5tYXhfYWN0aXZlKRotCgtMYWJlbHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIjEKEFN0YXJ0UnVuUmVzcG9uc2USHQoDcnVuGAEgASgLMhAud3JpdC5ydW4udjEuUnVuIlgKD1J1bkFnZW50UmVxdWVzdBIzCgVzdGFydBgBIAEoCzIcLndyaXQucnVuLnYxLlN0YXJ0UnVuUmVxdWVzdEIGukgDyAEBEhAKCHByb2dyZXNzGAIgASgIIkgKEFJ1bkFnZW50UmVzcG9uc2USDgoGcnVuX2lkGAEgASgJEiQKBWV2ZW50GAIgASgLMhUud3JpdC5ydW4udjEuUnVuRXZlbnQiOgoNR2V0UnVuUmVxdWVzdBIpCgZydW5faWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQiLwoOR2V0UnVuUmVzcG9uc2USHQoDcnVuGAEgASgLMhAud3JpdC5ydW4udjEuUnVuIqADCg9MaXN0UnVuc1JlcXVlc3QSNgoGc3RhdGVzGAEgAygOMhUud3JpdC5ydW4udjEuUnVuU3RhdGVCD7pIDJIBCRAQIgWCAQIQARIWCgVhZ2VudBgCIAEoCUIHukgEcgIYQBIbCgpzZXNzaW9uX2lkGAMgASgJQge6SARyAhhAEkIKBmxhYmVscxgEIAMoCzIoLndyaXQucnVuLnYxLkxpc3RSdW5zUmVxdWVzdC5MYWJlbHNFbnRyeUIIukgFmgECECASFAoMb2xkZXN0X2ZpcnN0GAUgASgIEhsKCXBhZ2Vfc2l6ZRgGIAEoDUIIukgFKgMY9AMSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAQSLgoKc3RhcnRfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiSwoQTGlzdFJ1bnNSZXNwb25zZRIeCgRydW5zGAEgAygLMhAud3JpdC5ydW4udjEuUnVuEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJvCg9XYXRjaFJ1blJlcXVlc3QSKQoGcnVuX2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEh8KDmFmdGVyX3NlcXVlbmNlGAIgASgDQge6SAQiAigAEhAKCHByb2dyZXNzGAMgASgIIjgKEFdhdGNoUnVuUmVzcG9uc2USJAoFZXZlbnQYASABKAsyFS53cml0LnJ1bi52MS5SdW5FdmVudCISChBXYXRjaFJ1bnNSZXF1ZXN0IkUKEVdhdGNoUnVuc1Jlc3BvbnNlEh0KA3J1bhgBIAEoCzIQLndyaXQucnVuLnYxLlJ1bhIRCgloZWFydGJlYXQYAiABKAgihgEKEENhbmNlbFJ1blJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZydW5faWQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSGAoGcmVhc29uGAMgASgJQgi6SAVyAyiAICIyChFDYW5jZWxSdW5SZXNwb25zZRIdCgNydW4YASABKAsyEC53cml0LnJ1bi52MS5SdW4igAEKFElzc3VlUnVuVG9rZW5SZXF1ZXN0EikKBnJ1bl9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBI9CghsaWZldGltZRgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIQukgNqgEKIgQIgOEBMgIIASKAAQoVSXNzdWVSdW5Ub2tlblJlc3BvbnNlEg0KBXRva2VuGAEgASgJEi8KC2V4cGlyZV90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5tb2RlbF9iYXNlX3VybBgDIAEoCRIPCgdtY3BfdXJsGAQgASgJImsKD0Nsb3NlUnVuUmVxdWVzdBItCgpyZXF1ZXN0X2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnJ1bl9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JCIxChBDbG9zZVJ1blJlc3BvbnNlEh0KA3J1bhgBIAEoCzIQLndyaXQucnVuLnYxLlJ1biLuAQoQU2lnbmFsUnVuUmVxdWVzdBItCgpyZXF1ZXN0X2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnJ1bl9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBI0Cg5hZ2VudF9pbnN0YW5jZRgDIAEoCUIcukgZ2AEBchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgRuYW1lGAQgASgJQhu6SBhyFjIUXlthLXowLTlfOi1dezEsMTYwfSQSHwoMcGF5bG9hZF9qc29uGAUgASgJQgm6SAZyBCiAgEAiJQoRU2lnbmFsUnVuUmVzcG9uc2USEAoIYWNjZXB0ZWQYASABKAgiTgoRTGlzdEFnZW50c1JlcXVlc3QSGwoJcGFnZV9zaXplGAEgASgNQgi6SAUqAxj0AxIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxiABCJVChJMaXN0QWdlbnRzUmVzcG9uc2USJgoGYWdlbnRzGAEgAygLMhYud3JpdC5ydW4udjEuQWdlbnRJbmZvEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKzAQoVTGlzdExvZ0VudHJpZXNSZXF1ZXN0EikKBnJ1bl9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBI0Cg5hZ2VudF9pbnN0YW5jZRgCIAEoCUIcukgZ2AEBchQyEl5bYS16MC05Xy1dezEsNjR9JBIbCglwYWdlX3NpemUYAyABKA1CCLpIBSoDGPQDEhwKCnBhZ2VfdG9rZW4YBCABKAlCCLpIBXIDGIAIIlkKFkxpc3RMb2dFbnRyaWVzUmVzcG9uc2USJgoHZW50cmllcxgBIAMoCzIVLndyaXQucnVuLnYxLkxvZ0VudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJ8ChRMaXN0UnVuQWdlbnRzUmVxdWVzdBIpCgZydW5faWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSGwoJcGFnZV9zaXplGAIgASgNQgi6SAUqAxj0AxIcCgpwYWdlX3Rva2VuGAMgASgJQgi6SAVyAxiABCJYChVMaXN0UnVuQWdlbnRzUmVzcG9uc2USJgoGYWdlbnRzGAEgAygLMhYud3JpdC5ydW4udjEuQWdlbnROb2RlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJNChBMaXN0VG9vbHNSZXF1ZXN0EhsKCXBhZ2Vfc2l6ZRgBIAEoDUIIukgFKgMY9AMSHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMYgAQicwoRTGlzdFRvb2xzUmVzcG9uc2USKwoFdG9vbHMYASADKAsyHC53cml0LnRvb2wudjEuVG9vbERlZmluaXRpb24SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhgKEHJlZ2lzdHJ5X3ZlcnNpb24YAyABKAkyzAgKClJ1blNlcnZpY2USRwoIU3RhcnRSdW4SHC53cml0LnJ1bi52MS5TdGFydFJ1blJlcXVlc3QaHS53cml0LnJ1bi52MS5TdGFydFJ1blJlc3BvbnNlEkkKCFJ1bkFnZW50Ehwud3JpdC5ydW4udjEuUnVuQWdlbnRSZXF1ZXN0Gh0ud3JpdC5ydW4udjEuUnVuQWdlbnRSZXNwb25zZTABEkEKBkdldFJ1bhIaLndyaXQucnVuLnYxLkdldFJ1blJlcXVlc3QaGy53cml0LnJ1bi52MS5HZXRSdW5SZXNwb25zZRJHCghMaXN0UnVucxIcLndyaXQucnVuLnYxLkxpc3RSdW5zUmVxdWVzdBodLndyaXQucnVuLnYxLkxpc3RSdW5zUmVzcG9uc2USSQoIV2F0Y2hSdW4SHC53cml0LnJ1bi52MS5XYXRjaFJ1blJlcXVlc3QaHS53cml0LnJ1bi52MS5XYXRjaFJ1blJlc3BvbnNlMAESTAoJV2F0Y2hSdW5zEh0ud3JpdC5ydW4udjEuV2F0Y2hSdW5zUmVxdWVzdBoeLndyaXQucnVuLnYxLldhdGNoUnVuc1Jlc3BvbnNlMAESSgoJQ2FuY2VsUnVuEh0ud3JpdC5ydW4udjEuQ2FuY2VsUnVuUmVxdWVzdBoeLndyaXQucnVuLnYxLkNhbmNlbFJ1blJlc3BvbnNlElYKDUlzc3VlUnVuVG9rZW4SIS53cml0LnJ1bi52MS5Jc3N1ZVJ1blRva2VuUmVxdWVzdBoiLndyaXQucnVuLnYxLklzc3VlUnVuVG9rZW5SZXNwb25zZRJHCghDbG9zZVJ1bhIcLndyaXQucnVuLnYxLkNsb3NlUnVuUmVxdWVzdBodLndyaXQucnVuLnYxLkNsb3NlUnVuUmVzcG9uc2USSgoJU2lnbmFsUnVuEh0ud3JpdC5ydW4udjEuU2lnbmFsUnVuUmVxdWVzdBoeLndyaXQucnVuLnYxLlNpZ25hbFJ1blJlc3BvbnNlElkKDkxpc3RMb2dFbnRyaWVzEiIud3JpdC5ydW4udjEuTGlzdExvZ0VudHJpZXNSZXF1ZXN0GiMud3JpdC5ydW4udjEuTGlzdExvZ0VudHJpZXNSZXNwb25zZRJNCgpMaXN0QWdlbnRzEh4ud3JpdC5ydW4udjEuTGlzdEFnZW50c1JlcXVlc3QaHy53cml0LnJ1bi52MS5MaXN0QWdlbnRzUmVzcG9uc2USVgoNTGlzdFJ1bkFnZW50cxIhLndyaXQucnVuLnYxLkxpc3RSdW5BZ2VudHNSZXF1ZXN0GiIud3JpdC5ydW4udjEuTGlzdFJ1bkFnZW50c1Jlc3BvbnNlEkoKCUxpc3RUb29scxIdLndyaXQucnVuLnYxLkxpc3RUb29sc1JlcXVlc3QaHi53cml0LnJ1bi52MS5MaXN0VG9vbHNSZXNwb25zZWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_writ_run_v1_run, file_writ_supervision_v1_supervision, file_writ_tool_v1_tool]);
 
 /**
  * StartRunRequest starts a run.
@@ -401,6 +401,49 @@ export const WatchRunResponseSchema: GenMessage<WatchRunResponse> = /*@__PURE__*
   messageDesc(file_writ_run_v1_run_service, 9);
 
 /**
+ * WatchRunsRequest has no fields.
+ *
+ * @generated from message writ.run.v1.WatchRunsRequest
+ */
+export type WatchRunsRequest = Message<"writ.run.v1.WatchRunsRequest"> & {
+};
+
+/**
+ * Describes the message writ.run.v1.WatchRunsRequest.
+ * Use `create(WatchRunsRequestSchema)` to create a new message.
+ */
+export const WatchRunsRequestSchema: GenMessage<WatchRunsRequest> = /*@__PURE__*/
+  messageDesc(file_writ_run_v1_run_service, 10);
+
+/**
+ * WatchRunsResponse is one run that changed, or a heartbeat.
+ *
+ * @generated from message writ.run.v1.WatchRunsResponse
+ */
+export type WatchRunsResponse = Message<"writ.run.v1.WatchRunsResponse"> & {
+  /**
+   * The run as it is now.
+   *
+   * @generated from field: writ.run.v1.Run run = 1;
+   */
+  run?: Run | undefined;
+
+  /**
+   * Whether this is a heartbeat: the runs could be read. It has no run.
+   *
+   * @generated from field: bool heartbeat = 2;
+   */
+  heartbeat: boolean;
+};
+
+/**
+ * Describes the message writ.run.v1.WatchRunsResponse.
+ * Use `create(WatchRunsResponseSchema)` to create a new message.
+ */
+export const WatchRunsResponseSchema: GenMessage<WatchRunsResponse> = /*@__PURE__*/
+  messageDesc(file_writ_run_v1_run_service, 11);
+
+/**
  * CancelRunRequest cancels a run.
  *
  * @generated from message writ.run.v1.CancelRunRequest
@@ -433,7 +476,7 @@ export type CancelRunRequest = Message<"writ.run.v1.CancelRunRequest"> & {
  * Use `create(CancelRunRequestSchema)` to create a new message.
  */
 export const CancelRunRequestSchema: GenMessage<CancelRunRequest> = /*@__PURE__*/
-  messageDesc(file_writ_run_v1_run_service, 10);
+  messageDesc(file_writ_run_v1_run_service, 12);
 
 /**
  * CancelRunResponse carries the run, which is ending or ended.
@@ -454,7 +497,7 @@ export type CancelRunResponse = Message<"writ.run.v1.CancelRunResponse"> & {
  * Use `create(CancelRunResponseSchema)` to create a new message.
  */
 export const CancelRunResponseSchema: GenMessage<CancelRunResponse> = /*@__PURE__*/
-  messageDesc(file_writ_run_v1_run_service, 11);
+  messageDesc(file_writ_run_v1_run_service, 13);
 
 /**
  * IssueRunTokenRequest names a run.
@@ -482,7 +525,7 @@ export type IssueRunTokenRequest = Message<"writ.run.v1.IssueRunTokenRequest"> &
  * Use `create(IssueRunTokenRequestSchema)` to create a new message.
  */
 export const IssueRunTokenRequestSchema: GenMessage<IssueRunTokenRequest> = /*@__PURE__*/
-  messageDesc(file_writ_run_v1_run_service, 12);
+  messageDesc(file_writ_run_v1_run_service, 14);
 
 /**
  * IssueRunTokenResponse carries the token.
@@ -524,7 +567,7 @@ export type IssueRunTokenResponse = Message<"writ.run.v1.IssueRunTokenResponse">
  * Use `create(IssueRunTokenResponseSchema)` to create a new message.
  */
 export const IssueRunTokenResponseSchema: GenMessage<IssueRunTokenResponse> = /*@__PURE__*/
-  messageDesc(file_writ_run_v1_run_service, 13);
+  messageDesc(file_writ_run_v1_run_service, 15);
 
 /**
  * CloseRunRequest closes a run.
@@ -552,7 +595,7 @@ export type CloseRunRequest = Message<"writ.run.v1.CloseRunRequest"> & {
  * Use `create(CloseRunRequestSchema)` to create a new message.
  */
 export const CloseRunRequestSchema: GenMessage<CloseRunRequest> = /*@__PURE__*/
-  messageDesc(file_writ_run_v1_run_service, 14);
+  messageDesc(file_writ_run_v1_run_service, 16);
 
 /**
  * CloseRunResponse carries the run, which is ending or ended.
@@ -573,7 +616,7 @@ export type CloseRunResponse = Message<"writ.run.v1.CloseRunResponse"> & {
  * Use `create(CloseRunResponseSchema)` to create a new message.
  */
 export const CloseRunResponseSchema: GenMessage<CloseRunResponse> = /*@__PURE__*/
-  messageDesc(file_writ_run_v1_run_service, 15);
+  messageDesc(file_writ_run_v1_run_service, 17);
 
 /**
  * SignalRunRequest wakes an agent.
@@ -622,7 +665,7 @@ export type SignalRunRequest = Message<"writ.run.v1.SignalRunRequest"> & {
  * Use `create(SignalRunRequestSchema)` to create a new message.
  */
 export const SignalRunRequestSchema: GenMessage<SignalRunRequest> = /*@__PURE__*/
-  messageDesc(file_writ_run_v1_run_service, 16);
+  messageDesc(file_writ_run_v1_run_service, 18);
 
 /**
  * SignalRunResponse reports whether the signal was new.
@@ -643,7 +686,7 @@ export type SignalRunResponse = Message<"writ.run.v1.SignalRunResponse"> & {
  * Use `create(SignalRunResponseSchema)` to create a new message.
  */
 export const SignalRunResponseSchema: GenMessage<SignalRunResponse> = /*@__PURE__*/
-  messageDesc(file_writ_run_v1_run_service, 17);
+  messageDesc(file_writ_run_v1_run_service, 19);
 
 /**
  * ListAgentsRequest pages through agents.
@@ -671,7 +714,7 @@ export type ListAgentsRequest = Message<"writ.run.v1.ListAgentsRequest"> & {
  * Use `create(ListAgentsRequestSchema)` to create a new message.
  */
 export const ListAgentsRequestSchema: GenMessage<ListAgentsRequest> = /*@__PURE__*/
-  messageDesc(file_writ_run_v1_run_service, 18);
+  messageDesc(file_writ_run_v1_run_service, 20);
 
 /**
  * ListAgentsResponse is one page.
@@ -699,7 +742,7 @@ export type ListAgentsResponse = Message<"writ.run.v1.ListAgentsResponse"> & {
  * Use `create(ListAgentsResponseSchema)` to create a new message.
  */
 export const ListAgentsResponseSchema: GenMessage<ListAgentsResponse> = /*@__PURE__*/
-  messageDesc(file_writ_run_v1_run_service, 19);
+  messageDesc(file_writ_run_v1_run_service, 21);
 
 /**
  * ListLogEntriesRequest filters and pages.
@@ -741,7 +784,7 @@ export type ListLogEntriesRequest = Message<"writ.run.v1.ListLogEntriesRequest">
  * Use `create(ListLogEntriesRequestSchema)` to create a new message.
  */
 export const ListLogEntriesRequestSchema: GenMessage<ListLogEntriesRequest> = /*@__PURE__*/
-  messageDesc(file_writ_run_v1_run_service, 20);
+  messageDesc(file_writ_run_v1_run_service, 22);
 
 /**
  * ListLogEntriesResponse is one page.
@@ -769,7 +812,7 @@ export type ListLogEntriesResponse = Message<"writ.run.v1.ListLogEntriesResponse
  * Use `create(ListLogEntriesResponseSchema)` to create a new message.
  */
 export const ListLogEntriesResponseSchema: GenMessage<ListLogEntriesResponse> = /*@__PURE__*/
-  messageDesc(file_writ_run_v1_run_service, 21);
+  messageDesc(file_writ_run_v1_run_service, 23);
 
 /**
  * ListRunAgentsRequest names a run and pages through its agents.
@@ -804,7 +847,7 @@ export type ListRunAgentsRequest = Message<"writ.run.v1.ListRunAgentsRequest"> &
  * Use `create(ListRunAgentsRequestSchema)` to create a new message.
  */
 export const ListRunAgentsRequestSchema: GenMessage<ListRunAgentsRequest> = /*@__PURE__*/
-  messageDesc(file_writ_run_v1_run_service, 22);
+  messageDesc(file_writ_run_v1_run_service, 24);
 
 /**
  * ListRunAgentsResponse is one page.
@@ -832,7 +875,7 @@ export type ListRunAgentsResponse = Message<"writ.run.v1.ListRunAgentsResponse">
  * Use `create(ListRunAgentsResponseSchema)` to create a new message.
  */
 export const ListRunAgentsResponseSchema: GenMessage<ListRunAgentsResponse> = /*@__PURE__*/
-  messageDesc(file_writ_run_v1_run_service, 23);
+  messageDesc(file_writ_run_v1_run_service, 25);
 
 /**
  * ListToolsRequest pages through tools.
@@ -860,7 +903,7 @@ export type ListToolsRequest = Message<"writ.run.v1.ListToolsRequest"> & {
  * Use `create(ListToolsRequestSchema)` to create a new message.
  */
 export const ListToolsRequestSchema: GenMessage<ListToolsRequest> = /*@__PURE__*/
-  messageDesc(file_writ_run_v1_run_service, 24);
+  messageDesc(file_writ_run_v1_run_service, 26);
 
 /**
  * ListToolsResponse is one page.
@@ -895,7 +938,7 @@ export type ListToolsResponse = Message<"writ.run.v1.ListToolsResponse"> & {
  * Use `create(ListToolsResponseSchema)` to create a new message.
  */
 export const ListToolsResponseSchema: GenMessage<ListToolsResponse> = /*@__PURE__*/
-  messageDesc(file_writ_run_v1_run_service, 25);
+  messageDesc(file_writ_run_v1_run_service, 27);
 
 /**
  * RunService starts, watches and cancels runs. Public, for the roles caller and admin; an
@@ -956,6 +999,18 @@ export const RunService: GenService<{
     methodKind: "server_streaming";
     input: typeof WatchRunRequestSchema;
     output: typeof WatchRunResponseSchema;
+  },
+  /**
+   * WatchRuns streams the runs of the tenant that start, change their state or end, without traces and histories. It
+   * begins with a heartbeat: what changes after it is sent, so list runs after it. A run that changes several times at
+   * once may be sent once. A heartbeat comes after five seconds without another message.
+   *
+   * @generated from rpc writ.run.v1.RunService.WatchRuns
+   */
+  watchRuns: {
+    methodKind: "server_streaming";
+    input: typeof WatchRunsRequestSchema;
+    output: typeof WatchRunsResponseSchema;
   },
   /**
    * CancelRun ends a run with all its agents.

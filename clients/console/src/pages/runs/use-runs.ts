@@ -1,0 +1,129 @@
+import {
+  type InfiniteData,
+  type QueryClient,
+  useInfiniteQuery,
+  useQueryClient,
+} from '@tanstack/react-query';
+import { wordsOf } from '@writ/client/display';
+import { type Run, RunState, RunStateSchema } from '@writ/contracts/writ/run/v1/run_pb';
+import type { ListRunsResponse } from '@writ/contracts/writ/run/v1/run_service_pb';
+import { useEffect, useState } from 'react';
+import { useSearchParams } from 'react-router';
+import { follow } from '../../api/follow.ts';
+import { useApi } from '../../session/session-provider.tsx';
+import { changedPages } from './changed-pages.ts';
+
+const PAGE_SIZE = 200;
+/** How long changes are collected before the list shows them, ms. */
+const BATCH_MS = 200;
+/** The states of runs by their words. */
+export const STATES: ReadonlyMap<string, RunState> = new Map(
+  RunStateSchema.values
+    .filter(({ number }) => number !== 0)
+    .map(({ number }) => [wordsOf(RunState, number), number as RunState]),
+);
+
+/** What the list is narrowed to. */
+export interface RunFilter {
+  readonly states: readonly string[];
+  readonly agent: string;
+  readonly session: string;
+}
+
+/** The filter in the address of the page, so that it can be shared and survives a reload. */
+export function useRunFilter(): readonly [RunFilter, (filter: RunFilter) => void] {
+  const [params, setParams] = useSearchParams();
+  const filter: RunFilter = {
+    states: params.getAll('state'),
+    agent: params.get('agent') ?? '',
+    session: params.get('session') ?? '',
+  };
+  const setFilter = ({ states, agent, session }: RunFilter): void => {
+    const next = new URLSearchParams(states.map((state) => ['state', state]));
+    if (agent !== '') next.set('agent', agent);
+    if (session !== '') next.set('session', session);
+    setParams(next, { replace: true });
+  };
+  return [filter, setFilter];
+}
+
+/** The pages of ListRuns for a filter. */
+export function useRuns(filter: RunFilter) {
+  const api = useApi();
+  return useInfiniteQuery({
+    queryKey: keyOf(filter),
+    initialPageParam: '',
+    queryFn: ({ pageParam, signal }) =>
+      api.runs.listRuns(
+        {
+          states: statesOf(filter),
+          agent: filter.agent.trim(),
+          sessionId: filter.session.trim(),
+          pageSize: PAGE_SIZE,
+          pageToken: pageParam,
+        },
+        { signal },
+      ),
+    getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
+  });
+}
+
+/** Follows WatchRuns into the pages of a filter; returns whether the stream is connected. */
+export function useLiveRuns(filter: RunFilter): boolean {
+  const api = useApi();
+  const queries = useQueryClient();
+  const [isLive, setLive] = useState(false);
+  const { agent, session } = filter;
+  const states = filter.states.join();
+  useEffect(() => {
+    const shown = { states: states === '' ? [] : states.split(','), agent, session };
+    let held: Run[] = [];
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let isFirst = true;
+    const show = (): void => {
+      timer = undefined;
+      const runs = held;
+      held = [];
+      applyChanges(queries, shown, runs);
+    };
+    const stop = follow({
+      open: (signal) => {
+        isFirst = true;
+        return api.runs.watchRuns({}, { signal });
+      },
+      onMessage: ({ run }) => {
+        // What changed before the first message of a stream is not sent.
+        if (isFirst) void queries.invalidateQueries({ queryKey: keyOf(shown) });
+        isFirst = false;
+        if (run === undefined) return;
+        held.push(run);
+        timer ??= setTimeout(show, BATCH_MS);
+      },
+      onConnected: setLive,
+      onFailed: () => setLive(false),
+    });
+    return () => {
+      stop();
+      clearTimeout(timer);
+    };
+  }, [api, queries, states, agent, session]);
+  return isLive;
+}
+
+function applyChanges(queries: QueryClient, filter: RunFilter, runs: readonly Run[]): void {
+  const accepts = (run: Run): boolean =>
+    (filter.states.length === 0 || statesOf(filter).includes(run.state)) &&
+    (filter.agent.trim() === '' || run.agent?.name === filter.agent.trim()) &&
+    (filter.session.trim() === '' || run.sessionId === filter.session.trim());
+  queries.setQueryData<InfiniteData<ListRunsResponse, string>>(keyOf(filter), (known) =>
+    known === undefined ? known : { ...known, pages: changedPages(known.pages, runs, accepts) },
+  );
+}
+
+function keyOf({ states, agent, session }: RunFilter): string[] {
+  return ['runs', states.join(), agent, session];
+}
+
+function statesOf({ states }: RunFilter): RunState[] {
+  return states.flatMap((word) => STATES.get(word) ?? []);
+}

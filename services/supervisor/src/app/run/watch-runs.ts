@@ -1,0 +1,64 @@
+import { setTimeout } from 'node:timers/promises';
+import type { SupervisorContext } from '../../context.ts';
+import { ChangeAlarm } from '../../store/change/change-alarm.ts';
+import { runsTopic } from '../../store/change/changes.ts';
+import { runsChangedSince } from '../../store/run/runs.ts';
+import { type RunView, readRuns } from './read-runs.ts';
+
+/** How far each read goes back, ms: a commit may become visible after one with a later timestamp. */
+const OVERLAP_MS = 5_000;
+/** Least time between two reads, ms, however many runs change. */
+const INTERVAL_MS = 250;
+/** Runs that are read at once. */
+const BATCH = 200;
+
+/**
+ * The runs of a tenant that start, change their state or end, after a first heartbeat. Reads rows after each change
+ * notification, at most four times a second, and at an interval because a notification may be lost. After
+ * `watchHeartbeatMs` without a run comes a heartbeat, if the rows could be read meanwhile (SYS-4).
+ */
+export async function* watchRuns(
+  context: Pick<SupervisorContext, 'store' | 'config' | 'clock'>,
+  tenant: string,
+  signal: AbortSignal,
+): AsyncGenerator<RunView | 'heartbeat'> {
+  const { store, config, clock } = context;
+  const changed = new ChangeAlarm(signal);
+  const unsubscribe = store.changes.subscribe(runsTopic(tenant), () => changed.ring());
+  try {
+    const sent = new Map<string, string>();
+    let since = new Date(clock.now().getTime() - OVERLAP_MS);
+    let sentAt = Number.NEGATIVE_INFINITY;
+    while (true) {
+      signal.throwIfAborted();
+      const readAt = clock.now();
+      const rows = await runsChangedSince(store.db, tenant, since);
+      if (
+        sentAt === Number.NEGATIVE_INFINITY ||
+        performance.now() - sentAt >= config.watchHeartbeatMs
+      ) {
+        yield 'heartbeat';
+        sentAt = performance.now();
+      }
+      const fresh = rows.filter((row) => sent.get(row.run_id) !== versionOf(row));
+      sent.clear();
+      for (const row of rows) sent.set(row.run_id, versionOf(row));
+      for (let at = 0; at < fresh.length; at += BATCH) {
+        const ids = fresh.slice(at, at + BATCH).map((row) => row.run_id);
+        for (const run of await readRuns(context, tenant, ids)) yield run;
+        sentAt = performance.now();
+      }
+      since = new Date(readAt.getTime() - OVERLAP_MS);
+      const heartbeatInMs = sentAt + config.watchHeartbeatMs - performance.now();
+      await setTimeout(INTERVAL_MS, undefined, { signal }).catch(() => undefined);
+      await changed.wait(Math.max(1, Math.min(config.watchPollMs, heartbeatInMs - INTERVAL_MS)));
+    }
+  } finally {
+    unsubscribe();
+    changed.close();
+  }
+}
+
+function versionOf({ state, changed_at }: { readonly state: string; readonly changed_at: Date }) {
+  return `${state} ${changed_at.getTime()}`;
+}
