@@ -1,7 +1,7 @@
 import { keyRoute } from '@writ/identity';
 import { type AgentKind, InternalError } from '@writ/kernel';
 import { defineService, type ServiceHost, type ServiceParts } from '@writ/service';
-import { createView } from './agents/chat/view.ts';
+import { createView } from './agents/chat/context-strategies.ts';
 import { historyFinder } from './agents/history-provider.ts';
 import { agentCode } from './agents/index.ts';
 import { loadAgentModules } from './agents/load-modules.ts';

@@ -1,7 +1,7 @@
 import { createInProcessBus } from '@writ/bus';
 import { canonicalDigest, type HistoryProvider, systemClock } from '@writ/kernel';
 import { createTelemetry } from '@writ/telemetry';
-import { createView } from '../../src/agents/chat/view.ts';
+import { createView } from '../../src/agents/chat/context-strategies.ts';
 import { agentCode } from '../../src/agents/index.ts';
 import type { AgentModules } from '../../src/agents/load-modules.ts';
 import { middlewareRegistry, withMiddleware } from '../../src/agents/middleware/index.ts';

@@ -2,11 +2,11 @@ import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import type { Message } from '../../domain/agent/message.ts';
 import type { ChatTurn, LlmRequest, ToolOffer } from '../../domain/calls/model-call.ts';
 import type { AgentContext, ModelAnswer } from '../../runtime/agent.ts';
+import type { Strategies } from './context-strategies.ts';
 import { Conversation, type ConversationState } from './conversation.ts';
 import { type ChatPipeline, createChatPipeline } from './pipeline.ts';
 import { Refusals } from './refusals.ts';
 import type { Toolbox } from './toolbox.ts';
-import type { Strategies } from './view.ts';
 
 const DEFAULT_MAX_ITERATIONS = 10;
 /** Number of iterations between two checkpoints, which bounds a replay. */

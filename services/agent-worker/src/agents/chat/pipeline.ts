@@ -2,9 +2,9 @@ import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import type { Message } from '../../domain/agent/message.ts';
 import type { ChatTurn } from '../../domain/calls/model-call.ts';
 import type { AgentContext } from '../../runtime/agent.ts';
+import { createView, type Strategies } from './context-strategies.ts';
 import { openConversation } from './conversation.ts';
-import type { Memory, Strategies, View } from './view.ts';
-import { createView } from './view.ts';
+import type { Memory, View } from './view.ts';
 
 /**
  * Conversation handling of one run of a chat agent (AG-8). Its state depends only on the
