@@ -60,6 +60,10 @@ export function answerText(request: ModelRequest, response: ServerResponse, text
     answerMessage(request, response, text);
     return;
   }
+  if (request.path === '/responses') {
+    answerResponse(request, response, text);
+    return;
+  }
   const { body } = request;
   if (body.stream !== true) {
     const message = { role: 'assistant', content: text, annotations: [] };
@@ -113,6 +117,51 @@ function answerMessage({ body }: ModelRequest, response: ServerResponse, text: s
   response.write(event({ type: 'content_block_stop', index: 0 }));
   response.write(event({ type: 'message_delta', delta: end, usage: { output_tokens: 5 } }));
   response.end(event({ type: 'message_stop' }));
+}
+
+const RESPONSE_USAGE = {
+  input_tokens: 30,
+  input_tokens_details: { cached_tokens: 10 },
+  output_tokens: 5,
+  output_tokens_details: { reasoning_tokens: 2 },
+  total_tokens: 35,
+};
+let responses = 0;
+
+/** Answers a request for a response; its ids are unique. */
+function answerResponse({ body }: ModelRequest, response: ServerResponse, text: string): void {
+  responses += 1;
+  const [id, item_id] = [`resp_${responses}`, `msg_${responses}`];
+  const envelope = { id, object: 'response', created_at: 1, model: 'gpt-4.1-mini-2025', tools: [] };
+  const content = [{ type: 'output_text', text, annotations: [] }];
+  const item = { type: 'message', id: item_id, role: 'assistant', status: 'completed', content };
+  const done = { ...envelope, status: 'completed', output: [item], usage: RESPONSE_USAGE };
+  if (body.stream !== true) {
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify(done));
+    return;
+  }
+  response.setHeader('content-type', 'text/event-stream');
+  const started = { ...envelope, status: 'in_progress', output: [] };
+  const at = { item_id, output_index: 0, content_index: 0 };
+  const part = { type: 'output_text', text: '', annotations: [] };
+  const events = [
+    { type: 'response.created', response: started },
+    { type: 'response.in_progress', response: started },
+    { type: 'response.output_item.added', output_index: 0, item: { ...item, content: [] } },
+    { type: 'response.content_part.added', ...at, part },
+    ...text
+      .split(/(?<= )/)
+      .map((delta) => ({ type: 'response.output_text.delta', ...at, delta, logprobs: [] })),
+    { type: 'response.output_text.done', ...at, text, logprobs: [] },
+    { type: 'response.content_part.done', ...at, part: { ...part, text } },
+    { type: 'response.output_item.done', output_index: 0, item },
+    { type: 'response.completed', response: done },
+  ];
+  for (const [sequence_number, data] of events.entries()) {
+    response.write(event({ ...data, sequence_number }));
+  }
+  response.end();
 }
 
 /** One event that names its type. */

@@ -246,6 +246,7 @@ export const REASONS = {
   INVALID_TOOL_CHOICE: { status: 'invalid_argument', meaning: 'The tool choice names no tool of the request.', action: FIX },
   NATIVE_FIELD_NOT_ALLOWED: { status: 'invalid_argument', meaning: 'A field of a native model request could cost more than is reserved, or act without a review.', action: 'Leave the field out, or set it to a value that the message permits.' },
   HOSTED_TOOL_NOT_ALLOWED: { status: 'invalid_argument', meaning: 'A native model request uses a tool that the provider executes, without a review.', action: 'Leave the tool out, or offer one that the program or the tool gateway executes.' },
+  RESPONSE_NOT_FOUND: { status: 'not_found', meaning: 'A native model request refers to a response or an item that its session has not received.', action: 'Send the content of the conversation in place of the id.' },
   DIALECT_NOT_SUPPORTED: { status: 'invalid_argument', meaning: 'The provider of the model does not have the API of the request.', action: 'Use the endpoint that the message names, or another model.' },
   UNKNOWN_MODEL: { status: 'not_found', meaning: 'The model catalog has no such model.', action: 'Use a model that the message lists.' },
   MODEL_VARIABLE_MISSING: { status: 'failed_precondition', meaning: 'The model refers to an environment variable that is not set.', action: 'Set the variable and restart execution-meter.' },

@@ -1,5 +1,5 @@
 import type { ModelEntry } from '../domain/catalog/catalog.ts';
-import type { ChatAnswer, ChatRequest, ProviderTerms } from '../domain/chat/chat.ts';
+import type { ChatAnswer, ChatRequest, IssuedIds, ProviderTerms } from '../domain/chat/chat.ts';
 import type { AttemptFailure } from '../domain/chat/failure.ts';
 import type { TokenUsage } from '../domain/ledger/spending.ts';
 
@@ -32,6 +32,8 @@ export type AttemptOutcome =
       readonly type: 'answered';
       readonly answer: ChatAnswer;
       readonly terms: ProviderTerms;
+      /** Ids to which later requests can refer. */
+      readonly issuedIds?: IssuedIds | undefined;
       /** Usage reported by the provider; undefined when missing or invalid. */
       readonly usage: TokenUsage | undefined;
       /** What the provider reported of the prompt, which counts when there is no usage. */

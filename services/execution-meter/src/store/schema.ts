@@ -170,6 +170,23 @@ export const calls = table('calls', {
   primaryKey: ['tenant', 'run_id', 'agent_instance', 'call_id'],
 });
 
+/** Ids of answers that their provider keeps, by the session that received them. */
+const responseIds = table('response_ids', {
+  columns: {
+    tenant: column.text(),
+    session_id: column.text(),
+    id: column.text(),
+    /** The account at the provider. */
+    provider: column.text(),
+    /** Run, instance and id of the call. */
+    call: column.text(),
+    total_tokens: column.bigint(),
+    output_tokens: column.bigint(),
+    created_at: column.timestamp(),
+  },
+  primaryKey: ['tenant', 'session_id', 'id'],
+});
+
 /** Number of calls of a tab without an answer, by stop reason. */
 const failures = table('failures', {
   columns: {
@@ -183,7 +200,7 @@ const failures = table('failures', {
   primaryKey: ['tenant', 'run_id', 'agent_instance', 'stop_reason'],
 });
 
-const OWN_TABLES = [tabs, balances, capChanges, entries, calls, failures] as const;
+const OWN_TABLES = [tabs, balances, capChanges, entries, calls, responseIds, failures] as const;
 
 /** Every table of execution-meter, in the order of creation. */
 export const TABLES = [outboxTable, slotLeasesTable, freezesTable, ...OWN_TABLES] as const;

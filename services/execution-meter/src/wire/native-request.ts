@@ -58,6 +58,7 @@ export function readNativeRequest(native: NativeRequest): ReadNativeRequest {
         headers: Object.fromEntries(
           Object.entries(native.headers).filter(([name]) => HEADERS.includes(name)),
         ),
+        references: bounds.references,
         stream: bounds.stream,
         includeUsage: bounds.includeUsage,
       },

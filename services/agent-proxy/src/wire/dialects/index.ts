@@ -1,9 +1,10 @@
 import { chatCompletions } from './chat-completions.ts';
 import type { Dialect } from './dialect.ts';
 import { messages } from './messages.ts';
+import { responses } from './responses.ts';
 
 /** The wire formats that are served. */
-export const DIALECTS: readonly Dialect[] = [chatCompletions, messages];
+export const DIALECTS: readonly Dialect[] = [chatCompletions, responses, messages];
 
 /** The dialect whose requests can be counted. */
 export const COUNTED = messages;

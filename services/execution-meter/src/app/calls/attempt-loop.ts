@@ -15,7 +15,7 @@ import type { AttemptOutcome, Provider } from '../../providers/provider.ts';
 import { countTokens } from '../../providers/token-counter.ts';
 import type { StoredCall } from '../../store/calls.ts';
 import type { CallLedger } from './call-ledger.ts';
-import type { CallPlanner } from './call-planner.ts';
+import { type CallPlanner, providerIdOf } from './call-planner.ts';
 import type { CallLookup, OpenAttempt, Opening } from './call-record.ts';
 import type { CallRequest } from './call-request.ts';
 import {
@@ -159,8 +159,9 @@ export class AttemptLoop {
     const { ledger } = this.#dependencies;
     const { planner, chunks, signal } = this.#options;
     if (outcome.type === 'answered') {
-      const { answer, warnings } = outcome;
-      const end = { spent, status: 'ok', warnings, answer };
+      const { answer, warnings, issuedIds: ids } = outcome;
+      const issued = ids && { ...ids, provider: providerIdOf(planner.model) };
+      const end = { spent, status: 'ok', warnings, answer, issued };
       const ended = await ledger.end(open, end);
       for (const json of this.#last) chunks.append({ type: 'native', json });
       return reportAnswer(chunks, ended);

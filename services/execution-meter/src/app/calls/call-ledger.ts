@@ -7,6 +7,7 @@ import { book } from '../../store/book.ts';
 import { findCall, type StoredCall, saveCall } from '../../store/calls.ts';
 import { countFailure } from '../../store/failures.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
+import { insertResponse } from '../../store/responses.ts';
 import type { StoredTab } from '../../store/tabs.ts';
 import {
   type AttemptEnd,
@@ -112,6 +113,14 @@ export class CallLedger {
       const mustPurge = answer !== undefined && (await isPurged(trx, tab));
       const recorded = mustPurge ? { ...call, answer: undefined, purged: true } : call;
       await saveCall(trx, tab, recorded, at);
+      if (conclusion.issued !== undefined) {
+        await insertResponse(trx, tab, {
+          ...conclusion.issued,
+          ...last.call,
+          spent: conclusion.spent.usage,
+          at,
+        });
+      }
       if (failure !== undefined) await countFailure(trx, tab, failure.stopReason, call.callId);
       return { ...settled, call };
     });

@@ -1,4 +1,4 @@
-import { InvalidRequestError, PreconditionError } from '@writ/kernel';
+import { InvalidRequestError, PreconditionError, sha256Hex } from '@writ/kernel';
 import type { ModelEntry } from '../../domain/catalog/catalog.ts';
 import type { CallPlan } from '../../domain/catalog/plan.ts';
 import type { TokenPrices } from '../../domain/catalog/prices.ts';
@@ -74,6 +74,11 @@ export class CallPlanner {
       outputTokens: this.#outputTokens,
     };
   }
+}
+
+/** Identifies the account at a provider that a model uses: ids that one issued are unknown to others. */
+export function providerIdOf({ baseUrl, keyVariable }: ModelEntry): string {
+  return sha256Hex(`${baseUrl} ${keyVariable ?? ''}`).slice(0, 16);
 }
 
 /**

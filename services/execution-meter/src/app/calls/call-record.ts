@@ -1,5 +1,5 @@
 import type { WritError } from '@writ/kernel';
-import type { ChatAnswer } from '../../domain/chat/chat.ts';
+import type { ChatAnswer, IssuedIds } from '../../domain/chat/chat.ts';
 import type { CallFailure } from '../../domain/chat/failure.ts';
 import { callIdReused } from '../../domain/id-reused.ts';
 import type { Balance, Breach } from '../../domain/ledger/balance.ts';
@@ -68,6 +68,8 @@ export interface AttemptEnd {
 /** Result of the last attempt of a call; interrupted when there is neither answer nor failure. */
 export interface CallConclusion extends AttemptEnd {
   readonly answer?: ChatAnswer;
+  /** Ids of the answer, to which later requests of the session can refer. */
+  readonly issued?: (IssuedIds & { readonly provider: string }) | undefined;
   readonly failure?: CallFailure;
 }
 

@@ -1,4 +1,5 @@
 import { CancellationError, PreconditionError, type WritError } from '@writ/kernel';
+import type { ModelEntry } from '../../domain/catalog/catalog.ts';
 import type { CallChunk } from '../../domain/chat/call-chunk.ts';
 import { failureError } from '../../domain/chat/failure.ts';
 import { dayOf } from '../../domain/ledger/balance.ts';
@@ -14,6 +15,7 @@ import type { CallRequest } from './call-request.ts';
 import { ChunkBuffer, reportAnswer, reportFailure } from './chunk-buffer.ts';
 import type { ModelSlots } from './model-slots.ts';
 import { waitForPeer } from './owned-by-peer.ts';
+import { referencedTokens } from './referenced-tokens.ts';
 
 /** Dependencies of calls. */
 export interface CallDependencies extends AttemptDependencies {
@@ -108,7 +110,8 @@ export class InFlightCall {
     const model = context.catalog.find(request.model, allowed);
     requireDialect(model, request);
     const apiKey = providerKey(model, context.config.variables);
-    const planner = new CallPlanner(request, model, await prices.pricesOf(model));
+    const bounded = await this.#withReferences(model);
+    const planner = new CallPlanner(bounded, model, await prices.pricesOf(model));
     const { signal } = this.#controller;
     const stopDeadlineTimer = this.#startDeadlineTimer();
     try {
@@ -129,6 +132,17 @@ export class InFlightCall {
     } finally {
       stopDeadlineTimer();
     }
+  }
+
+  /** The request, with the tokens of what it refers to. */
+  async #withReferences(model: ModelEntry): Promise<CallRequest> {
+    const { request } = this;
+    const { chat } = request;
+    const { references } = chat.native ?? {};
+    if (references === undefined) return request;
+    const { context } = this.#dependencies;
+    const referenced = await referencedTokens(context, this.#tab, model, references);
+    return { ...request, chat: { ...chat, addedTokens: (chat.addedTokens ?? 0n) + referenced } };
   }
 
   /** Replays the recorded outcome of a call (EM-7). */

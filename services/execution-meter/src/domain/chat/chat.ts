@@ -59,6 +59,20 @@ export interface ChatRequest {
   readonly native?: NativeChat;
 }
 
+/** What a request refers to by ids that the provider has issued. */
+export interface References {
+  /** The response that the conversation continues. */
+  readonly previousId: string | undefined;
+  /** Items of earlier answers; the provider adds the content of `stored` ones. */
+  readonly items: readonly { readonly id: string; readonly stored: boolean }[];
+}
+
+/** Ids that a provider issued in an answer. */
+export interface IssuedIds {
+  readonly responseId: string;
+  readonly itemIds: readonly string[];
+}
+
 /** A wire format of model requests. */
 export type DialectName = 'chat_completions' | 'responses' | 'messages';
 
@@ -69,6 +83,7 @@ export type CacheWrites = 'none' | 'short' | 'long';
 export interface NativeChat {
   readonly dialect: DialectName;
   readonly body: JsonObject;
+  readonly references?: References | undefined;
   /** Headers of the client for the provider. */
   readonly headers: Readonly<Record<string, string>>;
   /** Whether the caller wants a stream. */

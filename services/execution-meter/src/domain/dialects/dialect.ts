@@ -1,6 +1,6 @@
 import type { JsonObject } from '@writ/kernel';
 import type { ModelEntry, ProviderApi } from '../catalog/catalog.ts';
-import type { CacheWrites, ChatMessage, EndReason, NativeChat } from '../chat/chat.ts';
+import type { CacheWrites, ChatMessage, EndReason, NativeChat, References } from '../chat/chat.ts';
 import type { TokenUsage } from '../ledger/spending.ts';
 import type { Fields } from './fields.ts';
 
@@ -13,6 +13,8 @@ export interface Dialect {
   readonly api: ProviderApi;
   /** Its path below the base URL of the provider. */
   readonly path: string;
+  /** Whether later requests can refer to its answers by their ids. */
+  readonly issuesIds?: true;
   /**
    * Reads what bounds a request.
    * @throws InvalidRequestError NATIVE_FIELD_NOT_ALLOWED, HOSTED_TOOL_NOT_ALLOWED
@@ -39,6 +41,8 @@ export interface BoundedRequest {
   readonly addedTokens: bigint;
   /** The prices of cache writes that may apply. */
   readonly cacheWrites: CacheWrites;
+  /** Ids of earlier answers; undefined in dialects without them. */
+  readonly references?: References;
   readonly maxOutputTokens: bigint | undefined;
   readonly stream: boolean;
   /** Whether the caller wants the usage in the stream. */
@@ -67,6 +71,8 @@ export interface AnswerPart {
   readonly endReason?: EndReason | undefined;
   readonly responseId?: unknown;
   readonly model?: unknown;
+  /** Ids of its items, to which later requests can refer. */
+  readonly itemIds?: readonly string[];
   /** Usage as the provider reports it; a later part overrides the same counts of an earlier one. */
   readonly usage?: unknown;
   /** Whether the provider ended the answer with an error. */

@@ -30,6 +30,7 @@ const INCOMPLETE: Readonly<Record<string, EndReason>> = {
 export const responses: Dialect = {
   api: 'openai',
   path: '/responses',
+  issuesIds: true,
   read(body): BoundedRequest {
     assertBounded(body);
     const { input, tools, stream, ...rest } = body;
@@ -45,6 +46,7 @@ export const responses: Dialect = {
       ],
       tools: listOf(tools),
       addedTokens: ADDED_TOKENS,
+      references: { previousId: previousIdOf(body), items: items.flatMap(referenceOf) },
       cacheWrites: 'none',
       maxOutputTokens: outputLimitOf(body, 'max_output_tokens'),
       stream: stream === true,
@@ -53,6 +55,7 @@ export const responses: Dialect = {
   },
   bodyFor: ({ body, stream }, { model, maxOutputTokens, mayStore }) => ({
     ...body,
+    ...(Array.isArray(body.input) && { input: body.input.map(withoutOwnId) }),
     model: model.providerModel,
     max_output_tokens: Number(maxOutputTokens),
     stream: stream && model.streaming,
@@ -66,7 +69,7 @@ export const responses: Dialect = {
       case 'response.refusal.delta':
         return { text: textOf(event.delta) };
       case 'response.output_item.added':
-        return toolPartOf(fieldsOf(event.item), indexOf(event.output_index), 'start');
+        return startedItemOf(fieldsOf(event.item), indexOf(event.output_index));
       case 'response.function_call_arguments.delta':
       case 'response.custom_tool_call_input.delta':
         return argumentsOf(textOf(event.delta), indexOf(event.output_index));
@@ -74,7 +77,8 @@ export const responses: Dialect = {
       case 'response.incomplete':
       case 'response.failed': {
         const response = fieldsOf(event.response);
-        return { ...envelopeOf(response), ...endOf(response), isLast: true };
+        const itemIds = itemIdsOf(response);
+        return { ...envelopeOf(response), ...endOf(response), itemIds, isLast: true };
       }
       default:
         return { otherContent: textOf(event.delta) };
@@ -88,6 +92,7 @@ export const responses: Dialect = {
       isAnswer: response.object === 'response',
       text: parts.map(({ text = '' }) => text).join(''),
       toolUses: parts.flatMap(({ toolUses = [] }) => toolUses),
+      itemIds: itemIdsOf(response),
     };
   },
   readUsage(usage) {
@@ -122,7 +127,7 @@ export const responses: Dialect = {
 function assertBounded(body: JsonObject): void {
   assertOneOf(body, 'background', [false]);
   assertOneOf(body, 'service_tier', ['auto', 'default']);
-  for (const field of ['conversation', 'previous_response_id', 'prompt'] as const) {
+  for (const field of ['conversation', 'prompt'] as const) {
     if (isSet(body[field])) throw notAllowed(field, 'names content whose size is unknown');
   }
   assertToolsOfCaller(listOf(body.tools), 'tools');
@@ -142,6 +147,39 @@ function itemOf(item: JsonValue, index: number) {
   const field = `input[${index}]`;
   if (!isJsonObject(item)) throw notAllowed(field, 'must be an object');
   return measured('user', item, field);
+}
+
+function previousIdOf({ previous_response_id: id }: JsonObject): string | undefined {
+  if (id === undefined || id === null) return undefined;
+  if (typeof id === 'string' && id !== '') return id;
+  throw notAllowed('previous_response_id', 'must be the id of a response');
+}
+
+/** Ids of recorded answers, which the provider did not issue. */
+const OWN_ID = /^(msg|fc)_writ_/;
+
+/** The id of an item of an earlier answer; the provider adds what the item does not contain. */
+function referenceOf(item: JsonValue) {
+  const { type, id, encrypted_content: encrypted } = fieldsOf(item);
+  if (typeof id !== 'string' || id === '' || OWN_ID.test(id)) return [];
+  const isEmpty = type === 'reasoning' && typeof encrypted !== 'string';
+  return [{ id, stored: type === 'item_reference' || isEmpty }];
+}
+
+function withoutOwnId(item: JsonValue): JsonValue {
+  if (!isJsonObject(item) || typeof item.id !== 'string' || !OWN_ID.test(item.id)) return item;
+  const { id: _, ...rest } = item;
+  return rest;
+}
+
+function itemIdsOf({ output }: Fields): string[] {
+  return listOf(output)
+    .map((item) => textOf(fieldsOf(item).id))
+    .filter((id) => id !== '');
+}
+
+function startedItemOf(item: Fields, index: number | undefined): AnswerPart {
+  return { ...toolPartOf(item, index, 'start'), itemIds: [textOf(item.id)] };
 }
 
 function envelopeOf({ id, model, usage }: Fields): AnswerPart {

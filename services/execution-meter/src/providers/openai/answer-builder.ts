@@ -1,4 +1,10 @@
-import type { ChatAnswer, EndReason, ProviderTerms, ToolUse } from '../../domain/chat/chat.ts';
+import type {
+  ChatAnswer,
+  EndReason,
+  IssuedIds,
+  ProviderTerms,
+  ToolUse,
+} from '../../domain/chat/chat.ts';
 import type { AnswerPart, Dialect, ToolUsePart } from '../../domain/dialects/dialect.ts';
 import { type Fields, fieldsOf } from '../../domain/dialects/fields.ts';
 import { NO_USAGE, type TokenUsage } from '../../domain/ledger/spending.ts';
@@ -12,6 +18,7 @@ export class AnswerBuilder {
   #finishReason: string | undefined;
   #endReason: EndReason | undefined;
   #responseId = '';
+  readonly #itemIds = new Set<string>();
   #model: string;
   #hasAnswer = false;
   #reported: Fields = {};
@@ -52,6 +59,13 @@ export class AnswerBuilder {
     };
   }
 
+  /** The ids to which later requests can refer. */
+  get issuedIds(): IssuedIds | undefined {
+    const { responseId } = this.terms;
+    if (this.#dialect.issuesIds !== true || responseId === undefined) return undefined;
+    return { responseId, itemIds: [...this.#itemIds] };
+  }
+
   /** Whether a part of an answer was received. */
   get hasAnswer(): boolean {
     return this.#hasAnswer;
@@ -72,6 +86,9 @@ export class AnswerBuilder {
     if (part.finishReason !== undefined) {
       this.#finishReason = part.finishReason;
       this.#endReason = part.endReason;
+    }
+    for (const id of part.itemIds ?? []) {
+      if (TERM.test(id) && this.#itemIds.size < MAX_ITEMS) this.#itemIds.add(id);
     }
     this.#text += text;
     this.#otherContent += otherContent;
@@ -154,6 +171,9 @@ const TERM = /^[\w.:-]{1,128}$/;
 function termOf(value: string | undefined): string | undefined {
   return value !== undefined && TERM.test(value) ? value : undefined;
 }
+
+/** Limit of the items of one answer. */
+const MAX_ITEMS = 1_024;
 
 /** Limit of the tool call index, which bounds memory for invalid indexes. */
 const MAX_TOOL_USES = 1_023;

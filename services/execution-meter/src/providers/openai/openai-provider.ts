@@ -122,8 +122,8 @@ function conclude(builder: AnswerBuilder): AttemptOutcome {
     // Content of a stream that closed early is an answer (EM-9).
     const hasContent = builder.partial.some((text) => text !== '');
     if (builder.isFinished || hasContent) {
-      const { terms, usage, promptUsage } = builder;
-      return { type: 'answered', ...builder.build(), terms, usage, promptUsage };
+      const { terms, usage, promptUsage, issuedIds } = builder;
+      return { type: 'answered', ...builder.build(), terms, usage, promptUsage, issuedIds };
     }
   }
   const failure = builder.hasAnswer ? CONNECTION_LOST : BAD_RESPONSE;

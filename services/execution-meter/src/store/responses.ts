@@ -1,0 +1,68 @@
+import type { IssuedIds } from '../domain/chat/chat.ts';
+import type { TokenUsage } from '../domain/ledger/spending.ts';
+import type { MeterReader, MeterTransaction } from './meter-store.ts';
+import type { StoredTab } from './tabs.ts';
+
+/** An answer whose ids are recorded. */
+export interface IssuedResponse extends IssuedIds {
+  readonly callId: string;
+  /** The account at the provider that knows the ids. */
+  readonly provider: string;
+  readonly spent: TokenUsage;
+  readonly at: Date;
+}
+
+/** What is known of an id that a provider issued to a session. */
+export interface KnownId {
+  readonly id: string;
+  /** The call that it is from. */
+  readonly call: string;
+  readonly provider: string;
+  /** Tokens of prompt and answer. */
+  readonly total: bigint;
+  /** Tokens of the answer. */
+  readonly output: bigint;
+}
+
+/** Records the ids of an answer for its session: no other session can refer to them (AP-2). */
+export async function insertResponse(
+  trx: MeterTransaction,
+  { tenant, sessionId: session_id, runId, agentInstance }: StoredTab,
+  { responseId, itemIds, callId, provider, spent, at }: IssuedResponse,
+): Promise<void> {
+  const row = {
+    tenant,
+    session_id,
+    provider,
+    call: `${runId}/${agentInstance}/${callId}`,
+    total_tokens: spent.input + spent.output,
+    output_tokens: spent.output,
+    created_at: at,
+  };
+  await trx
+    .insertInto('response_ids')
+    .values([responseId, ...itemIds].map((id) => ({ ...row, id })))
+    .onConflict((conflict) => conflict.doNothing())
+    .execute();
+}
+
+/** Returns those of the ids that a provider issued to the session. */
+export async function knownIds(
+  db: MeterReader,
+  { tenant, sessionId: session_id }: StoredTab,
+  ids: readonly string[],
+): Promise<readonly KnownId[]> {
+  const rows = await db
+    .selectFrom('response_ids')
+    .selectAll()
+    .where((eb) => eb.and({ tenant, session_id }))
+    .where('id', 'in', ids)
+    .execute();
+  return rows.map((row) => ({
+    id: row.id,
+    call: row.call,
+    provider: row.provider,
+    total: row.total_tokens,
+    output: row.output_tokens,
+  }));
+}
