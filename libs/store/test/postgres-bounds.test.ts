@@ -11,6 +11,11 @@ async function boundedLocation(bounds: Partial<PostgresBounds>) {
   return { ...location, bounds };
 }
 
+/** Blocks the event loop, like much synchronous work on a busy machine. */
+function block(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
+}
+
 const settings = sql<{ name: string; setting: string }>`
   select name, setting from pg_settings
   where name in ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout')`;
@@ -74,6 +79,13 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the bounds of a store on PostgreS
     other.resolve();
     await expect(silent).rejects.toMatchObject({ kind: 'unavailable' });
     expect(await entryIds(store)).toEqual(['next']);
+  });
+
+  it('leave out time in which the event loop was blocked while a session opens (SYS-4)', async () => {
+    const location = await boundedLocation({ connectTimeoutMs: 2_000 });
+    const opening = openLedgerAt(location);
+    block(2_500);
+    expect(await entryIds((await opening).store)).toEqual([]);
   });
 
   it('limit the sessions for reads and the time to open one', async () => {

@@ -1,6 +1,8 @@
+import { Socket } from 'node:net';
 import { PreconditionError } from '@writ/kernel';
 import type { QueryResult } from 'kysely';
 import pg from 'pg';
+import { afterLoopTime } from './loop-time.ts';
 import { endsConnection, translatePostgresError } from './postgres-errors.ts';
 import { fieldReader, toSent } from './postgres-values.ts';
 
@@ -64,10 +66,11 @@ export class PostgresSession {
   static async open(settings: SessionSettings, setup: string): Promise<PostgresSession> {
     const { url, label, applicationName, statementTimeoutMs, lockTimeoutMs, connectTimeoutMs } =
       settings;
+    const socket = new Socket();
     const client = new pg.Client({
       connectionString: url,
       application_name: applicationName,
-      connectionTimeoutMillis: connectTimeoutMs,
+      stream: () => socket,
       query_timeout: statementTimeoutMs + lockTimeoutMs + ANSWER_GRACE_MS,
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
@@ -76,8 +79,12 @@ export class PostgresSession {
       types: { getTypeParser: () => (text: string) => text },
     });
     const session = new PostgresSession(settings, client);
+    // The time limit of pg also counts time in which the event loop was blocked and the answer not read.
+    const cancel = afterLoopTime(connectTimeoutMs, () =>
+      socket.destroy(new Error('timeout expired')),
+    );
     try {
-      await client.connect();
+      await client.connect().finally(cancel);
       await client.query(`${sessionSettings(settings)}; ${setup}`);
       await session.#checkServer();
       return session;

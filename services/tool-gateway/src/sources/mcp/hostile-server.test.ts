@@ -130,14 +130,17 @@ describe('an MCP server over its limits is disabled alone (BD-1)', () => {
     expect(sent).toBeLessThan(4 * MCP_LIMITS.messageBytes);
   });
 
-  it('for a flood of notifications', async () => {
-    const notify = async (stream: ServerResponse) =>
-      void stream.write(CHANGED.repeat(MCP_LIMITS.messages + 1));
+  it('for a flood of notifications, which are not parsed', async () => {
+    const parse = vi.spyOn(JSON, 'parse');
+    onTestFinished(() => parse.mockRestore());
+    const notify = async (stream: ServerResponse) => void stream.write(CHANGED.repeat(20_000));
     const { error } = open((await serve({ notify })).url);
     await expect
       .poll(() => error.mock.lastCall?.[1])
-      .toContain('more than 500 notifications in 10 seconds');
+      .toContain('more than 500 events in 10 seconds');
     expect(error).toHaveBeenCalledOnce();
+    const parsed = parse.mock.calls.filter(([text]) => text.includes('list_changed'));
+    expect(parsed.length).toBeLessThanOrEqual(MCP_LIMITS.messages);
   });
 
   it('but not for a stream of small events, and is not listed for each of them', async () => {

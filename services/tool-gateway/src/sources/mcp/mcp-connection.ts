@@ -5,7 +5,7 @@ import {
   type Transport,
 } from '@modelcontextprotocol/client';
 import { compileSchema, isWritError, type JsonObject, type JsonValue } from '@writ/kernel';
-import { MCP_LIMITS, McpLimitError, MessageRate } from './mcp-limits.ts';
+import { MCP_LIMITS, type McpLimitError, MessageRate, tooMany } from './mcp-limits.ts';
 import { createTransport, type McpServer } from './mcp-transport.ts';
 
 /** There is no connection, and nothing was sent. */
@@ -144,10 +144,7 @@ export class McpConnection {
     const deliver = transport.onmessage;
     transport.onmessage = (message, extra) => {
       if (!('method' in message) || rate.admits()) return deliver?.(message, extra);
-      const { messages, windowMs } = MCP_LIMITS;
-      this.#onExceeded(
-        new McpLimitError(`sent more than ${messages} notifications in ${windowMs / 1000} seconds`),
-      );
+      this.#onExceeded(tooMany('notifications'));
     };
   }
 

@@ -2,7 +2,7 @@
 export const MCP_LIMITS = {
   /** Bytes of one message, of the response to one request, and of one event of a notification stream. */
   messageBytes: 4 * 1024 * 1024,
-  /** Notifications and requests in `windowMs`. */
+  /** Notifications and requests in `windowMs`, and events of notification streams. */
   messages: 500,
   windowMs: 10_000,
   /** Tools of one server. */
@@ -39,38 +39,71 @@ export class MessageRate {
 }
 
 /**
- * Limits an HTTP response of a server: as a whole, or event by event when it is a notification stream, which has no
- * end. An event ends with an empty line.
+ * Limits the response to one request to {@link MCP_LIMITS}.messageBytes. A response that is larger fails its own call.
+ */
+export function limitResponse(response: Response): Response {
+  let size = 0;
+  return limited(response, (chunk) => {
+    size += chunk.byteLength;
+    return size > MCP_LIMITS.messageBytes ? tooLarge('a response') : undefined;
+  });
+}
+
+/**
+ * Limits the events of a notification stream, which has no end: their size and how many arrive. Events over the limit
+ * are not read: to parse a flood takes far more time than to receive it. An event ends with an empty line.
+ * @param rate shared by the streams of one server, which may reconnect
  * @see https://html.spec.whatwg.org/multipage/server-sent-events.html
  */
-export function limitResponse(
+export function limitEvents(
   response: Response,
-  unit: 'response' | 'event',
-  onExceeded: (error: McpLimitError) => void = () => undefined,
+  rate: MessageRate,
+  onExceeded: (error: McpLimitError) => void,
+): Response {
+  let size = 0;
+  let isLineEmpty = false;
+  return limited(response, (chunk) => {
+    size += chunk.byteLength;
+    for (let index = 0; index < chunk.byteLength; index += 1) {
+      const byte = chunk[index];
+      if (byte === CARRIAGE_RETURN) continue;
+      if (byte === LINE_FEED && isLineEmpty) {
+        size = chunk.byteLength - index - 1;
+        if (!rate.admits()) return exceeded(tooMany('events'));
+      }
+      isLineEmpty = byte === LINE_FEED;
+    }
+    return size > MCP_LIMITS.messageBytes ? exceeded(tooLarge('an event')) : undefined;
+  });
+
+  function exceeded(error: McpLimitError): McpLimitError {
+    onExceeded(error);
+    return error;
+  }
+}
+
+/** The error of a server that sends more of `what` than {@link MCP_LIMITS}.messages. */
+export function tooMany(what: 'events' | 'notifications'): McpLimitError {
+  const { messages, windowMs } = MCP_LIMITS;
+  return new McpLimitError(`sent more than ${messages} ${what} in ${windowMs / 1_000} seconds`);
+}
+
+function tooLarge(what: string): McpLimitError {
+  return new McpLimitError(`sent ${what} of more than ${MCP_LIMITS.messageBytes} bytes`);
+}
+
+/** The response up to the first chunk in which `find` finds an error. */
+function limited(
+  response: Response,
+  find: (chunk: Uint8Array) => McpLimitError | undefined,
 ): Response {
   const { body, status, statusText, headers } = response;
   if (body === null) return response;
-  const { messageBytes } = MCP_LIMITS;
-  let size = 0;
-  let isLineEmpty = false;
-  const measure = (chunk: Uint8Array): void => {
-    size += chunk.byteLength;
-    if (unit === 'response') return;
-    for (const [index, byte] of chunk.entries()) {
-      if (byte === CARRIAGE_RETURN) continue;
-      if (byte === LINE_FEED && isLineEmpty) size = chunk.byteLength - index - 1;
-      isLineEmpty = byte === LINE_FEED;
-    }
-  };
   const limit = new TransformStream<Uint8Array, Uint8Array>({
     transform: (chunk, controller) => {
-      measure(chunk);
-      if (size <= messageBytes) return controller.enqueue(chunk);
-      const error = new McpLimitError(
-        `sent ${unit === 'event' ? 'an event' : 'a response'} of more than ${messageBytes} bytes`,
-      );
-      controller.error(error);
-      onExceeded(error);
+      const error = find(chunk);
+      if (error === undefined) controller.enqueue(chunk);
+      else controller.error(error);
     },
   });
   return new Response(body.pipeThrough(limit), { status, statusText, headers });

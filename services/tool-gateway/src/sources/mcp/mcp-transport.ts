@@ -1,6 +1,12 @@
 import { StreamableHTTPClientTransport, type Transport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
-import { limitResponse, MCP_LIMITS, type McpLimitError } from './mcp-limits.ts';
+import {
+  limitEvents,
+  limitResponse,
+  MCP_LIMITS,
+  type McpLimitError,
+  MessageRate,
+} from './mcp-limits.ts';
 
 /** Transport of an MCP server: a child process, or HTTP. */
 export type McpServer =
@@ -21,7 +27,7 @@ export type McpServer =
 
 /**
  * Creates a transport that is not started.
- * @param onExceeded called when an event of the notification stream is too large
+ * @param onExceeded called when an event of the notification stream is too large, or there are too many
  */
 export function createTransport(
   server: McpServer,
@@ -39,13 +45,13 @@ export function createTransport(
       maxBufferSize: MCP_LIMITS.messageBytes,
     });
   }
+  const rate = new MessageRate();
   return new StreamableHTTPClientTransport(new URL(server.url), {
     requestInit: { headers: { ...server.headers } },
     fetch: async (url, init) => {
       const response = await fetch(url, init);
-      // A response that is too large fails its own call.
-      if (init?.method === 'POST') return limitResponse(response, 'response');
-      return limitResponse(response, 'event', onExceeded);
+      if (init?.method === 'POST') return limitResponse(response);
+      return limitEvents(response, rate, onExceeded);
     },
   });
 }
