@@ -53,8 +53,7 @@ function withHostile(file: keyof typeof MERGE, merged: Data, url: string): Data 
   const own: Record<keyof typeof MERGE, Data> = {
     agents: { agents },
     models: { models },
-    // Without the MCP server: while it floods a gateway that starts on a busy machine, PostgreSQL seems unreachable.
-    tools: { tools, sources: { mail: sources.mail } },
+    tools: { tools, sources },
     policy: { rules: [{ id: 'mail', match: { tool: 'mail' }, decide: 'approve', reason: 'fine' }] },
   };
   if (file === 'agents') for (const agent of merged.agents as Data[]) relax(agent);
