@@ -1,10 +1,12 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
   Health,
   HealthCheckResponse_ServingStatus as ServingStatus,
 } from '@writ/contracts/grpc/health/v1/health_pb';
-import { CORE_SERVICES } from '@writ/identity';
+import { CORE_SERVICES, SERVICE_NAMES } from '@writ/identity';
 import { newId } from '@writ/kernel';
 import { createRpcClient } from '@writ/rpc';
 import { createTelemetry } from '@writ/telemetry';
@@ -22,6 +24,42 @@ const EVERY = {
   SERVING: CORE_SERVICES.map(() => true),
   NOT_SERVING: CORE_SERVICES.map(() => false),
 };
+
+it.each(SERVICE_NAMES)(
+  'names host and port of a PostgreSQL server that does not answer when %s starts, in one line (SYS-3, SYS-4)',
+  (service) => {
+    const folder = mkdtempSync(join(tmpdir(), 'writ-start-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const own = `WRIT_${service.toUpperCase().replaceAll('-', '_')}`;
+    const env = {
+      PATH: process.env.PATH,
+      WRIT_DATA: folder,
+      [`${own}_PORT`]: '0',
+      WRIT_EDGE_PORT: '0',
+      WRIT_AGENT_PROXY_ENDPOINT_PORT: '0',
+      [`${own}_DATABASE_URL`]: 'postgres://writ:hidden@127.0.0.1:1/writ',
+    };
+    const program = join(import.meta.dirname, `../../services/${service}/src/main.ts`);
+    const { status, stderr } = spawnSync(process.execPath, [program], { env, encoding: 'utf8' });
+    expect(stderr).toBe(
+      `PostgreSQL schema ${service.replaceAll('-', '_')} is unreachable (ECONNREFUSED). The PostgreSQL server is 127.0.0.1:1.\n`,
+    );
+    expect(status).toBe(1);
+  },
+);
+
+/** An outage is a line every ten seconds, besides the change of health, with host and port and without a stack. */
+function assertBounded({ name, log }: Replica): void {
+  const lines = log.filter((line) => line.includes('STORE_UNREACHABLE'));
+  expect(lines.join('\n'), name).toMatch(/The PostgreSQL server is 127\.0\.0\.1:\d+\./);
+  for (const line of lines) expect(line).not.toMatch(/"stack"|\\n +at /);
+  const times = lines
+    // Retries of calls to other services name the reason that those return, with back-off.
+    .filter((line) => line.includes('The PostgreSQL server') && !line.includes('health reports'))
+    .map((line) => Date.parse(JSON.parse(line).time));
+  for (const [index, time] of times.slice(1).entries())
+    expect(time - (times[index] ?? 0), `${name}: ${lines.join('\n')}`).toBeGreaterThan(9_000);
+}
 
 describe.skipIf(!isDistributedPlatformAvailable())('health without a database', () => {
   let platform: DistributedPlatform;
@@ -81,6 +119,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('health without a database', 
       await becomes('SERVING');
       expect(await edgeHealth()).toBe(ServingStatus.SERVING);
       expect(platform.replicas.flatMap(({ crashes }) => crashes)).toEqual([]);
+      for (const replica of platform.replicas) assertBounded(replica);
       const { runs } = platform.client;
       const request = {
         requestId: newId('req'),

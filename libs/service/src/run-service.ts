@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { openServiceTls, type ServiceName, type ServiceTls } from '@writ/identity';
+import { isWritError } from '@writ/kernel';
 import { createTelemetry } from '@writ/telemetry';
 import { lockDataFolder } from './data-folder.ts';
 import { openBus } from './events/open-bus.ts';
@@ -40,8 +41,13 @@ export async function runService<C extends ProgramConfig>(
   }
 }
 
+/** The message of an error, and the server if a database is unreachable. */
 function messageOf(error: unknown): unknown {
-  return error instanceof Error ? error.message : error;
+  if (!(error instanceof Error)) return error;
+  const isUnreachable = isWritError(error) && error.reason === 'STORE_UNREACHABLE';
+  return isUnreachable && error.cause instanceof Error
+    ? `${error.message} ${error.cause.message}`
+    : error.message;
 }
 
 async function run<C extends ProgramConfig>({

@@ -1,6 +1,6 @@
-import { UnavailableError, withTimeout } from '@writ/kernel';
+import { isWritError, UnavailableError, withTimeout } from '@writ/kernel';
 import type { Store } from '@writ/store';
-import type { Logger } from '@writ/telemetry';
+import { type Logger, outageFields } from '@writ/telemetry';
 
 const INTERVAL_MS = 1_000;
 /**
@@ -49,11 +49,17 @@ export class StoreMonitor {
     if (isAvailable !== this.#isAvailable) {
       this.#isAvailable = isAvailable;
       if (isAvailable) log.info('database available, health reports SERVING');
-      else log.error({ err: error }, 'database unavailable, health reports NOT_SERVING');
+      else log.error(describe(error), 'database unavailable, health reports NOT_SERVING');
       onChange(isAvailable);
     }
     this.#timer = setTimeout(() => void this.#check(), INTERVAL_MS).unref();
   }
+}
+
+/** Without the stack of an outage; each change is logged, unlike the failures of loops meanwhile. */
+function describe(error: unknown): object {
+  if (!isWritError(error)) return { err: error };
+  return outageFields(error);
 }
 
 function silent(): never {

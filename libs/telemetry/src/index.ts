@@ -3,6 +3,7 @@ export { context, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentel
 export type { SpanProcessor } from '@opentelemetry/sdk-trace';
 export type { Logger } from 'pino';
 export * from './attributes.ts';
+export { outageFields } from './bound-outages.ts';
 export { contextFromTraceparent, installContextManager, traceparentOf } from './context.ts';
 export * from './genai.ts';
 export type { RecordedSpan } from './in-memory-spans.ts';

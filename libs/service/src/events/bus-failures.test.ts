@@ -29,4 +29,8 @@ it('logs an outage in one line every ten seconds, with host and port and without
     { err: bug, subject: 'a' },
     { err: bug, subject: 'b' },
   ]);
+  // The handler of an event has no database: NATS answers.
+  const away = new UnavailableError('STORE_UNREACHABLE', 'The database is unreachable.');
+  report(away, { subject: 'c' });
+  expect(lines.at(-1)).toEqual([{ err: away, subject: 'c' }, 'bus failed']);
 });

@@ -20,7 +20,10 @@ export function busFailures(
   const loggedAt = new Map<string, number>();
   const hosts = servers.map((server) => URL.parse(server)?.host ?? 'unknown').join(', ');
   return (error, failure) => {
-    if (!isWritError(error) || error.kind !== 'unavailable') {
+    // A handler of events fails without its database, too; that is no outage of NATS.
+    const isOutage =
+      isWritError(error) && error.kind === 'unavailable' && error.reason.startsWith('BUS_');
+    if (!isOutage) {
       log.warn({ err: error, ...failure }, message);
       return;
     }

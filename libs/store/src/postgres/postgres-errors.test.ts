@@ -9,9 +9,11 @@ it.each(['EPIPE', 'ECONNRESET', 'EPERM', '57P01', '08006'])(
   'reports %s as a lost connection (SYS-4)',
   (code) => {
     expect(endsConnection(withCode(code))).toBe(true);
-    expect(translatePostgresError(withCode(code), 'the database')).toMatchObject({
+    expect(translatePostgresError(withCode(code), 'the database', 'db:5432')).toMatchObject({
       kind: 'unavailable',
       reason: 'STORE_UNREACHABLE',
+      message: expect.not.stringContaining('db:5432'),
+      cause: { message: 'The PostgreSQL server is db:5432.' },
     });
   },
 );
@@ -19,5 +21,5 @@ it.each(['EPIPE', 'ECONNRESET', 'EPERM', '57P01', '08006'])(
 it('passes constraint violations through (SYS-4)', () => {
   const violation = withCode('23505');
   expect(endsConnection(violation)).toBe(false);
-  expect(translatePostgresError(violation, 'the database')).toBe(violation);
+  expect(translatePostgresError(violation, 'the database', 'db:5432')).toBe(violation);
 });

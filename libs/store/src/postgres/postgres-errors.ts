@@ -26,8 +26,9 @@ export function endsConnection(error: unknown): boolean {
 /**
  * Translates an error of PostgreSQL for the database `label`. Constraint violations and invalid queries pass through
  * unchanged, so that `isUniqueViolation` can recognize them.
+ * @param server host and port for the log: in the cause of STORE_UNREACHABLE, since callers get the message
  */
-export function translatePostgresError(error: unknown, label: string): unknown {
+export function translatePostgresError(error: unknown, label: string, server: string): unknown {
   if (error instanceof InternalError) return error;
   const cause = { cause: error };
   const state = sqlStateOf(error);
@@ -40,7 +41,7 @@ export function translatePostgresError(error: unknown, label: string): unknown {
       'STORE_UNREACHABLE',
       `${label} is unreachable${reasonOf(error)}.`,
       metadata,
-      cause,
+      { cause: new Error(`The PostgreSQL server is ${server}.`, cause) },
     );
   }
   switch (state) {

@@ -40,6 +40,8 @@ export interface SessionResult<R> extends QueryResult<R> {
 export class PostgresSession {
   readonly label: string;
   readonly statementTimeoutMs: number;
+  /** Host and port, for the log. */
+  readonly #server: string;
   readonly #client: pg.Client;
   /** Names of statements, from their second use. */
   readonly #names = new Map<string, string | undefined>();
@@ -50,6 +52,7 @@ export class PostgresSession {
 
   private constructor({ label, statementTimeoutMs }: SessionSettings, client: pg.Client) {
     this.label = label;
+    this.#server = `${client.host}:${client.port}`;
     this.statementTimeoutMs = statementTimeoutMs;
     this.#client = client;
     const breaks = () => {
@@ -90,7 +93,7 @@ export class PostgresSession {
       return session;
     } catch (error) {
       await session.close();
-      throw translatePostgresError(error, label);
+      throw translatePostgresError(error, label, session.#server);
     }
   }
 
@@ -162,7 +165,7 @@ export class PostgresSession {
       return await query();
     } catch (error) {
       if (endsConnection(error) && !this.#broken) void this.close();
-      throw translatePostgresError(error, this.label);
+      throw translatePostgresError(error, this.label, this.#server);
     } finally {
       this.#inFlight -= 1;
     }
