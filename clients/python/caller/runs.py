@@ -102,6 +102,8 @@ def about(action: Action) -> str:
     match action.WhichOneof("kind"):
         case "tool":
             return str(action.tool.tool)
+        case "client_tool":
+            return str(action.client_tool.tool)
         case "delegation":
             return str(action.delegation.agent)
         case "final":

@@ -152,8 +152,8 @@ export interface Policy {
 }
 
 /**
- * An action as proposed; a kernel WorkerAction fits. A `tool` has name and args, a `final` an
- * answer, a `delegation` agent and task; rules decide on any other kind.
+ * An action as proposed; a kernel WorkerAction fits. A `tool` has name and args, a `client_tool` a definition
+ * digest too, a `final` an answer, a `delegation` agent and task; rules decide on any other kind.
  */
 export interface ProposedAction {
   readonly kind: string;
@@ -164,6 +164,8 @@ export interface ProposedAction {
   /** Target agent of a delegation. */
   readonly agent?: string | undefined;
   readonly task?: string | undefined;
+  /** Of a tool that the client executes itself, as the client states it. */
+  readonly definition_digest?: string | undefined;
 }
 
 /** Position of the proposing agent in its run; a kernel Supervision fits. */

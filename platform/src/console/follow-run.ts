@@ -174,7 +174,9 @@ function answerMessage(answer: HumanAnswer): DecideApprovalRequest['answer'] {
 
 /** Shows the person the arguments that policy accepts instead of their edit. */
 function propose({ action }: Approval, argumentsJson: string): void {
-  if (action?.kind.case === 'tool') action.kind.value.argumentsJson = argumentsJson;
+  const kind = action?.kind;
+  if (kind?.case === 'tool' || kind?.case === 'clientTool')
+    kind.value.argumentsJson = argumentsJson;
 }
 
 /** Approving a proposal of policy means approving exactly its arguments. */

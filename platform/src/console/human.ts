@@ -99,7 +99,8 @@ function exceededCaps(approval: Approval): ArgumentCap[] {
 /** The proposed arguments of the action; empty for an action without arguments. */
 export function argumentsOf({ action: proposed }: Pick<Approval, 'action'>): JsonObject {
   const action = proposed?.kind;
-  return action?.case === 'tool' ? (JSON.parse(action.value.argumentsJson) as JsonObject) : {};
+  const isCall = action?.case === 'tool' || action?.case === 'clientTool';
+  return isCall ? (JSON.parse(action.value.argumentsJson) as JsonObject) : {};
 }
 
 function numberAt(approval: Approval, argument: string): number {

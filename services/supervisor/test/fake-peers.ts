@@ -47,6 +47,7 @@ export class FakePeers {
       ['execution-meter', [fakes.#route(ExecutionMeterService)]],
       ['tool-gateway', [fakes.#route(ToolGatewayService)]],
       ['agent-worker', [fakes.#route(AgentWorkerService)]],
+      ['agent-proxy', [fakes.#route(AgentWorkerService)]],
     ];
     for (const [name, served] of routes) {
       fakes.peers.set(name, await startKeyPeer(name, { routes: served, ...(clock && { clock }) }));

@@ -11,6 +11,7 @@ import {
   ReviewService,
 } from '@writ/contracts/writ/review/v1/review_service_pb';
 import type { Run } from '@writ/contracts/writ/run/v1/run_pb';
+import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
 import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import {
@@ -199,8 +200,9 @@ export class TestAgent {
 
   get reviews(): RpcClient<typeof ReviewService> {
     const { supervisor } = this.#harness;
+    const isExternal = this.#delivery.manifest?.kind === AgentKind.EXTERNAL;
     return supervisor.fakes
-      .peer('agent-worker')
+      .peer(isExternal ? 'agent-proxy' : 'agent-worker')
       .client(ReviewService, { audience: 'supervisor', address: supervisor.service.address });
   }
 

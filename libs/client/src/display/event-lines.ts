@@ -87,6 +87,7 @@ function shown(label: string, text: string, step = 0): ShownLine {
 export function shortAction(action: Action): string {
   const { kind, name, args, answer, agent, task } = actionJson(action);
   if (kind === 'tool') return `${name} ${JSON.stringify(args)}`;
+  if (kind === 'client_tool') return `${name} ${JSON.stringify(args)} (executed by the client)`;
   return kind === 'delegation' ? `handoff to ${agent}: ${task}` : `final: ${answer}`;
 }
 

@@ -89,6 +89,15 @@ export function actionJson(action: Action): JsonObject {
         name: action.kind.value.tool,
         args: parsed(action.kind.value.argumentsJson),
       };
+    case 'clientTool': {
+      const { tool, argumentsJson, definitionDigest } = action.kind.value;
+      return {
+        kind: 'client_tool',
+        name: tool,
+        args: parsed(argumentsJson),
+        ...given('definition_digest', definitionDigest),
+      };
+    }
     case 'delegation':
       return { kind: 'delegation', agent: action.kind.value.agent, task: action.kind.value.task };
     case 'final':

@@ -22,6 +22,7 @@ const ACTION = {
   agent: 'string',
   task: 'string',
   answer: 'string',
+  definition_digest: 'string',
 };
 const AGENT = { name: 'string', instance: 'string', depth: 'int' };
 const SUPERVISION = {

@@ -100,11 +100,11 @@ describe('loading a policy', () => {
     ],
     [
       rule('    match: { kind: tol }\n    decide: block\n    reason: no\n'),
-      'p.yaml:4:20: rules[0].match.kind must be one of tool, final or delegation, not "tol".',
+      'p.yaml:4:20: rules[0].match.kind must be one of tool, final, delegation or client_tool, not "tol".',
     ],
     [
       rule('    match: { kind: final, tool: pay }\n    decide: block\n    reason: no\n'),
-      'p.yaml:4:33: rules[0].match.tool never matches: only actions of kind tool have one.',
+      'p.yaml:4:33: rules[0].match.tool never matches: only actions of kind tool and client_tool have one.',
     ],
     [
       rule('    match: { tool: pay, target: x }\n    decide: block\n    reason: no\n'),

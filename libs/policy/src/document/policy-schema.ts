@@ -48,11 +48,15 @@ const MATCH = object({
     'Kind of the action.',
     {
       ...oneOrMore({ enum: ACTION_KINDS }),
-      'x-expected': '`tool`, `final`, `delegation`, or a list of them',
+      'x-expected': '`tool`, `final`, `delegation`, `client_tool`, or a list of them',
     },
     'any',
   ),
-  tool: about('Tool; no other kind of action matches.', PATTERNS, 'any'),
+  tool: about(
+    'Tool; no other kind of action matches. A tool that the client executes itself matches only with `kind: client_tool`.',
+    PATTERNS,
+    'any',
+  ),
   target: about(
     'Agent that a delegation is for; no other kind of action matches.',
     PATTERNS,

@@ -23,24 +23,45 @@ export function readMatch(
 ): Match {
   const members = spot && source.map(spot, { keys: MATCH_KEYS });
   const match: Record<string, readonly string[]> = {};
+  const kinds = members?.get('kind');
+  if (kinds !== undefined) match.kind = readEntries(source, 'kind', kinds, schemas);
+  // Only the client knows the names of the tools that it executes itself.
+  const known = match.kind?.includes('client_tool') ? {} : schemas;
   for (const [key, member] of members ?? []) {
-    const spots = isSeq(member.node) ? (source.list(member) ?? []) : [member];
-    if (spots.length === 0) source.report(member, `${member.path} must name at least one.`);
-    match[key] = spots.flatMap((entry) => readEntry(source, key, entry, schemas) ?? []);
+    if (key === 'kind') continue;
+    match[key] = readEntries(source, key, member, known);
   }
-  for (const [key, kind] of [
-    ['tool', 'tool'],
-    ['target', 'delegation'],
+  for (const [key, kinds] of [
+    ['tool', ['tool', 'client_tool']],
+    ['target', ['delegation']],
   ] as const) {
     const member = members?.get(key);
-    if (member === undefined || (match.kind ?? [kind]).includes(kind)) continue;
-    source.report(member, `${member.path} never matches: only actions of kind ${kind} have one.`);
+    if (member === undefined || (match.kind ?? kinds).some((kind) => isOneOf(kinds, kind)))
+      continue;
+    const having = kinds.join(' and ');
+    source.report(member, `${member.path} never matches: only actions of kind ${having} have one.`);
   }
   const target = members?.get('target');
   if (target !== undefined && match.tool !== undefined) {
     source.report(target, `${target.path} never matches an action that has a tool.`);
   }
   return match;
+}
+
+/** One entry, or a list of them. */
+function readEntries(
+  source: DocumentReader,
+  key: string,
+  member: Spot,
+  schemas: ToolSchemas,
+): readonly string[] {
+  const spots = isSeq(member.node) ? (source.list(member) ?? []) : [member];
+  if (spots.length === 0) source.report(member, `${member.path} must name at least one.`);
+  return spots.flatMap((entry) => readEntry(source, key, entry, schemas) ?? []);
+}
+
+function isOneOf(kinds: readonly string[], kind: string): boolean {
+  return kinds.includes(kind);
 }
 
 /** Reads a tool name or pattern; a name that no gateway provides causes a warning. */

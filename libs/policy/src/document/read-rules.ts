@@ -86,9 +86,10 @@ function readRule(
   return { id, line, match, when, decide, reason, risk, adjustments, editable };
 }
 
-/** A rule that cannot match a tool has no arguments. */
+/** A rule that cannot match a call has no arguments. Those of a tool that the client executes itself have unknown types. */
 function argumentsOf(match: Match, schemas: ToolSchemas): ArgumentTypes | undefined {
   if (match.target !== undefined) return {};
+  if (match.kind?.includes('client_tool')) return undefined;
   if (match.kind !== undefined && !match.kind.includes('tool')) return {};
   return argumentTypes(schemas, match.tool ?? ['*']);
 }

@@ -25,11 +25,16 @@ export interface ReviewInput {
   readonly contractOf?: ContractLookup | undefined;
 }
 
+/** Whether an action calls a tool: of the gateway, or one that the client executes itself. */
+function isCall({ kind }: Pick<ProposedAction, 'kind'>): boolean {
+  return kind === 'tool' || kind === 'client_tool';
+}
+
 /** Returns the values that `match` is compared with. */
 export function subjectOf({ action, agent, tenant, supervision }: ReviewInput): MatchSubject {
   return {
     kind: action.kind,
-    tool: action.kind === 'tool' ? (action.name ?? '') : '',
+    tool: isCall(action) ? (action.name ?? '') : '',
     target: action.kind === 'delegation' ? (action.agent ?? '') : '',
     agent: agent.name,
     priority: priorityName(supervision.priority),
@@ -52,6 +57,7 @@ export function ruleContext(policy: Policy, input: ReviewInput): Readonly<Record
       agent: action.agent ?? '',
       task: action.task ?? '',
       answer: action.answer ?? '',
+      definition_digest: action.definition_digest ?? '',
     },
     args: action.args ?? {},
     facts: withInts(factValues(policy, input.facts)),

@@ -2,12 +2,15 @@ import type { PriorityName } from '@writ/kernel';
 import { matchesGlob } from '../glob.ts';
 
 /** The kinds of action that a rule can name (SV-1). */
-export const ACTION_KINDS = ['tool', 'final', 'delegation'] as const;
+export const ACTION_KINDS = ['tool', 'final', 'delegation', 'client_tool'] as const;
 
 /** Conditions of a rule: each list that is present must have a matching entry. */
 export interface Match {
   readonly kind?: readonly string[];
-  /** Patterns for the tool; an action of another kind never matches. */
+  /**
+   * Patterns for the tool; an action of another kind never matches. A tool that the client executes itself matches
+   * only when `kind` names `client_tool`, because its name is the client's (AP-5).
+   */
   readonly tool?: readonly string[];
   /** Patterns for the name of the proposing agent. */
   readonly agent?: readonly string[];
@@ -41,6 +44,9 @@ export function mismatch(match: Match, subject: MatchSubject): string | undefine
     const value = subject[key];
     const named = key === 'tool' || key === 'target';
     if (named && value === '') return `kind is ${subject.kind}`;
+    if (key === 'tool' && subject.kind === 'client_tool' && match.kind === undefined) {
+      return `kind is ${subject.kind}, which match.kind does not name`;
+    }
     if (!patterns.some((pattern) => matchesGlob(pattern, value))) return `${key} is ${value}`;
   }
   return undefined;

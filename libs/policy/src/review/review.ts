@@ -55,7 +55,10 @@ export function review(policy: Policy, input: ReviewInput): Decision {
     ruleId: rule?.id,
     risk: Math.max(rule?.risk ?? 0, toolRisk(input)),
     policyVersion: policy.version,
-    resultFields: subject.tool === '' ? [] : resultFieldsFor(policy, subject.tool),
+    resultFields:
+      input.action.kind !== 'tool' || subject.tool === ''
+        ? []
+        : resultFieldsFor(policy, subject.tool),
     why,
   });
   for (const rule of policy.rules) {
@@ -128,7 +131,8 @@ function revision(
 ): Ruling {
   const args = adjust(rule.adjustments, action.args ?? {}, context);
   if (args === undefined) return { verdict: 'block', reason: `policy_error:${rule.id}` };
-  if (contractOf === undefined) {
+  // Only the client knows the schema of a tool that it executes itself.
+  if (contractOf === undefined || action.kind === 'client_tool') {
     return { verdict: 'revise', reason, revisedAction: { ...action, args } };
   }
   const contract = contractOf(action.name ?? '');

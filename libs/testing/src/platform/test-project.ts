@@ -141,10 +141,11 @@ function testRun(client: WritClient, runId: string): TestRun {
 
 function shortApproval({ approvalId, action, reason }: Approval): TestApproval {
   const kind = action?.kind;
+  const isCall = kind?.case === 'tool' || kind?.case === 'clientTool';
   return {
     approvalId,
-    target: kind?.case === 'tool' ? kind.value.tool : (kind?.case ?? ''),
-    argumentsJson: kind?.case === 'tool' ? kind.value.argumentsJson : '',
+    target: isCall ? kind.value.tool : (kind?.case ?? ''),
+    argumentsJson: isCall ? kind.value.argumentsJson : '',
     reason,
   };
 }

@@ -67,6 +67,8 @@ function actionFrom(message: ActionMessage | undefined): Action | undefined {
     }
     case 'final':
       return { kind: 'final', answer: message.kind.value.answer };
+    // Only external agents have such tools.
+    case 'clientTool':
     case undefined:
       return undefined;
   }

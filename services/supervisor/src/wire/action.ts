@@ -36,6 +36,17 @@ export function actionMessage(action: RecordedAction): MessageInitShape<typeof A
           value: { tool: action.name, argumentsJson: canonicalJson(action.args) },
         },
       };
+    case 'client_tool':
+      return {
+        kind: {
+          case: 'clientTool',
+          value: {
+            tool: action.name,
+            argumentsJson: canonicalJson(action.args),
+            definitionDigest: action.definition_digest,
+          },
+        },
+      };
     case 'final':
       return { kind: { case: 'final', value: { answer: action.answer } } };
     case 'delegation':

@@ -26,6 +26,10 @@ function contentFrom({ proposal }: ReviewActionRequest): ProposedContent {
   switch (kind?.case) {
     case 'tool':
       return { kind: 'tool', tool: kind.value.tool, argumentsJson: kind.value.argumentsJson };
+    case 'clientTool': {
+      const { tool, argumentsJson, definitionDigest } = kind.value;
+      return { kind: 'client_tool', tool, argumentsJson, definitionDigest };
+    }
     case 'final':
       return { kind: 'final', answer: kind.value.answer };
     case 'delegation':

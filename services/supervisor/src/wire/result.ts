@@ -88,5 +88,6 @@ function historyEntryMessage(entry: HistoryEntry): MessageInitShape<typeof Histo
     ...(entry.humanApproval && { humanApproval: humanApprovalMessage(entry.humanApproval) }),
     agent: entry.agent,
     callId: entry.callId,
+    unverified: entry.executedAction.kind === 'client_tool',
   };
 }

@@ -48,6 +48,7 @@ function withholdStep(step: HistoryEntry): void {
 
 function withhold(action: Action | undefined): void {
   if (action?.kind.case === 'tool') action.kind.value.argumentsJson = '{}';
+  else if (action?.kind.case === 'clientTool') action.kind.value.argumentsJson = '{}';
   else if (action?.kind.case === 'final') action.kind.value.answer = '';
   else if (action?.kind.case === 'delegation') action.kind.value.task = '';
 }

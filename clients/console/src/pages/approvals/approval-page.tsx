@@ -75,6 +75,7 @@ export function ApprovalPage() {
 function titleOf({ action }: Approval): string {
   switch (action?.kind.case) {
     case 'tool':
+    case 'clientTool':
       return `Approve ${printable(action.kind.value.tool)}?`;
     case 'delegation':
       return `Approve the handoff to ${printable(action.kind.value.agent)}?`;
@@ -88,13 +89,19 @@ function titleOf({ action }: Approval): string {
 function ActionDetails({ approval: { action } }: { readonly approval: Approval }) {
   if (action === undefined) return <Text size="sm">The action was deleted by its retention.</Text>;
   const { kind } = action;
-  if (kind.case === 'tool') {
+  if (kind.case === 'tool' || kind.case === 'clientTool') {
     return (
       <>
         <Text fw={600} className="mono" mb={6}>
           {printable(kind.value.tool)}
         </Text>
         <ShownJson json={kind.value.argumentsJson} />
+        {kind.case === 'clientTool' && (
+          <Text size="sm" c="dimmed" mt={6}>
+            The program of the agent executes this call itself. Writ gives it no credential and
+            cannot prove what it did.
+          </Text>
+        )}
       </>
     );
   }

@@ -27,7 +27,9 @@ import { useDecide } from './use-decide.ts';
 /** Approves, edits and approves, or rejects an action. What the policy locks is shown as locked. */
 export function DecideForm({ approval }: { readonly approval: Approval }) {
   const { readerRights: rights, editableArguments, action } = approval;
-  const argumentsJson = action?.kind.case === 'tool' ? action.kind.value.argumentsJson : '{}';
+  const kind = action?.kind;
+  const isCall = kind?.case === 'tool' || kind?.case === 'clientTool';
+  const argumentsJson = isCall ? kind.value.argumentsJson : '{}';
   const form = useMemo(
     () => formArguments(argumentsJson, editableArguments),
     [argumentsJson, editableArguments],
@@ -49,7 +51,7 @@ export function DecideForm({ approval }: { readonly approval: Approval }) {
             {printable(rights.refusal)}
           </Alert>
         )}
-        {action?.kind.case === 'tool' && (
+        {isCall && (
           <Stack gap="sm" component="fieldset" style={{ border: 0, margin: 0, padding: 0 }}>
             <Text component="legend" size="sm" fw={600} p={0} mb={6}>
               Arguments

@@ -43,11 +43,13 @@ export async function decideAction(
 ): Promise<Answered> {
   if (isRepeat(approval, request)) return { row: approval };
   if (approval.state !== 'pending') throw alreadyDecided(approval);
-  const { tool: toolName } = approval;
+  const action = actionFrom(approval.action);
   const edits = editsOf(request);
   const isYes = request.answer.kind !== 'reject';
   const tool =
-    isYes && toolName !== '' ? await context.peers.toolGateway.tool(toolName) : undefined;
+    isYes && action?.kind === 'tool'
+      ? await context.peers.toolGateway.tool(action.name)
+      : undefined;
   const { answered, refusal } = await transact(context, (tx) => decide(tx, request, edits, tool));
   if (refusal !== undefined) throw refusal;
   return answered;

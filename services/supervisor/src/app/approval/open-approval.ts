@@ -1,7 +1,7 @@
 import { derivedId } from '@writ/kernel';
 import type { Tx } from '../../context.ts';
 import { actionFacts } from '../../domain/audit/audit-facts.ts';
-import type { RecordedAction } from '../../domain/result/recorded-action.ts';
+import { isCall, type RecordedAction } from '../../domain/result/recorded-action.ts';
 import { type ApprovalRow, insertApproval } from '../../store/approval/approvals.ts';
 import { appendAudit } from '../../store/audit.ts';
 import type { ReviewSubject } from '../review/review-subject.ts';
@@ -37,7 +37,7 @@ export async function openApproval(
   const { key, run, ref } = subject;
   const { kind, callId, step, action, reason } = question;
   const approvalId = approvalIdOf(subject, kind, callId);
-  const tool = action.kind === 'tool' ? action.name : '';
+  const tool = isCall(action) ? action.name : '';
   const { approvalTtlMs } = config;
   const expiresAt = approvalTtlMs === undefined ? null : new Date(at.getTime() + approvalTtlMs);
   await insertApproval(trx, {

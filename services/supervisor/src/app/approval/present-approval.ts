@@ -11,7 +11,7 @@ import {
   type ReadApproval,
   rightsOf,
 } from '../../domain/approval/reader-rights.ts';
-import { actionFrom } from '../../domain/result/recorded-action.ts';
+import { actionFrom, isCall } from '../../domain/result/recorded-action.ts';
 import type { ReviewedTool } from '../../domain/review/reviewed-tool.ts';
 import type { ApprovalRow } from '../../store/approval/approvals.ts';
 import { approvalMessage, approverOf } from '../../wire/approval.ts';
@@ -35,7 +35,8 @@ export async function presentApproval(
   const caps =
     row.tool === '' || !mayDecide ? [] : humanCaps(policy, { tool: row.tool, approver: reader });
   const read = readApproval(row);
-  const tool = row.tool === '' ? undefined : await definitionOf(peers, row.tool);
+  const isTool = actionFrom(row.action)?.kind === 'tool';
+  const tool = isTool ? await definitionOf(peers, row.tool) : undefined;
   const rights = mayDecide ? rightsOf(policy, read, reader, config) : READ_ONLY;
   return approvalMessage(row, {
     caps,
@@ -51,7 +52,7 @@ function readApproval(row: ApprovalRow): ReadApproval {
     kind: row.kind,
     tool: row.tool,
     ruleId: row.rule_id,
-    args: action?.kind === 'tool' ? action.args : {},
+    args: action !== undefined && isCall(action) ? action.args : {},
     runStartedBy: row.run_created_by,
   };
 }

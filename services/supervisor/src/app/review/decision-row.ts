@@ -66,7 +66,7 @@ export function decisionRow(
     revised_action: revisedAction === undefined ? null : JSON.stringify(revisedAction),
     ...(next.kind === 'go' ? executionColumns(next.action, next.from, tool) : NOT_EXECUTED),
     // Also while an approval is pending: the definition that was reviewed.
-    definition_digest: tool?.definitionDigest ?? null,
+    definition_digest: definitionDigestOf(action, tool),
     has_effect: hasEffect(action, tool),
     approval_id: next.kind === 'ask' ? approvalIdOf(subject, 'action', callId) : null,
     stop_reason: next.kind === 'stop' ? next.stopReason : null,
@@ -82,7 +82,19 @@ export function decisionRow(
   };
 }
 
-/** Whether an action changes more than what the agent knows; a tool that is not listed may. */
+/** The digest of the gateway, or the one that a program states of its own tool. */
+function definitionDigestOf(
+  action: RecordedAction | undefined,
+  tool: ReviewedTool | undefined,
+): string | null {
+  if (action?.kind === 'client_tool') return action.definition_digest || null;
+  return tool?.definitionDigest ?? null;
+}
+
+/**
+ * Whether an action changes more than what the agent knows; a tool that is not listed may. Never for a tool that the
+ * program of the agent executes itself: without a receipt, its effects cannot be counted (AP-5).
+ */
 function hasEffect(action: RecordedAction | undefined, tool: ReviewedTool | undefined): boolean {
   if (action?.kind === 'tool') return tool?.hasEffect ?? true;
   return action?.kind === 'delegation';
@@ -97,7 +109,7 @@ export function executionColumns(
   return {
     executed_action: JSON.stringify(action),
     executed_from: from,
-    definition_digest: tool?.definitionDigest ?? null,
+    definition_digest: definitionDigestOf(action, tool),
     args_sha256: action.kind === 'tool' ? sha256Hex(canonicalJson(action.args)) : null,
     run_ended: action.kind === 'final',
   };

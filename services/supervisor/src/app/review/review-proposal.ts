@@ -14,6 +14,7 @@ import {
 import {
   namedTool,
   type Proposal,
+  type Proposer,
   proposalDigest,
   rawText,
   readProposal,
@@ -116,7 +117,7 @@ export async function reviewProposal(tx: Tx, request: ReviewRequest): Promise<De
     return await recordDecision(tx, subject, ruling);
   }
   const tool = request.findTool();
-  const parsed = readProposal(proposal, tool, targetsOf(subject));
+  const parsed = readProposal(proposal, tool, proposerOf(subject));
   const judgement: Judgement = parsed.ok
     ? judgeAllowed(
         judge(context.policy, parsed.action, tool, {
@@ -141,9 +142,9 @@ function callingAgent({ run, agent, ref }: ReviewSubject) {
   return { agentName: ref.name, tenant: run.tenant, tools: JSON.parse(agent.tools) as string[] };
 }
 
-/** The agents that the manifest allows as targets of a delegation (SUP-9). */
-function targetsOf({ manifest }: ReviewSubject): string[] {
-  return manifest.subAgents.map(({ name }) => name);
+/** The kind of the agent, and the agents that its manifest allows as targets of a delegation (SUP-9). */
+function proposerOf({ manifest: { kind, subAgents } }: ReviewSubject): Proposer {
+  return { kind, targets: subAgents.map(({ name }) => name) };
 }
 
 /** The recorded decision on the same proposal. */

@@ -111,6 +111,7 @@ function shownStep(policy: Policy, { action, observation, ...record }: StepRecor
 function contentOf(action: RecordedAction): string {
   switch (action.kind) {
     case 'tool':
+    case 'client_tool':
       return canonicalJson(action.args);
     case 'delegation':
       return action.task;

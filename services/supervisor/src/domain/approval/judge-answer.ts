@@ -5,6 +5,7 @@ import {
   type JsonObject,
   PermissionDeniedError,
   PreconditionError,
+  type ToolAction,
 } from '@writ/kernel';
 import {
   type Approver,
@@ -13,7 +14,7 @@ import {
   type Policy,
   reviewToFixpoint,
 } from '@writ/policy';
-import type { RecordedAction } from '../result/recorded-action.ts';
+import { type ClientToolAction, isCall, type RecordedAction } from '../result/recorded-action.ts';
 import { contractOf, type Situation } from '../review/judge.ts';
 import type { ReviewedTool } from '../review/reviewed-tool.ts';
 import { assertEditable, EDITS_FIELD } from './locked-arguments.ts';
@@ -70,29 +71,29 @@ export function judgeYes(
       contractOf: contractOf(tool),
       skipEscalation: true,
     });
-  if (action.kind === 'tool') {
-    const edited = checkShape(action.name, action.args, tool, 'proposed');
-    const before = yes.action.kind === 'tool' ? yes.action.args : {};
+  if (isCall(action)) {
+    const edited = checkShape(action, tool, 'proposed');
+    const before = isCall(yes.action) ? yes.action.args : {};
     assertEditable(policy, { tool: action.name, ruleId: yes.ruleId, before, edited }, (args) => {
       return reviewed({ ...action, args }).action.args;
     });
   }
   const outcome = reviewed(action);
   if (outcome.verdict !== 'approve') throw refused(outcome.decision.reason);
-  if (action.kind !== 'tool') {
+  if (!isCall(action)) {
     return { kind: 'go', action, edited: false, basis: 'approved_by_human' };
   }
   const revised = outcome.action.args ?? action.args;
   if (!sameArguments(revised, action.args)) return { kind: 'proposal', args: revised };
-  const args = checkShape(action.name, action.args, tool, 'executed');
+  const args = checkShape(action, tool, 'executed');
   const basis = checkCaps(policy, action.name, args, yes.approver);
-  const edited = yes.action.kind === 'tool' && !sameArguments(args, yes.action.args);
+  const edited = isCall(yes.action) && !sameArguments(args, yes.action.args);
   return { kind: 'go', action: { ...action, args }, edited, basis };
 }
 
 function editedAction({ action, edits }: Yes): RecordedAction {
   if (edits === undefined) return action;
-  if (action.kind === 'tool') {
+  if (isCall(action)) {
     const { values, isPartial } = edits;
     return { ...action, args: isPartial ? { ...action.args, ...values } : values };
   }
@@ -103,13 +104,13 @@ function editedAction({ action, edits }: Yes): RecordedAction {
   );
 }
 
-/** The arguments as the tool receives them. */
+/** The arguments as the tool receives them. Only the program knows the schema of a tool that it executes itself. */
 function checkShape(
-  name: string,
-  args: JsonObject,
+  { kind, name, args }: ToolAction | ClientToolAction,
   tool: ReviewedTool | undefined,
   phase: 'proposed' | 'executed',
 ): JsonObject {
+  if (kind === 'client_tool') return args;
   if (tool === undefined) {
     throw new PreconditionError(
       'TOOL_REMOVED',

@@ -1,7 +1,7 @@
 import { argsHash, outcomeOf } from '@writ/kernel';
 import { countEffects, isNothingDone } from './effects.ts';
 import { handoffFailure, handoffObservation } from './handoff.ts';
-import { actionName, type RecordedAction } from './recorded-action.ts';
+import { actionName, isCall, type RecordedAction } from './recorded-action.ts';
 import type { DecisionRecord, ReceiptRecord, ResultRecords } from './result-records.ts';
 import type { HistoryEntry, RunResult, TraceRow } from './run-result.ts';
 import { NO_USAGE } from './run-usage.ts';
@@ -89,7 +89,7 @@ function traceRow(
     {
       step,
       tool: actionName(shown),
-      ...(shown.kind === 'tool' && { argsHash: argsHash(shown.args) }),
+      ...(isCall(shown) && { argsHash: argsHash(shown.args) }),
       decision: verdict,
       executedFrom: decision.executedFrom ?? 'original',
       ok: failure === undefined,
@@ -153,6 +153,8 @@ function observationOf(
 ): string | undefined {
   if (action.kind === 'final') return FINAL_OBSERVATION;
   if (action.kind === 'delegation') return handoff && handoffObservation(handoff);
+  // Approved, and executed by the program if it obeys: nothing proves it (AP-5).
+  if (action.kind === 'client_tool') return '';
   const executed = receipt?.status === 'ok' || receipt?.status === 'error';
   return executed ? (receipt.observation ?? '') : undefined;
 }

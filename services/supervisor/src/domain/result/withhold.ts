@@ -6,6 +6,7 @@ import { stopSentence } from './stop-sentence.ts';
 export function withheldAction(action: RecordedAction): RecordedAction {
   switch (action.kind) {
     case 'tool':
+    case 'client_tool':
       return { ...action, args: {} };
     case 'final':
       return { ...action, answer: '' };

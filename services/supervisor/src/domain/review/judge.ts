@@ -6,7 +6,7 @@ import {
   type ReviewOutcome,
   reviewToFixpoint,
 } from '@writ/policy';
-import type { RecordedAction } from '../result/recorded-action.ts';
+import { isCall, type RecordedAction } from '../result/recorded-action.ts';
 import type { ExecutedFrom, Verdict } from '../result/run-result.ts';
 import type { LimitReached } from './check-limits.ts';
 import { gatewayAllows, type ReviewedTool, toContractRisk } from './reviewed-tool.ts';
@@ -147,8 +147,8 @@ export function contractOf(tool: ReviewedTool | undefined): NonNullable<ReviewIn
 
 /** A policy action in its recorded form. */
 function recorded(action: ProposedAction, proposed: RecordedAction): RecordedAction {
-  // Rules change only the arguments of a tool call.
-  return proposed.kind === 'tool' ? { ...proposed, args: action.args ?? proposed.args } : proposed;
+  // Rules change only the arguments of a call.
+  return isCall(proposed) ? { ...proposed, args: action.args ?? proposed.args } : proposed;
 }
 
 const NO_ACTION = { action: undefined, revisedAction: undefined, passes: [] } as const;

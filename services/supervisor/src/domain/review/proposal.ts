@@ -1,10 +1,16 @@
 import {
+  type AgentKind,
   type ArgumentContract,
   canonicalDigest,
+  isJsonObject,
+  isWritError,
   type JsonObject,
+  type JsonValue,
   type ParsedAction,
+  parseJsonStrict,
   parseNativeCall,
   parseWorkerAction,
+  shownName,
   validateWorkerAction,
 } from '@writ/kernel';
 import { actionName, type RecordedAction } from '../result/recorded-action.ts';
@@ -14,6 +20,12 @@ import type { ReviewedTool } from './reviewed-tool.ts';
 export type ProposedContent =
   | { readonly kind: 'raw_text'; readonly text: string }
   | { readonly kind: 'tool'; readonly tool: string; readonly argumentsJson: string }
+  | {
+      readonly kind: 'client_tool';
+      readonly tool: string;
+      readonly argumentsJson: string;
+      readonly definitionDigest: string;
+    }
   | { readonly kind: 'final'; readonly answer: string }
   | {
       readonly kind: 'delegation';
@@ -40,6 +52,12 @@ export interface Proposal {
   readonly partial: boolean;
 }
 
+/** What decides which proposals an agent may make. */
+export interface Proposer {
+  readonly kind: AgentKind;
+  readonly targets: readonly string[];
+}
+
 /** Digest of a proposal without receipts and observations, so that a reused call_id is detected. */
 export function proposalDigest(proposal: Proposal): string {
   const { modelCallId, content, composed, partial } = proposal;
@@ -50,20 +68,21 @@ export function proposalDigest(proposal: Proposal): string {
  * Parses a proposal as an action (SV-2): raw model text, or a native call. To the model, a delegation is the tool
  * `handoff_<agent>` with the argument `task` (AG-3).
  * @param tool the gateway's definition of the named tool; undefined when there is none
- * @param targets the agents that it may delegate to
+ * @param proposer its kind, and the agents that it may delegate to
  */
 export function readProposal(
   { content }: Proposal,
   tool: ReviewedTool | undefined,
-  targets: readonly string[],
+  proposer: Proposer,
 ): ReadAction {
-  if (content.kind === 'delegation') return readDelegation(content, targets);
+  if (content.kind === 'delegation') return readDelegation(content, proposer.targets);
+  if (content.kind === 'client_tool') return readClientTool(content, proposer);
   return parse(content, (name) => (name === tool?.name ? tool.contract : undefined));
 }
 
-/** The tool that a proposal names, also in an invalid call; undefined when it is not a tool call. */
+/** The tool of the gateway that a proposal names, also in an invalid call; undefined when it is not a tool call. */
 export function namedTool({ content }: Proposal): string | undefined {
-  if (content.kind === 'delegation') return undefined;
+  if (content.kind === 'delegation' || content.kind === 'client_tool') return undefined;
   let named: string | undefined;
   parse(content, (name) => {
     named = name;
@@ -89,12 +108,37 @@ function readDelegation(
   return { ...refused(`missing_required_arg:${name}:task`), raw: { ...action } };
 }
 
+/** Only external agents have a program that executes tools: others would act without a writ (AP-5). */
+function readClientTool(
+  { tool, argumentsJson, definitionDigest }: Extract<ProposedContent, { kind: 'client_tool' }>,
+  { kind }: Proposer,
+): ReadAction {
+  const shown = { kind: 'client_tool', name: shownName(tool) };
+  if (kind !== 'external') return { ...refused(`client_tool_not_allowed:${kind}`), raw: shown };
+  const args = jsonOf(argumentsJson === '' ? '{}' : argumentsJson);
+  if (args === undefined) {
+    return { ...refused('non_json'), raw: { ...shown, args: argumentsJson } };
+  }
+  if (!isJsonObject(args)) return { ...refused('bad_tool_args'), raw: { ...shown, args } };
+  const definition = { definition_digest: definitionDigest };
+  return { ok: true, action: { kind: 'client_tool', name: tool, args, ...definition } };
+}
+
+function jsonOf(text: string): JsonValue | undefined {
+  try {
+    return parseJsonStrict(text, { field: 'action.client_tool.arguments_json' });
+  } catch (error) {
+    if (isWritError(error)) return undefined;
+    throw error;
+  }
+}
+
 function refused(why: string) {
   return { ok: false, stopReason: `invalid_action:${why}` } as const;
 }
 
 function parse(
-  content: Exclude<ProposedContent, { kind: 'delegation' }>,
+  content: Exclude<ProposedContent, { kind: 'delegation' | 'client_tool' }>,
   contractOf: (name: string) => ArgumentContract | undefined,
 ): ParsedAction {
   switch (content.kind) {

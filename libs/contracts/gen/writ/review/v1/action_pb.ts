@@ -11,7 +11,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file writ/review/v1/action.proto.
  */
 export const file_writ_review_v1_action: GenFile = /*@__PURE__*/
-  fileDesc("Cht3cml0L3Jldmlldy92MS9hY3Rpb24ucHJvdG8SDndyaXQucmV2aWV3LnYxIkgKClRvb2xBY3Rpb24SFwoEdG9vbBgBIAEoCUIJukgGcgQQARhAEiEKDmFyZ3VtZW50c19qc29uGAIgASgJQgm6SAZyBCiAgBAiVQoQRGVsZWdhdGlvbkFjdGlvbhIoCgVhZ2VudBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIXCgR0YXNrGAIgASgJQgm6SAZyBCiAgBAiKAoLRmluYWxBY3Rpb24SGQoGYW5zd2VyGAEgASgJQgm6SAZyBCiAgEAiqQEKBkFjdGlvbhIqCgR0b29sGAEgASgLMhoud3JpdC5yZXZpZXcudjEuVG9vbEFjdGlvbkgAEjYKCmRlbGVnYXRpb24YAiABKAsyIC53cml0LnJldmlldy52MS5EZWxlZ2F0aW9uQWN0aW9uSAASLAoFZmluYWwYAyABKAsyGy53cml0LnJldmlldy52MS5GaW5hbEFjdGlvbkgAQg0KBGtpbmQSBbpIAggBIlUKC09ic2VydmF0aW9uEioKB2NhbGxfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSGgoHY29udGVudBgCIAEoCUIJukgGcgQogIBAKpABCgxFeGVjdXRlZEZyb20SHQoZRVhFQ1VURURfRlJPTV9VTlNQRUNJRklFRBAAEhoKFkVYRUNVVEVEX0ZST01fT1JJR0lOQUwQARIkCiBFWEVDVVRFRF9GUk9NX1NVUEVSVklTT1JfUkVWSVNFRBACEh8KG0VYRUNVVEVEX0ZST01fSFVNQU5fUkVWSVNFRBADYgZwcm90bzM", [file_buf_validate_validate]);
+  fileDesc("Cht3cml0L3Jldmlldy92MS9hY3Rpb24ucHJvdG8SDndyaXQucmV2aWV3LnYxIkgKClRvb2xBY3Rpb24SFwoEdG9vbBgBIAEoCUIJukgGcgQQARhAEiEKDmFyZ3VtZW50c19qc29uGAIgASgJQgm6SAZyBCiAgBAiVQoQRGVsZWdhdGlvbkFjdGlvbhIoCgVhZ2VudBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIXCgR0YXNrGAIgASgJQgm6SAZyBCiAgBAiKAoLRmluYWxBY3Rpb24SGQoGYW5zd2VyGAEgASgJQgm6SAZyBCiAgEAihAEKEENsaWVudFRvb2xBY3Rpb24SGAoEdG9vbBgBIAEoCUIKukgHcgUQARiAARIhCg5hcmd1bWVudHNfanNvbhgCIAEoCUIJukgGcgQogIAQEjMKEWRlZmluaXRpb25fZGlnZXN0GAMgASgJQhi6SBVyEzIRXihbMC05YS1mXXs2NH0pPyQi4gEKBkFjdGlvbhIqCgR0b29sGAEgASgLMhoud3JpdC5yZXZpZXcudjEuVG9vbEFjdGlvbkgAEjYKCmRlbGVnYXRpb24YAiABKAsyIC53cml0LnJldmlldy52MS5EZWxlZ2F0aW9uQWN0aW9uSAASLAoFZmluYWwYAyABKAsyGy53cml0LnJldmlldy52MS5GaW5hbEFjdGlvbkgAEjcKC2NsaWVudF90b29sGAQgASgLMiAud3JpdC5yZXZpZXcudjEuQ2xpZW50VG9vbEFjdGlvbkgAQg0KBGtpbmQSBbpIAggBIlUKC09ic2VydmF0aW9uEioKB2NhbGxfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSGgoHY29udGVudBgCIAEoCUIJukgGcgQogIBAKpABCgxFeGVjdXRlZEZyb20SHQoZRVhFQ1VURURfRlJPTV9VTlNQRUNJRklFRBAAEhoKFkVYRUNVVEVEX0ZST01fT1JJR0lOQUwQARIkCiBFWEVDVVRFRF9GUk9NX1NVUEVSVklTT1JfUkVWSVNFRBACEh8KG0VYRUNVVEVEX0ZST01fSFVNQU5fUkVWSVNFRBADYgZwcm90bzM", [file_buf_validate_validate]);
 
 /**
  * ToolAction proposes one tool call.
@@ -91,13 +91,50 @@ export const FinalActionSchema: GenMessage<FinalAction> = /*@__PURE__*/
   messageDesc(file_writ_review_v1_action, 2);
 
 /**
+ * ClientToolAction proposes a tool call that the program of an external agent executes itself. It has no
+ * writ: the decision is binding for the model, and only as far as the program obeys it.
+ *
+ * @generated from message writ.review.v1.ClientToolAction
+ */
+export type ClientToolAction = Message<"writ.review.v1.ClientToolAction"> & {
+  /**
+   * Tool name as the program states it.
+   *
+   * @generated from field: string tool = 1;
+   */
+  tool: string;
+
+  /**
+   * Arguments as a JSON object.
+   *
+   * @generated from field: string arguments_json = 2;
+   */
+  argumentsJson: string;
+
+  /**
+   * SHA-256 in hex of the tool definition that the program sent to the model; empty when it is unknown. Not
+   * verified: it shows that a definition changed during a run.
+   *
+   * @generated from field: string definition_digest = 3;
+   */
+  definitionDigest: string;
+};
+
+/**
+ * Describes the message writ.review.v1.ClientToolAction.
+ * Use `create(ClientToolActionSchema)` to create a new message.
+ */
+export const ClientToolActionSchema: GenMessage<ClientToolAction> = /*@__PURE__*/
+  messageDesc(file_writ_review_v1_action, 3);
+
+/**
  * Action is what an agent proposes.
  *
  * @generated from message writ.review.v1.Action
  */
 export type Action = Message<"writ.review.v1.Action"> & {
   /**
-   * Exactly one of the three.
+   * Exactly one of them.
    *
    * @generated from oneof writ.review.v1.Action.kind
    */
@@ -125,6 +162,14 @@ export type Action = Message<"writ.review.v1.Action"> & {
      */
     value: FinalAction;
     case: "final";
+  } | {
+    /**
+     * A call of a tool that the program of an external agent executes itself.
+     *
+     * @generated from field: writ.review.v1.ClientToolAction client_tool = 4;
+     */
+    value: ClientToolAction;
+    case: "clientTool";
   } | { case: undefined; value?: undefined };
 };
 
@@ -133,7 +178,7 @@ export type Action = Message<"writ.review.v1.Action"> & {
  * Use `create(ActionSchema)` to create a new message.
  */
 export const ActionSchema: GenMessage<Action> = /*@__PURE__*/
-  messageDesc(file_writ_review_v1_action, 3);
+  messageDesc(file_writ_review_v1_action, 4);
 
 /**
  * Observation is the result of a tool call, sent to the supervisor for the
@@ -162,7 +207,7 @@ export type Observation = Message<"writ.review.v1.Observation"> & {
  * Use `create(ObservationSchema)` to create a new message.
  */
 export const ObservationSchema: GenMessage<Observation> = /*@__PURE__*/
-  messageDesc(file_writ_review_v1_action, 4);
+  messageDesc(file_writ_review_v1_action, 5);
 
 /**
  * ExecutedFrom is the origin of an approved action.

@@ -209,7 +209,7 @@ export type HistoryEntry = Message<"writ.run.v1.HistoryEntry"> & {
   callId: string;
 
   /**
-   * Whether the observation is only a report of the worker, without a receipt.
+   * Whether no receipt proves the execution, as for a tool that the program of an external agent executes itself.
    *
    * @generated from field: bool unverified = 12;
    */
