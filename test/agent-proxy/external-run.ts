@@ -4,7 +4,11 @@ import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import type { StartRunRequest } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { API_KEYS_FILE, apiKeyId, openApiKeys } from '@writ/identity';
 import { newId } from '@writ/kernel';
-import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
+import {
+  startTestPlatform,
+  type TestPlatform,
+  type TestPlatformOptions,
+} from '@writ/testing/platform';
 import OpenAI from 'openai';
 import { expect, onTestFinished, vi } from 'vitest';
 import type { ScriptedModel } from './scripted-model.ts';
@@ -63,10 +67,13 @@ agents:
 export const PROVIDER_KEY = 'sk-ant-of-the-provider';
 
 /** A platform whose model is scripted. */
-export async function proxyPlatform(model: ScriptedModel): Promise<TestPlatform> {
+export async function proxyPlatform(
+  model: ScriptedModel,
+  files: TestPlatformOptions['files'] = {},
+): Promise<TestPlatform> {
   const test = await startTestPlatform({
     env: { WRIT_TEST_ANTHROPIC_KEY: PROVIDER_KEY },
-    files: { WRIT_MODELS_FILE: models(model), WRIT_AGENTS_FILE: EXTERNAL_AGENTS },
+    files: { WRIT_MODELS_FILE: models(model), WRIT_AGENTS_FILE: EXTERNAL_AGENTS, ...files },
   });
   onTestFinished(() => test.close());
   return test;

@@ -28,6 +28,8 @@ export interface AgentProxyConfig {
   readonly maxRequestsPerAgent: number;
   /** Time without a request after which the run of an agent ends, unless its options say otherwise. */
   readonly idleMs: number;
+  /** The same for a sub-agent, which ends alone. */
+  readonly subAgentIdleMs: number;
   /** Interval of the search for idle agents. */
   readonly sweepMs: number;
   /** How long the run of an agent key is remembered: the longest that a revoked key acts. */
@@ -53,6 +55,7 @@ export const AGENT_PROXY_DEFAULTS = {
   tenants: [],
   maxRequestsPerAgent: 64,
   idleMs: 30 * 60_000,
+  subAgentIdleMs: 5 * 60_000,
   sweepMs: 1_000,
   keyCacheMs: 5_000,
   grantMs: 3_000,

@@ -2,6 +2,7 @@ import type { Verifier } from '@writ/identity';
 import type { Clock } from '@writ/kernel';
 import type { Telemetry } from '@writ/telemetry';
 import type { KeyRuns } from './app/access/key-runs.ts';
+import type { SubAgents } from './app/access/sub-agents.ts';
 import type { AgentTokens } from './app/agent/agent-tokens.ts';
 import type { OpenRequests } from './app/agent/open-requests.ts';
 import type { Slots } from './app/agent/slots.ts';
@@ -23,6 +24,7 @@ export interface ProxyContext {
   readonly verifier: Verifier;
   readonly peers: ProxyPeers;
   readonly runs: KeyRuns;
+  readonly subAgents: SubAgents;
   readonly tokens: AgentTokens;
   readonly slots: Slots;
   readonly open: OpenRequests;

@@ -3,6 +3,7 @@ import { PermissionDeniedError } from '@writ/kernel';
 import { createEdge, TlsFiles } from '@writ/rpc';
 import { defineService, type ServiceHost, Sweeper } from '@writ/service';
 import { KeyRuns } from './app/access/key-runs.ts';
+import { SubAgents } from './app/access/sub-agents.ts';
 import { AgentTokens } from './app/agent/agent-tokens.ts';
 import { endIdle } from './app/agent/end-idle.ts';
 import { OpenRequests } from './app/agent/open-requests.ts';
@@ -91,6 +92,7 @@ async function openContext(host: ServiceHost<AgentProxyConfig>): Promise<ProxyCo
     receipts: new PendingReceipts(),
   };
   const runs = new KeyRuns(peers, config.keyCacheMs);
-  const agents = { runs, tokens, slots, open, ownTime };
+  const subAgents = new SubAgents({ store, peers, tokens, slots });
+  const agents = { runs, subAgents, tokens, slots, open, ownTime };
   return { config, store, clock, telemetry, verifier, peers, ...agents, ...tools };
 }

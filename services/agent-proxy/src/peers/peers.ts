@@ -1,6 +1,7 @@
 import type { Dialect } from '@writ/contracts/writ/model/v1/model_pb';
 import type { GenerateResponse } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { ModelService } from '@writ/contracts/writ/model/v1/model_service_pb';
+import { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb';
 import { SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
 import {
   RenewIntent,
@@ -14,6 +15,7 @@ import type { Telemetry } from '@writ/telemetry';
 import type { AgentProxyConfig } from '../config.ts';
 import type { AgentCredentials } from '../domain/credentials.ts';
 import { credentialsFrom } from '../wire/delivery.ts';
+import { type SubAgentPeers, subAgentPeers } from './sub-agent-peers.ts';
 import { createToolPeers, type ToolPeers } from './tool-peers.ts';
 
 /**
@@ -60,7 +62,7 @@ export interface OpenRun {
 }
 
 /** The services that agent-proxy calls. */
-export interface ProxyPeers extends ToolPeers {
+export interface ProxyPeers extends ToolPeers, SubAgentPeers {
   /** Calls a model; a repeated call returns the record without charge (EM-7). */
   generate(
     call: NativeCall,
@@ -113,8 +115,11 @@ export function createPeers(parts: PeerParts): ProxyPeers {
   const slots = createRpcClient(SpawnBudgetService, to('spawn-budget'));
   const supervision = createRpcClient(SupervisionService, to('supervisor'));
   const tools = createToolPeers({ supervisor: to('supervisor'), gateway: to('tool-gateway') });
+  const reviews = createRpcClient(ReviewService, to('supervisor'));
+  const subAgents = subAgentPeers(supervision, reviews);
   return {
     ...tools,
+    ...subAgents,
     generate: (call, agentToken, slotGrant, signal) =>
       models.generate(
         {
@@ -151,7 +156,7 @@ export function createPeers(parts: PeerParts): ProxyPeers {
       await supervision.reportOutcome(report, { agentToken, epoch: EPOCH, retry: true });
     },
     close() {
-      for (const client of [models, slots, supervision, tools]) client.close();
+      for (const client of [models, slots, supervision, reviews, tools]) client.close();
     },
   };
 }

@@ -32,6 +32,22 @@ export async function findAgent(db: ProxyReader, key: AgentKey): Promise<AgentRo
     .executeTakeFirst();
 }
 
+/** Returns the latest agent that a client names by an id, which has this SHA-256; undefined when it is new. */
+export async function latestNamed(
+  db: ProxyReader,
+  { tenant, runId: run_id }: RunKey,
+  client_id: string,
+): Promise<AgentRow | undefined> {
+  return await db
+    .selectFrom('agents')
+    .selectAll()
+    .where((eb) => eb.and({ tenant, run_id, client_id }))
+    .orderBy('created_at', 'desc')
+    .orderBy('instance', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+}
+
 /** Returns the agents of a run. */
 export async function agentsOf(db: ProxyReader, run: RunKey): Promise<AgentRow[]> {
   return await db

@@ -7,6 +7,12 @@ const agents = table('agents', {
     run_id: column.text(),
     instance: column.text(),
     name: column.text(),
+    /** Null for the root. */
+    parent_instance: column.text().nullable(),
+    /** SHA-256 of the id by which its client names it; null for the root (AP-6). */
+    client_id: column.text().nullable(),
+    /** The manifest of its sub-agents; empty without one. */
+    child_name: column.text(),
     session_id: column.text(),
     /** Id and digest of the delivery. */
     request_id: column.text(),
@@ -26,7 +32,13 @@ const agents = table('agents', {
     ended_at: column.timestamp().nullable(),
   },
   primaryKey: ['tenant', 'run_id', 'instance'],
-  indexes: { agents_alive: { on: ['used_at'], where: ['ended_at', 'is', null] } },
+  indexes: {
+    agents_alive: { on: ['used_at'], where: ['ended_at', 'is', null] },
+    agents_by_client_id: {
+      on: ['tenant', 'run_id', 'client_id', 'created_at'],
+      where: ['client_id', 'is not', null],
+    },
+  },
 });
 
 /** Model requests by their content, so that a repeat finds its call (AP-2). Digests only. */

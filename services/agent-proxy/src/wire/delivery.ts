@@ -20,6 +20,10 @@ import type { AgentCredentials } from '../domain/credentials.ts';
 export interface Delivery {
   readonly agent: AgentKey;
   readonly name: string;
+  /** Undefined for the root. */
+  readonly child: { readonly parentInstance: string; readonly clientId: string } | undefined;
+  /** The manifest of its sub-agents; empty without one. */
+  readonly childName: string;
   readonly sessionId: string;
   readonly requestId: string;
   readonly digest: string;
@@ -59,6 +63,8 @@ export function deliveryFrom(
   return {
     agent: { tenant, runId: supervision.runId, instance: agent.instance },
     name: agent.name,
+    child: childOf(request),
+    childName: manifest.subAgents[0]?.name ?? '',
     sessionId: supervision.sessionId,
     requestId: request.requestId,
     digest: canonicalDigest({
@@ -72,6 +78,13 @@ export function deliveryFrom(
     idleMs: idleMsOf(manifest.optionsJson),
     traceparent: isTraceparent(traceparent) ? traceparent : newTraceparent(),
   };
+}
+
+/** SpawnChild carries the digest of the client's id of a sub-agent as the id that its reply would answer. */
+function childOf({ supervision, message }: DeliverRequest): Delivery['child'] {
+  const parentInstance = supervision?.parent?.instance;
+  if (parentInstance === undefined) return undefined;
+  return { parentInstance, clientId: message?.correlationId ?? '' };
 }
 
 /** Converts an agent's tokens, which expire by the clock of the supervisor. */

@@ -63,6 +63,7 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   DEADLINE_EXCEEDED: { ...REFUSED, code: 'deadline_exceeded' },
   AGENT_PAUSED: { status: 503, type: 'server_error', shouldRetry: true },
   UNKNOWN_MODEL: { status: 404, type: 'invalid_request_error', code: 'model_not_found' },
+  SUB_AGENT_LIMIT: { status: 402, type: 'insufficient_quota', shouldRetry: false },
   // A run ends after minutes; the client would wait in vain.
   OPEN_RUNS_LIMIT: { status: 429, type: 'rate_limit_exceeded', shouldRetry: false },
   CALL_ID_REUSED: { status: 409, type: 'invalid_request_error', shouldRetry: false },

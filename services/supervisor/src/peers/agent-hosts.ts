@@ -3,7 +3,7 @@ import type { AgentWorkerPeer } from './agent-worker.ts';
 
 /**
  * The two hosts of agents behind one interface: agent-worker runs agents, agent-proxy stands for external
- * ones (AP-1). Only an external root lives at agent-proxy, so that other runs never call it.
+ * ones (AP-1). All agents of a run live at the host of its root, so that other runs never call agent-proxy.
  */
 export function agentHosts(worker: AgentWorkerPeer, proxy: AgentWorkerPeer): AgentWorkerPeer {
   return {
@@ -14,7 +14,8 @@ export function agentHosts(worker: AgentWorkerPeer, proxy: AgentWorkerPeer): Age
       return [...events, ...(await worker.cancelRun(order))];
     },
     awaitEnd: worker.awaitEnd,
-    cancelAgent: worker.cancelAgent,
+    cancelAgent: (requestId, agent, stopReason) =>
+      (agent.isExternal ? proxy : worker).cancelAgent(requestId, agent, stopReason),
     findAgents: worker.findAgents,
     listLogEntries: worker.listLogEntries,
     close() {

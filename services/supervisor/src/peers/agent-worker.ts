@@ -54,6 +54,11 @@ export interface AgentSignal extends AgentKey {
   readonly sender?: string;
 }
 
+/** An agent and what decides where it lives. */
+export interface HostedAgent extends AgentKey {
+  readonly isExternal: boolean;
+}
+
 /** An order to end every agent of a run. */
 export interface RunCancellation extends RunKey {
   readonly requestId: string;
@@ -85,7 +90,7 @@ export interface AgentWorkerPeer {
   /** Cancels one agent, and returns its events; its journal is kept until the end of the run. */
   cancelAgent(
     requestId: string,
-    agent: AgentKey,
+    agent: HostedAgent,
     stopReason: string,
   ): Promise<readonly CarriedEvent[]>;
   /** Returns for each agent whether the worker lets it live; undefined when it cannot say (BD-3). */

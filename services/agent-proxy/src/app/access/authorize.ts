@@ -10,6 +10,7 @@ import {
 } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import { hintOfBody, hintOfHeaders } from '../../domain/conversation.ts';
+import { subAgentOf, taskOf } from '../../domain/sub-agent.ts';
 import type { RunQuery } from '../../peers/peers.ts';
 import { type AgentRow, findAgent, keyOf, saveAgent } from '../../store/agents.ts';
 import type { OpenRequest } from '../agent/open-requests.ts';
@@ -37,15 +38,16 @@ export interface Authorized {
 
 /**
  * Returns the agent that a request acts for, from its credentials, and notes that it was used (AP-1). A run token names
- * the agent; an agent key opens the run of its conversation. Every endpoint calls it first, with every request.
+ * the agent; an agent key opens the run of its conversation; headers may name a sub-agent. Every endpoint calls it first, with every request.
  * @throws UnauthenticatedError TOKEN_MISSING, TOKEN_INVALID, TOKEN_EXPIRED; UnavailableError AGENT_NOT_DELIVERED;
- *   PreconditionError RUN_ENDED; what KeyRuns.of throws
+ *   PreconditionError RUN_ENDED; what KeyRuns.of and SubAgents.of throw
  */
 export async function authorize(context: ProxyContext, request: AgentRequest): Promise<Authorized> {
   const credential = credentialOf(request.headers);
-  const agent = credential.startsWith(TOKEN_PREFIX)
+  const root = credential.startsWith(TOKEN_PREFIX)
     ? await loadLiving(context, await agentOfToken(context.verifier, credential))
     : await agentOfKey(context, await queryOf(request, credential));
+  const agent = await subAgentFor(context, root, request);
   await noteUse(context, agent);
   return { key: keyOf(agent), sessionId: agent.session_id, agent };
 }
@@ -94,6 +96,19 @@ async function agentOfToken(verifier: Verifier, credential: string): Promise<Age
   });
   const { tenant, runId, agent } = claims;
   return { tenant, runId, instance: agent?.instance ?? '' };
+}
+
+/** The main agent, or the sub-agent that the client names (AP-6). The use of a sub-agent is one of the main agent. */
+async function subAgentFor(
+  context: ProxyContext,
+  root: AgentRow,
+  { headers, body }: AgentRequest,
+): Promise<AgentRow> {
+  const named = subAgentOf(headers);
+  if (named === undefined) return root;
+  await noteUse(context, root);
+  const task = async () => (body === undefined ? '' : taskOf(jsonOf(await body())));
+  return await context.subAgents.of(root, named, task);
 }
 
 /** The agent of the open run of a key; another run is opened when the remembered one has ended. */

@@ -4,6 +4,7 @@ import type { ProxyContext } from '../../context.ts';
 import { nextCallNumber } from '../../domain/next-call.ts';
 import { type AgentRow, keyOf } from '../../store/agents.ts';
 import { insertCall, latestCall, markDelivered } from '../../store/calls.ts';
+import { endAgent } from '../agent/end-agent.ts';
 import type { OpenRequest } from '../agent/open-requests.ts';
 
 /** A model request of an external agent, in the format of a provider. */
@@ -135,7 +136,7 @@ async function* eventsOf(
 
 /** A cap of the agent, its run or its session will not be lifted while the run lasts: the run ends (EM-2, AP-2). */
 async function reportExhausted(
-  { peers, tokens, telemetry }: ProxyContext,
+  context: ProxyContext,
   agent: AgentRow,
   callId: string,
   error: unknown,
@@ -145,11 +146,13 @@ async function reportExhausted(
   if (level.startsWith('tenant_') || stopReason === '') return;
   const requestId = derivedId('req', agent.run_id, agent.instance, callId, 'exhausted');
   try {
-    const { supervisor } = await tokens.of(keyOf(agent));
-    await peers.reportOutcome(requestId, stopReason, supervisor);
+    await endAgent(context, agent, stopReason, requestId);
   } catch (failure) {
     // The next request over the cap reports it again.
-    telemetry.log.warn({ err: failure, run_id: agent.run_id }, 'exhausted budget not reported');
+    context.telemetry.log.warn(
+      { err: failure, run_id: agent.run_id },
+      'exhausted budget not reported',
+    );
   }
 }
 

@@ -1,5 +1,6 @@
 import { type AgentKey, derivedId } from '@writ/kernel';
 import type { SupervisorContext, Tx } from '../../context.ts';
+import { isExternal } from '../../domain/manifest/manifest-json.ts';
 import type { ChildOrderPayload } from '../../domain/order/order-payloads.ts';
 import type { ClosedTab } from '../../domain/result/closed-tab.ts';
 import { type AgentRow, findAgent, loadAgent, saveAgent } from '../../store/agent/agents.ts';
@@ -45,10 +46,14 @@ export function endChildOrder(context: SupervisorContext): OrderHandler {
         return { unchanged: true };
       }),
 
-      cancel: whileRunLives(async ({ order, memo }, key, { ending_stop_reason: reason }) => {
+      cancel: whileRunLives(async ({ order, memo }, key, child) => {
         const id = derivedId('req', order.order_id, 'cancel');
         const events = await ignoreNotFound(
-          peers.agentWorker.cancelAgent(id, key, reason ?? 'cancelled'),
+          peers.agentWorker.cancelAgent(
+            id,
+            { ...key, isExternal: isExternal(child) },
+            child.ending_stop_reason ?? 'cancelled',
+          ),
         );
         memo.events.push(...(events ?? []));
         return { unchanged: true };

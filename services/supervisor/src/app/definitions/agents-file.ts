@@ -12,7 +12,7 @@ import type { AgentSettings } from '../../domain/manifest/agent-definition.ts';
 import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import type { Extensions } from '../../domain/manifest/applicable-settings.ts';
 import { withChildDescriptions } from '../../domain/manifest/child-descriptions.ts';
-import { assertSubAgents, byName } from './agents-in-code.ts';
+import { assertSubAgents, byName, misplaced } from './agents-in-code.ts';
 import { AGENTS_SCHEMA } from './agents-schema.ts';
 import { manifestOf } from './manifest-of.ts';
 
@@ -64,6 +64,14 @@ export function loadAgents(
       if (!isWritError(error)) throw error;
       const path = (error.metadata.field ?? '').split('.');
       problems.push(`${at(...path)}: ${error.message}`);
+    }
+  }
+  for (const [index, { kind, sub_agents: children = [] }] of value.agents.entries()) {
+    for (const [child, { name }] of children.entries()) {
+      const found = agents.get(name);
+      const where = locate(['agents', index, 'sub_agents', child, 'name']);
+      if (found !== undefined)
+        problems.push(...misplaced(kind, found, `${where}: agent "${name}"`));
     }
   }
   if (problems.length > 0) throw new ConfigError(file, problems);

@@ -118,17 +118,25 @@ export function assertSubAgents(
   agents: readonly AgentManifest[],
   known: ReadonlyMap<string, AgentManifest>,
 ): void {
-  const problems = agents.flatMap(({ name, subAgents }) =>
-    subAgents.flatMap(({ name: child }, index) =>
-      problemOf(known.get(child), `Agent "${name}": sub_agents.${index}.name: agent "${child}"`),
-    ),
+  const problems = agents.flatMap(({ name, subAgents, kind }) =>
+    subAgents.flatMap(({ name: child }, index) => {
+      const where = `Agent "${name}": sub_agents.${index}.name: agent "${child}"`;
+      const found = known.get(child);
+      return found === undefined ? [`${where} is not defined.`] : misplaced(kind, found, where);
+    }),
   );
   if (problems.length > 0) throw new ConfigError('The list of agents', problems);
 }
 
-function problemOf(child: AgentManifest | undefined, where: string): string[] {
-  if (child === undefined) return [`${where} is not defined.`];
-  return child.kind === 'external' ? [`${where} is external, and starts runs of its own.`] : [];
+/** The problem of a sub-agent: those of an external agent, and no others, run in its program (AP-6). */
+export function misplaced(
+  parent: AgentManifest['kind'],
+  { kind }: AgentManifest,
+  where: string,
+): string[] {
+  if ((kind === 'external') === (parent === 'external')) return [];
+  const rule = 'an external agent has external sub-agents, and no other agent has';
+  return [`${where} is of kind ${kind}; ${rule}.`];
 }
 
 function invalid(agent: string, problems: readonly string[], cause?: Error): ConfigError {

@@ -25,7 +25,8 @@ const MODEL = `${MODEL_LOOPS} external`;
 const TOOLS = 'react json-action orchestrator custom';
 const TOOL_LISTS = `${TOOLS} external`;
 const CHATS = 'react orchestrator';
-const PARENTS = 'react orchestrator flow custom';
+const ASKING = 'react orchestrator flow custom';
+const PARENTS = `${ASKING} external`;
 
 /**
  * Every setting of an agents file with a value and the kinds on which it has an effect. Settings of all kinds are
@@ -67,7 +68,7 @@ const SETTINGS: readonly (readonly [path: string, value: unknown, kinds: string]
   ['approval_required_risk', 0.5, TOOL_LISTS],
   ['sub_agents.0.name', 'child', PARENTS],
   ['sub_agents.0.description', 'Helps.', CHATS],
-  ['sub_agents.0.ask_timeout', '3m', PARENTS],
+  ['sub_agents.0.ask_timeout', '3m', ASKING],
   ['sub_agents.0.priority', 'low', PARENTS],
   ['guardrails.max_tokens_recoveries', 1, MODEL_LOOPS],
   ['guardrails.max_repeated_tool_steps', 1, TOOLS],
@@ -114,8 +115,11 @@ function withValue(
   return [changed];
 }
 
+const CHILD_OF_EXTERNAL = { kind: 'external', model: { model: 'm' } };
+
 function load(kind: AgentKind, agent: unknown, extensions: Data = {}) {
-  const child = { name: 'child', kind: 'user-proxy' };
+  const isExternal = kind === 'external';
+  const child = { name: 'child', ...(isExternal ? CHILD_OF_EXTERNAL : { kind: 'user-proxy' }) };
   const file = { extensions, agents: [{ name: 'a', kind, ...(agent as Data) }, child] };
   // JSON is valid YAML.
   return loadAgents({ text: JSON.stringify(file), file: 'agents.yaml' }).agents;

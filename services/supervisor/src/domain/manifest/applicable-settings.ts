@@ -28,7 +28,9 @@ const WITH_MODEL_LOOP = without('user-proxy', 'flow', 'external');
 const WITH_TOOLS = [...CHATS, 'json-action', 'custom'] as const satisfies readonly AgentKind[];
 /** An external agent calls its tools through agent-proxy; what becomes of a refusal is its own affair (AP-3). */
 const WITH_TOOL_LIST = [...WITH_TOOLS, 'external'] as const satisfies readonly AgentKind[];
-const WITH_CHILDREN = [...CHATS, 'flow', 'custom'] as const satisfies readonly AgentKind[];
+/** They ask their sub-agents for an answer; those of an external agent act in its program (AP-6). */
+const WITH_ASKED = [...CHATS, 'flow', 'custom'] as const satisfies readonly AgentKind[];
+const WITH_CHILDREN = [...WITH_ASKED, 'external'] as const satisfies readonly AgentKind[];
 const FEEDS = ['information', 'personal-feed'] as const satisfies readonly AgentKind[];
 
 /**
@@ -58,6 +60,7 @@ export const APPLICABLE_KINDS: Readonly<Record<string, readonly AgentKind[]>> = 
   approval_required_risk: WITH_TOOL_LIST,
   sub_agents: WITH_CHILDREN,
   'sub_agents.*.description': CHATS,
+  'sub_agents.*.ask_timeout': WITH_ASKED,
   guardrails: WITH_MODEL_LOOP,
   'guardrails.max_repeated_tool_steps': WITH_TOOLS,
   context: CHATS,
@@ -210,13 +213,16 @@ function isWithOptions(kind: AgentKind): kind is keyof typeof KIND_OPTIONS {
 }
 
 /** Its tab and its tokens name every model that it may use (AP-1). */
-function assertExternal({ model, options = {} }: AgentSettings): void {
+function assertExternal({ model, options = {}, sub_agents: children = [] }: AgentSettings): void {
   const { idle_timeout: idle, max_open_runs: most = 1 } = options;
   if (idle !== undefined && !(typeof idle === 'string' && /^(\d+(ms|s|m|h|d))+$/.test(idle))) {
     throw invalid('options.idle_timeout', 'must be a duration such as 30m.');
   }
   if (!(typeof most === 'number' && Number.isInteger(most) && most >= 1)) {
     throw invalid('options.max_open_runs', 'must be a whole number of at least 1.');
+  }
+  if (children.length > 1) {
+    throw invalid('sub_agents.1', 'is one too many: an external agent has one kind of sub-agents.');
   }
   for (const [index, alias] of (model?.also_allowed ?? []).entries()) {
     if (!alias.includes('*')) continue;

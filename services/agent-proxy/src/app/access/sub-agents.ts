@@ -1,0 +1,141 @@
+import {
+  type AgentKey,
+  derivedId,
+  isWritError,
+  OverloadedError,
+  PermissionDeniedError,
+  PreconditionError,
+  sha256Hex,
+  UnavailableError,
+} from '@writ/kernel';
+import type { NamedSubAgent } from '../../domain/sub-agent.ts';
+import { EPOCH, type ProxyPeers } from '../../peers/peers.ts';
+import type { SpawnAnswer, SubAgentSpawn } from '../../peers/sub-agent-peers.ts';
+import { type AgentRow, findAgent, keyOf, latestNamed } from '../../store/agents.ts';
+import type { ProxyStore } from '../../store/proxy-store.ts';
+import type { AgentTokens } from '../agent/agent-tokens.ts';
+import type { Slots } from '../agent/slots.ts';
+
+/** Dependencies of {@link SubAgents}. */
+export interface SubAgentsParts {
+  readonly store: ProxyStore;
+  readonly peers: Pick<ProxyPeers, 'spawnChild'>;
+  readonly tokens: AgentTokens;
+  readonly slots: Slots;
+}
+
+/**
+ * The sub-agents that clients name: each is a reviewed child of the agent that it names as its parent, with a tab and a
+ * slot of its own (AP-6). Ids are what clients say. A client that leaves them out charges the main agent, and the caps
+ * of the run bind in any case.
+ */
+export class SubAgents {
+  readonly #parts: SubAgentsParts;
+  readonly #spawns = new Map<string, Promise<AgentRow>>();
+
+  constructor(parts: SubAgentsParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Returns the agent that a named sub-agent is; its parent, when that has no `sub_agents`.
+   * @param task reads the task for the review
+   * @throws PreconditionError RUN_ENDED; PermissionDeniedError SUB_AGENT_REFUSED; OverloadedError SUB_AGENT_LIMIT;
+   *   UnavailableError SUB_AGENT_PENDING, AGENT_NOT_DELIVERED; what SpawnChild throws
+   */
+  async of(root: AgentRow, named: NamedSubAgent, task: () => Promise<string>): Promise<AgentRow> {
+    const { store } = this.#parts;
+    const latest = async (id: string) => await latestNamed(store.db, keyOf(root), sha256Hex(id));
+    const known = await latest(named.id);
+    if (known?.ended_at === null) return known;
+    assertIdle(known);
+    const above = named.parent === '' ? undefined : await latest(named.parent);
+    assertIdle(above);
+    const parent = above?.ended_at === null ? above : root;
+    if (parent.child_name === '') return parent;
+    const clientId = sha256Hex(named.id);
+    // Another one, when an idle one has ended.
+    const callId = derivedId('call', parent.instance, clientId, known?.instance ?? '');
+    const running = this.#spawns.get(callId);
+    if (running !== undefined) return await running;
+    const spawn = this.#spawn(parent, clientId, callId, task);
+    this.#spawns.set(callId, spawn);
+    return await spawn.finally(() => this.#spawns.delete(callId));
+  }
+
+  async #spawn(
+    parent: AgentRow,
+    clientId: string,
+    callId: string,
+    task: () => Promise<string>,
+  ): Promise<AgentRow> {
+    const { child_name: agent } = parent;
+    const text = (await task()) || 'A sub-agent of an external agent.';
+    const parentKey = keyOf(parent);
+    const answer = await this.#asked(parentKey, { callId, agent, task: text, clientId });
+    this.#parts.slots.released(parentKey);
+    if (answer.kind !== 'spawned') throw refusalOf(answer, parent);
+    const key = { ...parentKey, instance: answer.instance };
+    const row = await findAgent(this.#parts.store.db, key);
+    if (row?.ended_at === null) return row;
+    assertIdle(row);
+    throw notDelivered(parent.run_id);
+  }
+
+  async #asked(parent: AgentKey, spawn: SubAgentSpawn): Promise<SpawnAnswer> {
+    const { peers, slots, tokens } = this.#parts;
+    for (let isFirst = true; ; isFirst = false) {
+      const slotGrant = await slots.grant(parent);
+      const { supervisor: agentToken } = await tokens.of(parent, !isFirst);
+      try {
+        return await peers.spawnChild(spawn, { agentToken, slotGrant, epoch: EPOCH });
+      } catch (error) {
+        if (!isWritError(error)) throw error;
+        if (!isFirst || !/^TOKEN_(EXPIRED|INVALID)$/.test(error.reason)) throw error;
+      }
+    }
+  }
+}
+
+/** An idle sub-agent comes back as another one; one that was ended does not. */
+function assertIdle(agent: AgentRow | undefined): void {
+  if (agent === undefined || agent.ended_at === null || agent.stop_reason === 'idle') return;
+  throw new PreconditionError(
+    'RUN_ENDED',
+    `Sub-agent ${agent.instance} of run ${agent.run_id} has ended: ${agent.stop_reason ?? 'ended'}.`,
+    { run_id: agent.run_id, agent: agent.instance, stop_reason: agent.stop_reason ?? '' },
+  );
+}
+
+function refusalOf(
+  answer: Exclude<SpawnAnswer, { readonly kind: 'spawned' }>,
+  { run_id: runId, child_name: name }: AgentRow,
+): Error {
+  const ids = { run_id: runId, agent: name };
+  switch (answer.kind) {
+    case 'starting':
+      return notDelivered(runId);
+    case 'pending':
+      return new UnavailableError(
+        'SUB_AGENT_PENDING',
+        `A sub-agent ${name} of run ${runId} waits for an approval; retry.`,
+        { ...ids, retry_after_ms: '5000' },
+      );
+    case 'limited':
+      return new OverloadedError('SUB_AGENT_LIMIT', answer.reason, ids);
+    case 'refused':
+      return new PermissionDeniedError(
+        'SUB_AGENT_REFUSED',
+        `A sub-agent ${name} of run ${runId} was rejected: ${answer.reason}.`,
+        { ...ids, stop_reason: answer.reason },
+      );
+  }
+}
+
+function notDelivered(runId: string): UnavailableError {
+  return new UnavailableError(
+    'AGENT_NOT_DELIVERED',
+    `A sub-agent of run ${runId} has not arrived yet; retry.`,
+    { run_id: runId, retry_after_ms: '1000' },
+  );
+}

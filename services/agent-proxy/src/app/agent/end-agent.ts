@@ -1,0 +1,25 @@
+import { type AgentKey, derivedId } from '@writ/kernel';
+import type { ProxyContext } from '../../context.ts';
+import { EPOCH } from '../../peers/peers.ts';
+import { type AgentRow, findAgent, keyOf } from '../../store/agents.ts';
+
+/**
+ * Reports that an agent has ended. The end of the root ends the run; a sub-agent is then ended by its parent, which
+ * releases its slot and closes its tab (AP-1, AP-6). The supervisor then cancels it here; a repeat changes nothing.
+ */
+export async function endAgent(
+  { peers, tokens, store }: Pick<ProxyContext, 'peers' | 'tokens' | 'store'>,
+  agent: AgentRow,
+  stopReason: string,
+  requestId: string,
+): Promise<void> {
+  const key = keyOf(agent);
+  await peers.reportOutcome(requestId, stopReason, (await tokens.of(key)).supervisor);
+  if (agent.parent_instance === null) return;
+  const parent: AgentKey = { ...key, instance: agent.parent_instance };
+  // With the end of its parent, it has ended, too.
+  if ((await findAgent(store.db, parent))?.ended_at !== null) return;
+  const callId = derivedId('call', parent.instance, key.instance, 'end');
+  const { supervisor: agentToken } = await tokens.of(parent);
+  await peers.endChild(callId, key.instance, { agentToken, epoch: EPOCH });
+}

@@ -1,0 +1,32 @@
+import { expect, it } from 'vitest';
+import { subAgentOf, taskOf } from './sub-agent.ts';
+
+it('knows sub-agents by the headers of each client, and the main agent by their absence (AP-6)', () => {
+  const claude = { 'x-claude-code-session-id': 's', 'x-claude-code-agent-id': 'a' };
+  expect(subAgentOf(claude)).toEqual({ id: 'a', parent: '' });
+  expect(subAgentOf({ ...claude, 'x-claude-code-parent-agent-id': 'b' })?.parent).toBe('b');
+  expect(subAgentOf({ 'x-claude-code-session-id': 's' })).toBeUndefined();
+  const codex = { 'session-id': 's', 'thread-id': 't' };
+  expect(subAgentOf(codex)).toBeUndefined();
+  expect(subAgentOf({ ...codex, 'x-codex-parent-thread-id': 's' })).toEqual({
+    id: 't',
+    parent: 's',
+  });
+  expect(subAgentOf({ ...codex, 'x-openai-subagent': 'review' })).toEqual({ id: 't', parent: '' });
+  expect(subAgentOf({ ...claude, 'x-writ-agent': 'w', 'x-writ-parent': 'p' })).toEqual({
+    id: 'w',
+    parent: 'p',
+  });
+});
+
+it('reads the task of a sub-agent from the first text of a user, in each dialect (AP-6)', () => {
+  const system = { role: 'system', content: 'You help.' };
+  const parts = [{ type: 'text', text: 'Find it.' }, { type: 'image' }];
+  expect(taskOf({ messages: [system, { role: 'user', content: 'Find it.' }] })).toBe('Find it.');
+  expect(taskOf({ messages: [{ role: 'user', content: parts }] })).toBe('Find it.');
+  expect(taskOf({ input: 'Find it.' })).toBe('Find it.');
+  expect(taskOf({ input: [{ role: 'user', content: parts }] })).toBe('Find it.');
+  expect(taskOf({ input: 'x'.repeat(9_000) })).toHaveLength(2_000);
+  expect(taskOf([])).toBe('');
+  expect(taskOf({ messages: [system] })).toBe('');
+});

@@ -1,0 +1,59 @@
+import { isJsonObject, type JsonValue } from '@writ/kernel';
+import type { Headers } from './conversation.ts';
+
+/** The headers by which clients name a sub-agent and its parent: those of Writ, Claude Code and Codex. */
+const NAMES = [
+  { agent: 'x-writ-agent', parent: 'x-writ-parent' },
+  { agent: 'x-claude-code-agent-id', parent: 'x-claude-code-parent-agent-id' },
+] as const;
+
+/** Codex names every thread; one with a parent, or of a named kind, is a sub-agent. */
+const CODEX = {
+  agent: 'thread-id',
+  parent: 'x-codex-parent-thread-id',
+  kind: 'x-openai-subagent',
+} as const;
+
+/** A sub-agent as its client names it. The main agent is not named. */
+export interface NamedSubAgent {
+  readonly id: string;
+  /** Empty: the main agent. */
+  readonly parent: string;
+}
+
+/** Returns the sub-agent that a request is of; undefined for the main agent (AP-6). */
+export function subAgentOf(headers: Headers): NamedSubAgent | undefined {
+  for (const { agent, parent } of NAMES) {
+    const id = headerOf(headers, agent);
+    if (id !== '') return { id, parent: headerOf(headers, parent) };
+  }
+  const id = headerOf(headers, CODEX.agent);
+  const parent = headerOf(headers, CODEX.parent);
+  const isChild = parent !== '' || headerOf(headers, CODEX.kind) !== '';
+  return isChild && id !== '' ? { id, parent } : undefined;
+}
+
+/** Longest task of a sub-agent for its review, in characters. */
+const MAX_TASK = 2_000;
+
+/** Returns the first text of a user in a model request, cut, as the task of a sub-agent; empty without one. */
+export function taskOf(body: JsonValue): string {
+  if (!isJsonObject(body)) return '';
+  const { input, messages = input } = body;
+  if (typeof messages === 'string') return messages.slice(0, MAX_TASK);
+  if (!Array.isArray(messages)) return '';
+  const first = messages.find((message) => isJsonObject(message) && message.role === 'user');
+  return isJsonObject(first) ? textOf(first.content).slice(0, MAX_TASK) : '';
+}
+
+function textOf(content: JsonValue | undefined): string {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return '';
+  const parts = content.map((part) => (isJsonObject(part) ? part.text : undefined));
+  return parts.filter((text) => typeof text === 'string').join('\n');
+}
+
+function headerOf(headers: Headers, name: string): string {
+  const value = headers[name];
+  return typeof value === 'string' ? value.trim() : '';
+}
