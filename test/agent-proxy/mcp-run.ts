@@ -4,16 +4,17 @@ import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/cli
 import { formatLine, type ReadHead, verifyExport } from '@writ/audit';
 import { type Approval, ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { createVerifier, readCheckpoint, trustPublicKeys } from '@writ/identity';
-import { type JsonObject, newId, systemClock } from '@writ/kernel';
+import { type Clock, type JsonObject, newId, systemClock } from '@writ/kernel';
 import {
   startTestPlatform,
   type TestPlatform,
   type TestPlatformOptions,
 } from '@writ/testing/platform';
 import { expect, onTestFinished, vi } from 'vitest';
+import { counter } from './counter-tools.ts';
 
 /** Liveness limit of waits. */
-const PATIENT = { timeout: 30_000 };
+export const PATIENT = { timeout: 30_000 };
 
 const AGENTS = `
 agents:
@@ -33,6 +34,62 @@ export async function refundPlatform(options: TestPlatformOptions = {}): Promise
   const test = await startTestPlatform({ files: { WRIT_AGENTS_FILE: AGENTS }, ...options });
   onTestFinished(() => test.close());
   return test;
+}
+
+const COUNTER_TOOLS = `
+tools:
+  - name: wipe_disk
+    description: Counts its executions.
+    input_schema: { type: object, properties: { disk: { type: string } }, required: [disk] }
+    side_effect: destructive
+    risk: 0.5
+    source: counter
+sources:
+  counter: { kind: local, module: "${import.meta.dirname}/counter-tools.ts" }
+`;
+const COUNTER_POLICY = `
+policy: counter
+rules:
+  - { id: ask, match: { tool: wipe_disk }, when: 'args.disk == "ask"', decide: escalate, reason: ask, risk: 80 }
+  - { id: never, match: { tool: wipe_disk }, when: 'args.disk == "never"', decide: block, reason: never, risk: 90 }
+  - { id: wipe, match: { tool: wipe_disk }, decide: approve, reason: wipe, risk: 10 }
+human: { four_eyes: false }
+`;
+const COUNTER_AGENTS = `
+agents:
+  - name: refund-bot
+    kind: external
+    model: { model: refund-desk }
+    tools: [wipe_disk]
+`;
+
+/** A platform whose only tool is destructive and counts its executions (counter-tools.ts). */
+export async function counterPlatform(options: TestPlatformOptions = {}): Promise<TestPlatform> {
+  counter.runs = 0;
+  counter.gate = Promise.resolve();
+  const files = {
+    WRIT_AGENTS_FILE: COUNTER_AGENTS,
+    WRIT_TOOLS_FILE: COUNTER_TOOLS,
+    WRIT_POLICY_FILE: COUNTER_POLICY,
+  };
+  return await refundPlatform({ files, ...options });
+}
+
+/** A clock whose monotonic reading a test moves: waits are measured with it, tokens are not. */
+export class MovedClock implements Clock {
+  #aheadMs = 0;
+
+  now(): Date {
+    return new Date();
+  }
+
+  monotonicMs(): number {
+    return performance.now() + this.#aheadMs;
+  }
+
+  advance(ms: number): void {
+    this.#aheadMs += ms;
+  }
 }
 
 /** What a program needs to call tools as an external agent. */
@@ -59,7 +116,7 @@ function ping({ url, token }: McpRun): Promise<Response> {
 }
 
 /** Posts one message as a client of the previous generation does. */
-async function post(
+export async function post(
   { url, token }: Pick<McpRun, 'url' | 'token'>,
   message: unknown,
   headers: Readonly<Record<string, string>> = {},
@@ -74,6 +131,48 @@ async function post(
     },
     body: typeof message === 'string' ? message : JSON.stringify(message),
   });
+}
+
+/** Posts one message of revision 2026-07-28. */
+export async function postModern(
+  run: Pick<McpRun, 'url' | 'token'>,
+  method: string,
+  params: Readonly<Record<string, unknown>>,
+  {
+    extensions = {},
+    headers = {},
+    signal,
+  }: {
+    readonly extensions?: object;
+    readonly headers?: Readonly<Record<string, string>>;
+    readonly signal?: AbortSignal;
+  } = {},
+) {
+  const _meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientInfo': { name: 'raw', version: '1' },
+    'io.modelcontextprotocol/clientCapabilities': { extensions },
+  };
+  const name = String(params.name ?? params.taskId ?? '');
+  const response = await fetch(run.url, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${run.token}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': method,
+      ...(name !== '' && { 'mcp-name': name }),
+      ...headers,
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta } }),
+    ...(signal && { signal }),
+  });
+  const { result, error } = (await response.json()) as {
+    readonly result?: Record<string, unknown>;
+    readonly error?: { readonly code: number; readonly message: string };
+  };
+  return { status: response.status, result, error };
 }
 
 /** Connects the official client; `revision` selects the generation that it speaks. */

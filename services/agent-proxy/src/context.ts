@@ -9,6 +9,7 @@ import type { Slots } from './app/agent/slots.ts';
 import type { Deliveries } from './app/tools/deliveries.ts';
 import type { Flights } from './app/tools/flights.ts';
 import type { ToolLists } from './app/tools/list-tools.ts';
+import type { Patience } from './app/tools/patience.ts';
 import type { PendingReceipts } from './app/tools/pending-receipts.ts';
 import type { Waits } from './app/tools/waits.ts';
 import type { AgentProxyConfig } from './config.ts';
@@ -33,6 +34,7 @@ export interface ProxyContext {
   readonly waits: Waits;
   readonly deliveries: Deliveries;
   readonly receipts: PendingReceipts;
+  readonly patience: Patience;
   /** Converts a time of the supervisor, in milliseconds since 1970, to that of the own clock. */
   readonly ownTime: (timeMs: number) => number;
 }

@@ -11,7 +11,9 @@ import { Slots } from './app/agent/slots.ts';
 import { Deliveries } from './app/tools/deliveries.ts';
 import { Flights } from './app/tools/flights.ts';
 import { ToolLists } from './app/tools/list-tools.ts';
+import { Patience } from './app/tools/patience.ts';
 import { PendingReceipts } from './app/tools/pending-receipts.ts';
+import { executeDecidedTasks } from './app/tools/tasks.ts';
 import { Waits } from './app/tools/waits.ts';
 import type { AgentProxyConfig } from './config.ts';
 import type { ProxyContext } from './context.ts';
@@ -50,7 +52,10 @@ export const createAgentProxy = defineService({
       telemetry,
     });
     host.defer(() => edge.close(0));
-    const sweeps = { endIdle: () => endIdle(context) };
+    const sweeps = {
+      endIdle: () => endIdle(context),
+      executeTasks: () => executeDecidedTasks(context),
+    };
     return {
       server,
       edge,
@@ -90,6 +95,7 @@ async function openContext(host: ServiceHost<AgentProxyConfig>): Promise<ProxyCo
     waits: new Waits(clock),
     deliveries: new Deliveries(),
     receipts: new PendingReceipts(),
+    patience: new Patience(),
   };
   const runs = new KeyRuns(peers, config.keyCacheMs);
   const subAgents = new SubAgents({ store, peers, tokens, slots });

@@ -159,6 +159,8 @@ export const REASONS = {
   INVALID_CHAT_REQUEST: { status: 'invalid_argument', meaning: 'The body is not a chat completion request.', action: 'Correct the field that the message names.' },
   SLOT_REFUSED: { status: 'failed_precondition', meaning: 'The slot of an external agent was refused.', action: 'Read metadata.cause; start a new run if the run has ended.' },
   TOO_MANY_REQUESTS: { status: 'resource_exhausted', meaning: 'An external agent has as many requests in progress as permitted.', action: 'Retry when another has ended.' },
+  INVALID_REQUEST_STATE: { status: 'invalid_argument', meaning: 'An MCP client gave back a requestState that was not issued to it, was used, has expired, or belongs to another call.', action: 'Repeat the call without it.' },
+  TASK_NOT_FOUND: { status: 'not_found', meaning: 'An MCP client named a task that does not exist, or that is not its own.', action: 'Repeat the call with the same arguments: it attaches to its approval.' },
   TOO_MANY_TOOLS: { status: 'resource_exhausted', meaning: 'An external agent may call more tools than a list for MCP clients holds.', action: 'Name fewer tools in its manifest.' },
   BATCH_NOT_SUPPORTED: { status: 'invalid_argument', meaning: 'The body of an MCP request is not one JSON-RPC message.', action: 'Send one message per request.' },
   RUN_NOT_EXTERNAL: { status: 'failed_precondition', meaning: 'The root of the run is not an external agent.', action: 'Start an agent of kind external, or use CancelRun to end the run.' },

@@ -6,9 +6,13 @@ export interface ClientTerms {
   readonly hasTasks: boolean;
   /** Whether it asks for notifications of progress. */
   readonly wantsProgress: boolean;
+}
+
+/** What is known of earlier requests of the client. */
+export interface ClientPast {
   /** How often it has repeated this call on request. */
   readonly leg: number;
-  /** How long it has waited at most before it left, in milliseconds; undefined when it never left. */
+  /** How long it waited before it left; undefined when it never left a wait. */
   readonly patienceMs: number | undefined;
 }
 
@@ -28,16 +32,19 @@ const LEAST_PATIENCE_MS = 3_000;
  * Returns the rung of the ladder for a request: a task, else a repeat that the client makes by itself, else a wait with
  * progress, else the answer that nothing was executed and that the client is to repeat the call.
  */
-export function rungOf(client: ClientTerms): Rung {
-  const { hasTasks, repeatsItself, wantsProgress, leg } = client;
+export function rungOf(client: ClientTerms, { leg, patienceMs }: ClientPast): Rung {
+  const { hasTasks, repeatsItself, wantsProgress } = client;
   if (hasTasks) return { answer: 'task', holdMs: HOLD_MS.task };
   if (repeatsItself && leg < MAX_LEGS) {
-    return { answer: 'repeat', holdMs: bearable(client, HOLD_MS.leg) };
+    return { answer: 'repeat', holdMs: bearable(patienceMs, HOLD_MS.leg) };
   }
   const longest = wantsProgress ? HOLD_MS.progress : HOLD_MS.patience;
-  return { answer: 'pending', holdMs: bearable(client, longest) };
+  return { answer: 'pending', holdMs: bearable(patienceMs, longest) };
 }
 
-function bearable({ patienceMs = Infinity }: ClientTerms, longestMs: number): number {
-  return Math.max(LEAST_PATIENCE_MS, Math.min(longestMs, Math.floor(patienceMs * 0.8)));
+function bearable(patienceMs: number | undefined, longestMs: number): number {
+  return Math.max(
+    LEAST_PATIENCE_MS,
+    Math.min(longestMs, Math.floor((patienceMs ?? Infinity) * 0.8)),
+  );
 }

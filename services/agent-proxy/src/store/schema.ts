@@ -130,6 +130,7 @@ export const TABLES = [outboxTable, agents, calls, toolCalls, handles, cancels] 
 export type AgentsTable = TableOf<typeof agents>;
 export type ToolCallsTable = TableOf<typeof toolCalls>;
 
+export type HandlesTable = TableOf<typeof handles>;
 export type CancelsTable = TableOf<typeof cancels>;
 
 /** The database of agent-proxy. */

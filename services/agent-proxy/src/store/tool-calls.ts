@@ -80,3 +80,17 @@ export async function hasUndecidedCall(
     .executeTakeFirst();
   return found !== undefined;
 }
+
+/** Returns decided calls of tasks without a result that no replica executes, oldest first. */
+export async function decidedTasks(db: ProxyReader, now: Date): Promise<ToolCallRow[]> {
+  return await db
+    .selectFrom('tool_calls')
+    .selectAll()
+    .where('task_at', 'is not', null)
+    .where('decided_at', 'is not', null)
+    .where('task_ended_at', 'is', null)
+    .where((eb) => eb.or([eb('claimed_until', 'is', null), eb('claimed_until', '<', now)]))
+    .orderBy('decided_at')
+    .limit(50)
+    .execute();
+}

@@ -1,34 +1,85 @@
-import type { AgentKey } from '@writ/kernel';
+import { type AgentKey, isWritError, monotonicMs } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import type { ToolAnswer } from '../../domain/tool-answer.ts';
-import { type ClientTerms, type Rung, rungOf } from '../../domain/waiting-ladder.ts';
+import { type ClientTerms, rungOf } from '../../domain/waiting-ladder.ts';
+import { findToolCall } from '../../store/tool-calls.ts';
 import { callTool } from './call-tool.ts';
-import { type NumberedCall, numberToolCall, type ToolRequest } from './number-call.ts';
+import { invalidState, issueLeg, issueTask, TASK_MS, takeLeg } from './handles.ts';
+import { digestOf, type NumberedCall, numberToolCall, type ToolRequest } from './number-call.ts';
+import type { ToolTask } from './tasks.ts';
 import type { WaitTerms } from './waits.ts';
 
 /** What a client says of itself, and how its request waits. */
-export interface ToolClient extends Omit<WaitTerms, 'holdMs'> {
+export interface ToolClient extends Omit<WaitTerms, 'holdMs' | 'onProgress'> {
   readonly terms: ClientTerms;
+  /** What it gives back with a repeat that it was asked for; empty without one. */
+  readonly state: string;
+  /** Receives the progress of a wait. */
+  readonly onProgress: (row: NumberedCall, approvalId: string) => void;
 }
 
-/** The answer to a tool call: what became of it, an error, or what the client gets while a person decides. */
-export type Answered =
-  | { readonly answer: ToolAnswer; readonly rung: Rung['answer'] }
-  | { readonly error: unknown };
+/** The answer to a tool call: what became of it, or how the client is to wait. */
+export type Answered = { readonly row: NumberedCall } & (
+  | { readonly answer: ToolAnswer }
+  | { readonly error: unknown }
+  | { readonly task: ToolTask; readonly approvalId: string }
+  | { readonly state: string }
+);
 
-/** Answers a tool call within the time that its client can wait (AP-4). */
+/**
+ * Answers a tool call within the time that its client can wait (AP-4).
+ * @throws InvalidRequestError INVALID_REQUEST_STATE
+ */
 export async function answerToolCall(
   context: ProxyContext,
   agent: AgentKey,
   request: ToolRequest,
-  { terms, ...wait }: ToolClient,
-): Promise<Answered & { readonly row: NumberedCall }> {
-  const row = await numberToolCall(context, agent, request);
-  const { holdMs, answer: rung } = rungOf(terms);
+  client: ToolClient,
+): Promise<Answered> {
+  const { row, leg } = await findCall(context, agent, request, client.state);
+  const { clock, patience, telemetry } = context;
+  const rung = rungOf(client.terms, { leg, patienceMs: patience.of(agent) });
+  const began = monotonicMs(clock);
+  let isWaiting = false;
+  const terms: WaitTerms = {
+    holdMs: rung.holdMs,
+    signal: client.signal,
+    onWait: (waits) => {
+      isWaiting ||= waits;
+      client.onWait?.(waits);
+    },
+    onProgress: (approvalId) => client.onProgress(row, approvalId),
+  };
   try {
-    return { row, rung, answer: await callTool(context, row, request, { ...wait, holdMs }) };
+    const answer = await callTool(context, row, request, terms);
+    if (answer.kind !== 'waiting' || rung.answer === 'pending') return { row, answer };
+    if (rung.answer === 'repeat') return { row, state: await issueLeg(context, row, leg + 1) };
+    const { approvalId } = answer;
+    return { row, task: await newTask(context, row), approvalId };
   } catch (error) {
-    context.telemetry.log.debug({ err: error, call_id: row.call_id }, 'tool call not answered');
+    const hasLeft = client.signal.aborted && !isWritError(error);
+    if (hasLeft && isWaiting) patience.left(agent, monotonicMs(clock) - began);
+    telemetry.log.debug({ err: error, call_id: row.call_id }, 'tool call not answered');
     return { row, error };
   }
+}
+
+/** The call of a repeat is the one that its state names, also when its result was delivered meanwhile. */
+async function findCall(
+  context: ProxyContext,
+  agent: AgentKey,
+  request: ToolRequest,
+  state: string,
+): Promise<{ readonly row: NumberedCall; readonly leg: number }> {
+  if (state === '') return { row: await numberToolCall(context, agent, request), leg: 0 };
+  const { call_id: callId, leg } = await takeLeg(context, agent, state);
+  const row = await findToolCall(context.store.db, { ...agent, callId });
+  if (row === undefined || row.digest !== digestOf(request)) throw invalidState();
+  return { row, leg };
+}
+
+async function newTask(context: ProxyContext, row: NumberedCall): Promise<ToolTask> {
+  const handle = await issueTask(context, row);
+  const createdAt = context.clock.now();
+  return { handle, row, createdAt, expiresAt: new Date(createdAt.getTime() + TASK_MS) };
 }

@@ -38,14 +38,14 @@ export async function callTool(
   );
   if (decision.settled) return await finishCall(context, call, decision, terms);
   await noteApproval(context, call, decision.approvalId);
-  if (!(await awaitDecision(context, call, terms))) {
+  if (!(await awaitDecision(context, call, decision.approvalId, terms))) {
     return { kind: 'waiting', approvalId: decision.approvalId };
   }
   return await finishCall(context, call, await currentDecision(context, call), terms);
 }
 
 /** Executes a decided call, or says why not. */
-async function finishCall(
+export async function finishCall(
   context: ProxyContext,
   call: ToolCallKey,
   decision: Decision,
@@ -58,14 +58,14 @@ async function finishCall(
   if (!isOutcomeUnknown(outcome)) return { kind: 'executed', decision, outcome };
   // A person finds out what happened; the gateway then answers with what they found (TG-5).
   await noteApproval(context, call, UNKNOWN_OUTCOME);
-  if (!(await awaitDecision(context, call, terms))) {
+  if (!(await awaitDecision(context, call, UNKNOWN_OUTCOME, terms))) {
     return { kind: 'waiting', approvalId: UNKNOWN_OUTCOME };
   }
   return { kind: 'executed', decision, outcome: await executeOnce(context, call, decision) };
 }
 
 /** Returns the decision on a call as it is now. */
-async function currentDecision(context: ProxyContext, call: ToolCallKey): Promise<Decision> {
+export async function currentDecision(context: ProxyContext, call: ToolCallKey): Promise<Decision> {
   return await actFor(context, call, 'supervisor', (options) =>
     context.peers.getDecision(call.callId, options),
   );
@@ -137,13 +137,15 @@ function isRepeatable(error: unknown): boolean {
 async function awaitDecision(
   { waits, store, slots }: ProxyContext,
   call: ToolCallKey,
+  approvalId: string,
   terms: WaitTerms,
 ): Promise<boolean> {
   const isDecided = async () => ((await findToolCall(store.db, call))?.decided_at ?? null) !== null;
   terms.onWait?.(true);
   slots.released(call);
   try {
-    return await waits.until(call.callId, isDecided, terms);
+    const onProgress = () => terms.onProgress?.(approvalId);
+    return await waits.until(call.callId, isDecided, { ...terms, onProgress });
   } finally {
     terms.onWait?.(false);
   }

@@ -28,9 +28,10 @@ export interface ToolRequest {
 export async function numberToolCall(
   { store, clock, deliveries }: Pick<ProxyContext, 'store' | 'clock' | 'deliveries'>,
   agent: AgentKey,
-  { tool, argumentsJson, ownId }: ToolRequest,
+  request: ToolRequest,
 ): Promise<ToolCallRow> {
-  const digest = sha256Hex(ownId === '' ? `${tool}\n${argumentsJson}` : `id:${ownId}`);
+  const { tool, ownId } = request;
+  const digest = digestOf(request);
   const idOf = (number: number) =>
     derivedId('call', agent.instance, 'tool', digest, String(number));
   await deliveries.settled(agent, digest);
@@ -58,6 +59,11 @@ export async function numberToolCall(
     await insertToolCall(trx, row);
     return row;
   });
+}
+
+/** Returns what equal calls have in common. */
+export function digestOf({ tool, argumentsJson, ownId }: ToolRequest): string {
+  return sha256Hex(ownId === '' ? `${tool}\n${argumentsJson}` : `id:${ownId}`);
 }
 
 /** Records that a client has received the result, so that an equal call is a new one. */

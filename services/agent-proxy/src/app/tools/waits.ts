@@ -11,8 +11,8 @@ export interface WaitTerms {
   readonly signal: AbortSignal;
   /** Called when the request begins to wait, and when it ends to. */
   readonly onWait?: ((isWaiting: boolean) => void) | undefined;
-  /** Called about every ten seconds. */
-  readonly onProgress?: (() => void) | undefined;
+  /** Called at the beginning of a wait and about every ten seconds, with the approval that it is for. */
+  readonly onProgress?: ((approvalId: string) => void) | undefined;
 }
 
 const PROGRESS_MS = 10_000;
@@ -38,10 +38,14 @@ export class Waits {
   async until(
     callId: string,
     isDecided: () => Promise<boolean>,
-    { holdMs, signal, onProgress }: WaitTerms,
+    {
+      holdMs,
+      signal,
+      onProgress,
+    }: Omit<WaitTerms, 'onProgress'> & { readonly onProgress: () => void },
   ): Promise<boolean> {
     const began = monotonicMs(this.#clock);
-    for (let nextProgress = PROGRESS_MS; ; ) {
+    for (let nextProgress = 0; ; ) {
       const woken = this.#woken(callId, signal);
       if (await isDecided()) {
         woken.cancel();
@@ -54,7 +58,7 @@ export class Waits {
       }
       if (waited >= nextProgress) {
         nextProgress = waited + PROGRESS_MS;
-        onProgress?.();
+        onProgress();
       }
       await woken.promise;
       signal.throwIfAborted();

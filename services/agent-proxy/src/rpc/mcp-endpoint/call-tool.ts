@@ -1,37 +1,66 @@
-import type { CallToolRequest, CallToolResult, ServerContext } from '@modelcontextprotocol/server';
+import {
+  type CallToolRequest,
+  type CallToolResult,
+  type InputRequiredResult,
+  inputRequired,
+  ProtocolError,
+  ProtocolErrorCode,
+  type ServerContext,
+} from '@modelcontextprotocol/server';
 import { canonicalJson, isWritError, wrapUnknown } from '@writ/kernel';
-import { answerToolCall } from '../../app/tools/answer-call.ts';
+import { type Answered, answerToolCall } from '../../app/tools/answer-call.ts';
 import type { ToolRequest } from '../../app/tools/number-call.ts';
 import type { ProxyContext } from '../../context.ts';
 import { mcpFailure, mcpResult } from '../../wire/mcp-result.ts';
+import { createdTask, waitText } from '../../wire/mcp-task.ts';
 import type { Exchange } from './exchange.ts';
-import { termsOf } from './terms.ts';
+import { type Era, termsOf } from './terms.ts';
 
 type Params = CallToolRequest['params'];
+type Result = CallToolResult | InputRequiredResult;
 
 /** `tools/call`: reviewed, executed with a writ, and answered with its receipt (AP-3). */
-export function callToolHandler(
-  context: ProxyContext,
-  exchange: Exchange,
-  era: 'legacy' | 'modern',
-) {
+export function callToolHandler(context: ProxyContext, exchange: Exchange, era: Era) {
   const { open, agent } = exchange;
-  return async (params: Params, ctx: ServerContext): Promise<CallToolResult> => {
+  return async (params: Params, ctx: ServerContext): Promise<Result> => {
+    const state = ctx.mcpReq.requestState();
     const answered = await answerToolCall(context, agent, toolRequest(params, ctx), {
       terms: termsOf(ctx, era),
+      state: typeof state === 'string' ? state : '',
       signal: open.signal,
       onWait: (isWaiting) => {
         open.isWaiting = isWaiting;
       },
+      onProgress: (row, approvalId) => notifyProgress(ctx, waitText(row, approvalId)),
+    }).catch((error: unknown) => {
+      throw isWritError(error) && error.reason === 'INVALID_REQUEST_STATE'
+        ? new ProtocolError(ProtocolErrorCode.InvalidParams, error.message, {
+            reason: 'invalid_request_state',
+          })
+        : error;
     });
-    const { row } = answered;
-    if ('error' in answered) {
-      const { error } = answered;
-      return mcpFailure(row, isWritError(error) ? error : wrapUnknown(error));
-    }
-    if (answered.answer.kind !== 'waiting') exchange.answering(context, row);
-    return mcpResult(row, answered.answer);
+    return resultOf(context, exchange, answered);
   };
+}
+
+function resultOf(context: ProxyContext, exchange: Exchange, answered: Answered): Result {
+  const { row } = answered;
+  if ('error' in answered) {
+    const { error } = answered;
+    return mcpFailure(row, isWritError(error) ? error : wrapUnknown(error));
+  }
+  if ('state' in answered) return inputRequired({ requestState: answered.state });
+  if ('task' in answered) return createdTask(answered.task, answered.approvalId);
+  if (answered.answer.kind !== 'waiting') exchange.answering(context, row);
+  return mcpResult(row, answered.answer);
+}
+
+function notifyProgress({ mcpReq }: ServerContext, message: string): void {
+  const { progressToken } = mcpReq._meta ?? {};
+  if (progressToken === undefined) return;
+  const params = { progressToken, progress: performance.now(), message };
+  // A client that has left gets none.
+  mcpReq.notify({ method: 'notifications/progress', params }).catch(() => undefined);
 }
 
 function toolRequest(

@@ -3,6 +3,8 @@ import type { ProxyContext } from '../../context.ts';
 import { mcpTool } from '../../wire/mcp-tool.ts';
 import { callToolHandler } from './call-tool.ts';
 import type { Exchange } from './exchange.ts';
+import { serveTasks } from './tasks.ts';
+import { type Era, TASKS } from './terms.ts';
 
 /** How long a client may use a list of tools, ms. */
 const LIST_TTL_MS = 60_000;
@@ -11,15 +13,11 @@ const INSTRUCTIONS =
   'executed with changed arguments. When it says that nothing was executed yet, repeat the call with exactly the same arguments.';
 
 /** Creates the MCP server for one request: tools only; nothing is kept between requests. */
-export function createServer(
-  context: ProxyContext,
-  exchange: Exchange,
-  era: 'legacy' | 'modern',
-): Server {
+export function createServer(context: ProxyContext, exchange: Exchange, era: Era): Server {
   const server = new Server(
     { name: 'writ', title: 'Writ', version: '0.1.0' },
     {
-      capabilities: { tools: {} },
+      capabilities: { tools: {}, ...(era === 'modern' && { extensions: { [TASKS]: {} } }) },
       instructions: INSTRUCTIONS,
       cacheHints: { 'tools/list': { ttlMs: LIST_TTL_MS, cacheScope: 'private' } },
     },
@@ -33,5 +31,6 @@ export function createServer(
     if (tools.some((tool) => tool.name === name)) return await callTool(request.params, ctx);
     throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Unknown tool: ${name}`);
   });
+  if (era === 'modern') serveTasks(server, context, exchange);
   return server;
 }

@@ -8,7 +8,10 @@ import {
 import type { ClientTerms } from '../../domain/waiting-ladder.ts';
 
 /** The extension for tasks. */
-const TASKS = 'io.modelcontextprotocol/tasks';
+export const TASKS = 'io.modelcontextprotocol/tasks';
+
+/** The generation of the protocol that a request speaks. */
+export type Era = 'legacy' | 'modern';
 
 /** A client that ends with an error when it is asked to repeat a request. */
 const DOES_NOT_REPEAT = ['Anthropic/ClaudeAI'];
@@ -19,7 +22,7 @@ interface Envelope {
 }
 
 /** Reads what a request says of how its client can wait. */
-export function termsOf({ mcpReq }: ServerContext, era: 'legacy' | 'modern'): ClientTerms {
+export function termsOf({ mcpReq }: ServerContext, era: Era): ClientTerms {
   const { _meta } = mcpReq;
   const envelope = (mcpReq.envelope ?? {}) as Envelope;
   const extensions = envelope[CLIENT_CAPABILITIES_META_KEY]?.extensions ?? {};
@@ -28,7 +31,5 @@ export function termsOf({ mcpReq }: ServerContext, era: 'legacy' | 'modern'): Cl
     hasTasks: era === 'modern' && extensions[TASKS] !== undefined,
     repeatsItself: era === 'modern' && !DOES_NOT_REPEAT.includes(name),
     wantsProgress: _meta?.progressToken !== undefined,
-    leg: 0,
-    patienceMs: undefined,
   };
 }

@@ -1,0 +1,80 @@
+import { randomBytes } from 'node:crypto';
+import { type AgentKey, InvalidRequestError } from '@writ/kernel';
+import type { ProxyContext } from '../../context.ts';
+import { deleteHandle, findHandle, type HandleRow, insertHandle } from '../../store/handles.ts';
+import { saveToolCall, toolCallKeyOf } from '../../store/tool-calls.ts';
+import type { NumberedCall } from './number-call.ts';
+
+/** How long a client may take to repeat a request on demand, ms. */
+const LEG_MS = 10 * 60_000;
+/** How long a task can be read: until its run ends, which deletes it, and at most this long, ms. */
+export const TASK_MS = 24 * 60 * 60_000;
+
+/**
+ * Creates what a client gives back with the repeat of a request that waits: random, of one agent and one call, and
+ * valid once. Everything that it stands for is in the row.
+ */
+export async function issueLeg(
+  context: ProxyContext,
+  row: NumberedCall,
+  leg: number,
+): Promise<string> {
+  return await issue(context, row, leg, LEG_MS);
+}
+
+/** Creates a task that stands for a call: from then on the call is executed without a further request (AP-4). */
+export async function issueTask(context: ProxyContext, row: NumberedCall): Promise<string> {
+  return await issue(context, row, 0, TASK_MS);
+}
+
+async function issue(
+  { store, clock }: ProxyContext,
+  row: NumberedCall,
+  leg: number,
+  ttlMs: number,
+): Promise<string> {
+  const handle = randomBytes(16).toString('hex');
+  const now = clock.now();
+  const { tenant, run_id, instance, call_id } = row;
+  const expires_at = new Date(now.getTime() + ttlMs);
+  await store.transaction(async (trx) => {
+    await insertHandle(trx, {
+      handle,
+      tenant,
+      run_id,
+      instance,
+      call_id,
+      leg,
+      expires_at,
+      created_at: now,
+    });
+    if (leg === 0) await saveToolCall(trx, toolCallKeyOf(row), { task_at: now });
+  });
+  return handle;
+}
+
+/**
+ * Uses what a client gives back.
+ * @throws InvalidRequestError INVALID_REQUEST_STATE when it was never issued to this agent, was used, or has expired
+ */
+export async function takeLeg(
+  { store, clock }: ProxyContext,
+  agent: AgentKey,
+  state: string,
+): Promise<HandleRow> {
+  return await store.transaction(async (trx) => {
+    const found = await findHandle(trx, agent, state);
+    if (found === undefined || found.leg === 0 || found.expires_at <= clock.now()) {
+      throw invalidState();
+    }
+    await deleteHandle(trx, state);
+    return found;
+  });
+}
+
+/** Refuses a state that does not belong to the repeated call. */
+export function invalidState(): InvalidRequestError {
+  return new InvalidRequestError('INVALID_REQUEST_STATE', 'Invalid or expired requestState', {
+    field: 'requestState',
+  });
+}

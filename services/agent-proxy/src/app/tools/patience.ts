@@ -1,0 +1,26 @@
+import type { AgentKey } from '@writ/kernel';
+
+/** How long the clients of agents wait before they leave, as seen in this process. */
+export class Patience {
+  readonly #byAgent = new Map<string, number>();
+
+  /** Notes that a client left after it had waited this long, in milliseconds. */
+  left(agent: AgentKey, waitedMs: number): void {
+    const key = textOf(agent);
+    this.#byAgent.set(key, Math.min(waitedMs, this.#byAgent.get(key) ?? waitedMs));
+  }
+
+  /** The shortest wait that a client of the agent left; undefined when none left. */
+  of(agent: AgentKey): number | undefined {
+    return this.#byAgent.get(textOf(agent));
+  }
+
+  /** Forgets an agent that has ended. */
+  forget(agent: AgentKey): void {
+    this.#byAgent.delete(textOf(agent));
+  }
+}
+
+function textOf({ tenant, runId, instance }: AgentKey): string {
+  return `${tenant}/${runId}/${instance}`;
+}

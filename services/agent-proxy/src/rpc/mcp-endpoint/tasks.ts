@@ -1,0 +1,76 @@
+import {
+  ProtocolError,
+  type ProtocolErrorCode,
+  type Server,
+  type StandardSchemaV1,
+} from '@modelcontextprotocol/server';
+import { isWritError, wrapUnknown } from '@writ/kernel';
+import { cancelTask, loadTask, resultOfTask, type ToolTask } from '../../app/tools/tasks.ts';
+import type { ProxyContext } from '../../context.ts';
+import { mcpFailure, mcpResult } from '../../wire/mcp-result.ts';
+import { shownTask } from '../../wire/mcp-task.ts';
+import type { Exchange } from './exchange.ts';
+
+const INVALID_PARAMS = -32_602 as ProtocolErrorCode;
+
+/** Serves the extension for tasks: a task stands for a call that waits for a person (AP-4). */
+export function serveTasks(server: Server, context: ProxyContext, exchange: Exchange): void {
+  const load = async (params: TaskParams): Promise<ToolTask> => {
+    try {
+      return await loadTask(context, exchange.agent, params.taskId);
+    } catch (error) {
+      const isUnknown = isWritError(error) && error.reason === 'TASK_NOT_FOUND';
+      throw isUnknown ? new ProtocolError(INVALID_PARAMS, error.message) : error;
+    }
+  };
+  server.setRequestHandler('tasks/get', { params: TASK_PARAMS }, async (params) => {
+    const task = await load(params);
+    try {
+      const answer = await resultOfTask(context, task, exchange.open.signal);
+      if (answer === undefined) return shownTask(task, undefined);
+      exchange.answering(context, task.row);
+      return shownTask(task, mcpResult(task.row, answer));
+    } catch (error) {
+      const failure = isWritError(error) ? error : wrapUnknown(error);
+      context.telemetry.log.debug({ err: failure }, 'task without a result yet');
+      // The call may still be executed: the task goes on.
+      return {
+        ...shownTask(task, undefined),
+        statusMessage: textOf(mcpFailure(task.row, failure)),
+      };
+    }
+  });
+  // Nothing is ever asked of the client: its input decides no approval.
+  server.setRequestHandler('tasks/update', { params: TASK_PARAMS }, async (params) => {
+    await load(params);
+    return {};
+  });
+  server.setRequestHandler('tasks/cancel', { params: TASK_PARAMS }, async (params) => {
+    await cancelTask(context, await load(params));
+    return {};
+  });
+}
+
+interface TaskParams {
+  readonly taskId: string;
+}
+
+/** Params of a request about a task, as a schema of the kind that the SDK takes. */
+const TASK_PARAMS: StandardSchemaV1<unknown, TaskParams> = {
+  '~standard': {
+    version: 1,
+    vendor: 'writ',
+    validate: (value) => {
+      const taskId =
+        typeof value === 'object' && value !== null ? Reflect.get(value, 'taskId') : '';
+      return typeof taskId === 'string' && /^[0-9a-f]{32}$/.test(taskId)
+        ? { value: { taskId } }
+        : { issues: [{ message: 'Task not found', path: ['taskId'] }] };
+    },
+  },
+};
+
+function textOf({ content }: ReturnType<typeof mcpFailure>): string {
+  const [first] = content;
+  return first?.type === 'text' ? first.text : '';
+}

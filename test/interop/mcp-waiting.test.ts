@@ -1,0 +1,243 @@
+import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport as OldTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { newId } from '@writ/kernel';
+import type { TestPlatform } from '@writ/testing/platform';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { counter } from '../agent-proxy/counter-tools.ts';
+import {
+  connect,
+  counterPlatform,
+  type McpRun,
+  MovedClock,
+  PATIENT,
+  pendingApproval,
+  postModern,
+  startMcpRun,
+} from '../agent-proxy/mcp-run.ts';
+
+const ASK = { name: 'wipe_disk', arguments: { disk: 'ask' } };
+const TASKS = { 'io.modelcontextprotocol/tasks': {} };
+const TEN_MINUTES = 10 * 60_000;
+
+/** A platform whose agent-proxy has a clock that the test moves. */
+async function waitingPlatform() {
+  const clock = new MovedClock();
+  const systemClock = { now: () => new Date(), monotonicMs: () => performance.now() };
+  const test = await counterPlatform({
+    clockOf: (service) => (service === 'agent-proxy' ? clock : systemClock),
+  });
+  return { test, clock, run: await startMcpRun(test) };
+}
+
+async function decide({ client }: TestPlatform, runId: string, answer: 'approve' | 'reject') {
+  const { approvalId } = await pendingApproval({ client } as TestPlatform, runId);
+  await client.approvals.decideApproval({
+    requestId: newId('req'),
+    approvalId,
+    answer: { case: answer, value: {} },
+    comment: 'Because.',
+  });
+  return approvalId;
+}
+
+async function connectOld({ url, token }: McpRun): Promise<OldClient> {
+  const client = new OldClient({ name: 'old-client', version: '1.0.0' });
+  const requestInit = { headers: { authorization: `Bearer ${token}` } };
+  const transport = new OldTransport(url, { requestInit });
+  await client.connect(transport as Parameters<OldClient['connect']>[0]);
+  onTestFinished(() => client.close());
+  return client;
+}
+
+it('ends a wait of ten minutes with how to repeat the call, which attaches and is executed once (AP-4)', async () => {
+  const { test, clock, run } = await waitingPlatform();
+  const client = await connectOld(run);
+  const first = client.callTool(ASK);
+  const { approvalId } = await pendingApproval(test, run.runId);
+  clock.advance(TEN_MINUTES);
+  const pending = await first;
+  expect(pending).toMatchObject({
+    isError: true,
+    _meta: { 'io.writ/pending': { approval: approvalId } },
+  });
+  expect(JSON.stringify(pending.content)).toMatch(/Not executed yet.*exactly the same arguments/);
+  expect(counter.runs).toBe(0);
+  await decide(test, run.runId, 'approve');
+  const answers = await Promise.all([client.callTool(ASK), client.callTool(ASK)]);
+  expect(answers.map(({ structuredContent }) => structuredContent)).toEqual([
+    { wiped: 1 },
+    { wiped: 1 },
+  ]);
+  expect(counter.runs).toBe(1);
+  const { approvals } = await test.client.approvals.listApprovals({ runId: run.runId });
+  expect(approvals).toHaveLength(1);
+});
+
+it('lets a client of 2026-07-28 repeat its request by itself until a person has decided (AP-4)', async () => {
+  const { test, clock, run } = await waitingPlatform();
+  const client = await connect(run);
+  const answer = client.callTool(ASK);
+  await pendingApproval(test, run.runId);
+  const stop = setInterval(() => clock.advance(60_000), 100);
+  onTestFinished(() => clearInterval(stop));
+  // Nine repeats and the last wait are over: the client gets the answer of one that has nothing to wait with.
+  expect(await answer).toMatchObject({ isError: true });
+  clearInterval(stop);
+  const again = client.callTool(ASK);
+  await decide(test, run.runId, 'approve');
+  expect((await again).structuredContent).toEqual({ wiped: 1 });
+  expect(counter.runs).toBe(1);
+});
+
+it('accepts what it gave for a repeat once, from its agent, for its call only (AP-4, SYS-6)', async () => {
+  const { test, clock, run } = await waitingPlatform();
+  const other = await startMcpRun(test);
+  const leg = async (params: Record<string, unknown> = {}, from = run) => {
+    const answer = postModern(from, 'tools/call', { ...ASK, ...params });
+    const isAnswered = answer.then(() => true);
+    // Each look of the wait sees a clock that is a minute later.
+    const timer = setInterval(() => clock.advance(60_000), 100);
+    await isAnswered;
+    clearInterval(timer);
+    const { result, error } = await answer;
+    return { state: String(result?.requestState ?? ''), error };
+  };
+  const { state } = await leg();
+  expect(state).toMatch(/^[0-9a-f]{32}$/);
+  const invalid = { error: { code: -32_602, message: 'Invalid or expired requestState' } };
+  expect(await leg({ requestState: state }, other)).toMatchObject(invalid);
+  expect(await leg({ requestState: `${state.slice(1)}0` })).toMatchObject(invalid);
+  const next = await leg({ requestState: state });
+  expect(next.state).toMatch(/^[0-9a-f]{32}$/);
+  expect(await leg({ requestState: state })).toMatchObject(invalid);
+  const changed = { requestState: next.state, arguments: { disk: 'other' } };
+  expect(await leg(changed)).toMatchObject(invalid);
+  expect(counter.runs).toBe(0);
+});
+
+it('gives a client with tasks a task, and executes its call when a person approves, without a request (AP-4)', async () => {
+  const { test, clock, run } = await waitingPlatform();
+  const other = await startMcpRun(test);
+  const call = postModern(run, 'tools/call', ASK, { extensions: TASKS });
+  const { approvalId } = await pendingApproval(test, run.runId);
+  clock.advance(TEN_MINUTES);
+  const { result } = await call;
+  expect(result).toMatchObject({
+    resultType: 'task',
+    status: 'working',
+    statusMessage: `Waiting for approval ${approvalId} of wipe_disk.`,
+  });
+  const taskId = String(result?.taskId);
+  const get = async (from = run, id = taskId) =>
+    await postModern(from, 'tasks/get', { taskId: id }, { extensions: TASKS });
+  expect((await get()).result).toMatchObject({ status: 'working', taskId });
+  const unknown = { code: -32_602, message: expect.stringContaining('Task not found') };
+  expect((await get(other)).error).toMatchObject(unknown);
+  expect((await get(run, 'f'.repeat(32))).error).toMatchObject(unknown);
+  expect((await get(run, 'x')).error?.code).toBe(-32_602);
+  await decide(test, run.runId, 'approve');
+  await vi.waitFor(() => expect(counter.runs).toBe(1), PATIENT);
+  const done = await vi.waitFor(async () => {
+    const { result: shown } = await get();
+    expect(shown).toMatchObject({ status: 'completed' });
+    return shown;
+  }, PATIENT);
+  expect(done).toMatchObject({
+    result: { structuredContent: { wiped: 1 }, _meta: { 'io.writ/receipt': expect.any(String) } },
+  });
+  expect((await get()).result).toMatchObject({ status: 'completed' });
+  expect(counter.runs).toBe(1);
+});
+
+it('executes nothing for a task that its client cancelled, and ends one that a person rejected with the reason (AP-4)', async () => {
+  const { test, clock, run } = await waitingPlatform();
+  const begin = async () => {
+    const call = postModern(run, 'tools/call', ASK, { extensions: TASKS });
+    await pendingApproval(test, run.runId);
+    clock.advance(TEN_MINUTES);
+    return String((await call).result?.taskId);
+  };
+  const of = async (method: string, taskId: string) =>
+    (await postModern(run, method, { taskId }, { extensions: TASKS })).result;
+  const cancelled = await begin();
+  await of('tasks/cancel', cancelled);
+  expect(await of('tasks/get', cancelled)).toMatchObject({ status: 'cancelled' });
+  await decide(test, run.runId, 'approve');
+  const rejected = await begin();
+  expect(await of('tasks/get', cancelled)).toMatchObject({ status: 'cancelled' });
+  await decide(test, run.runId, 'reject');
+  await vi.waitFor(async () => {
+    expect(await of('tasks/get', rejected)).toMatchObject({
+      status: 'completed',
+      result: {
+        isError: true,
+        content: [{ text: expect.stringMatching(/^Nothing was executed.*a person.*Because\.$/) }],
+        _meta: { 'io.writ/reason': 'human_rejected' },
+      },
+    });
+  }, PATIENT);
+  expect(counter.runs).toBe(0);
+});
+
+it('reports the progress of a wait to a client that asks for it (AP-4)', async () => {
+  const { test, run } = await waitingPlatform();
+  const client = await connectOld(run);
+  const messages: (string | undefined)[] = [];
+  const call = client.callTool(ASK, undefined, {
+    onprogress: ({ message }) => messages.push(message),
+  });
+  const { approvalId } = await pendingApproval(test, run.runId);
+  await vi.waitFor(
+    () => expect(messages).toContain(`Waiting for approval ${approvalId} of wipe_disk.`),
+    PATIENT,
+  );
+  await decide(test, run.runId, 'approve');
+  expect((await call).structuredContent).toEqual({ wiped: 1 });
+});
+
+it('keeps the approval of a client that left, whose next equal call gets the result (AP-4)', async () => {
+  const { test, run } = await waitingPlatform();
+  const leaving = new AbortController();
+  const first = postModern(run, 'tools/call', ASK, { signal: leaving.signal });
+  const { approvalId } = await pendingApproval(test, run.runId);
+  leaving.abort();
+  await expect(first).rejects.toThrow();
+  expect(await decide(test, run.runId, 'approve')).toBe(approvalId);
+  expect(counter.runs).toBe(0);
+  // It leaves again, while the tool runs: the execution continues.
+  const { promise, resolve } = Promise.withResolvers<void>();
+  counter.gate = promise;
+  const again = new AbortController();
+  const second = postModern(run, 'tools/call', ASK, { signal: again.signal });
+  await vi.waitFor(() => expect(counter.runs).toBe(1), PATIENT);
+  again.abort();
+  await expect(second).rejects.toThrow();
+  resolve();
+  const { result } = await postModern(run, 'tools/call', ASK);
+  expect(result).toMatchObject({ structuredContent: { wiped: 1 } });
+  expect(counter.runs).toBe(1);
+});
+
+it('executes nothing while the run is halted, and the call once after it (AP-4, SV-9)', async () => {
+  const { test, clock, run } = await waitingPlatform();
+  const client = await connectOld(run);
+  const first = client.callTool(ASK);
+  await pendingApproval(test, run.runId);
+  const { halt } = await test.client.control.halt({
+    requestId: newId('req'),
+    scope: { kind: { case: 'run', value: { tenant: 'default', runId: run.runId } } },
+    reason: 'It must stop.',
+  });
+  clock.advance(TEN_MINUTES);
+  expect(await first).toMatchObject({ isError: true });
+  expect(await client.callTool(ASK)).toMatchObject({
+    isError: true,
+    _meta: { 'io.writ/reason': expect.stringMatching(/^(halted|frozen)$/) },
+  });
+  await test.client.control.resume({ requestId: newId('req'), haltId: halt?.haltId ?? '' });
+  await decide(test, run.runId, 'approve');
+  await vi.waitFor(async () => {
+    expect(await client.callTool(ASK)).toMatchObject({ structuredContent: { wiped: 1 } });
+  }, PATIENT);
+  expect(counter.runs).toBe(1);
+});
