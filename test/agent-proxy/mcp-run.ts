@@ -43,6 +43,7 @@ tools:
     input_schema: { type: object, properties: { disk: { type: string } }, required: [disk] }
     side_effect: destructive
     risk: 0.5
+    max_repeats: 1
     source: counter
 sources:
   counter: { kind: local, module: "${import.meta.dirname}/counter-tools.ts" }

@@ -33,7 +33,7 @@ export function serveTasks(server: Server, context: ProxyContext, exchange: Exch
     } catch (error) {
       const failure = isWritError(error) ? error : wrapUnknown(error);
       context.telemetry.log.debug({ err: failure }, 'task without a result yet');
-      // The call may still be executed: the task goes on.
+      // The call may still be executed: the task stays.
       return {
         ...shownTask(task, undefined),
         statusMessage: textOf(mcpFailure(task.row, failure)),
