@@ -22,10 +22,12 @@ export function bodyOf(request: WebRequest): () => Promise<Buffer<ArrayBuffer>> 
 async function readBody(request: WebRequest): Promise<Buffer<ArrayBuffer>> {
   const parts: Buffer[] = [];
   let size = 0;
-  for await (const part of request) {
+  // The rest is read and dropped: a connection that is closed with unread bytes loses the error.
+  for await (const part of request.iterator({ destroyOnReturn: false })) {
     const bytes = part as Buffer;
     size += bytes.byteLength;
     if (size > MAX_BODY) {
+      setImmediate(() => request.resume());
       throw new InvalidRequestError(
         'BODY_TOO_LARGE',
         `The request is larger than ${MAX_BODY} bytes.`,
