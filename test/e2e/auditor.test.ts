@@ -4,34 +4,30 @@ import { createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { createWritClient } from '@writ/client';
 import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
-import { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
-import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
-import { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
-import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
-import { UsageService } from '@writ/contracts/writ/usage/v1/usage_service_pb';
 import { API_KEYS_FILE, openApiKeys } from '@writ/identity';
-import { startTestPlatform } from '@writ/testing/platform';
+import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { expect, it, onTestFinished, vi } from 'vitest';
+import type { SupervisorContext } from '../../services/supervisor/src/context.ts';
+import { publicRoutes } from '../../services/supervisor/src/rpc/index.ts';
 
-const SERVICES: readonly DescService[] = [
-  ApprovalService,
-  AuditService,
-  ControlService,
-  RunService,
-  UsageService,
-];
+/** The services of the public port, as the supervisor serves them. */
+const SERVICES: readonly DescService[] = publicRoutes({} as SupervisorContext).map(
+  ({ service }) => service,
+);
 const READS = /^(Get|List|Query|Watch|Export)/;
+/** Open to every person: who they are, and the keys that verify an export. */
+const OPEN = ['GetCaller', 'GetKeys'];
 
-async function auditorOf(test: Awaited<ReturnType<typeof startTestPlatform>>): Promise<string> {
+async function keyOf(test: TestPlatform, role: 'auditor' | 'approver'): Promise<string> {
   const keys = openApiKeys({ file: join(test.dataDir, API_KEYS_FILE) });
-  return await keys.create({ subject: 'ada', tenant: 'default', roles: ['auditor'] });
+  return await keys.create({ subject: 'ada', tenant: 'default', roles: [role] });
 }
 
 it('lets an auditor read who approved what, and decide nothing (PE-1, SV-5, SV-8)', async () => {
   const test = await startTestPlatform();
   onTestFinished(() => test.close());
   const baseUrl = test.platform.edgeUrl;
-  const apiKey = await auditorOf(test);
+  const apiKey = await keyOf(test, 'auditor');
   const { runs, approvals, audit, usage, control } = createWritClient({ baseUrl, apiKey });
   const { run: started } = await test.client.runs.startRun({
     requestId: 'audited',
@@ -71,9 +67,23 @@ it('lets an auditor read who approved what, and decide nothing (PE-1, SV-5, SV-8
 });
 
 it('denies an auditor every RPC that changes something, and none that reads (PE-1, SYS-6)', async () => {
+  const { permitted, denied } = await triedAs('auditor');
+  expect(permitted.filter((name) => !READS.test(name))).toEqual([]);
+  expect(denied.filter((name) => READS.test(name))).toEqual([]);
+  expect(denied.length).toBeGreaterThanOrEqual(8);
+});
+
+it('permits an approver the approvals and nothing else (SV-5, SYS-6)', async () => {
+  const { permitted } = await triedAs('approver');
+  const approvals = ['ListApprovals', 'GetApproval', 'DecideApproval', 'WatchApprovals'];
+  expect(permitted.toSorted()).toEqual([...approvals, ...OPEN].toSorted());
+});
+
+/** The names of all public RPCs, by whether a person with the role alone is denied them. */
+async function triedAs(role: 'auditor' | 'approver') {
   const test = await startTestPlatform();
   onTestFinished(() => test.close());
-  const apiKey = await auditorOf(test);
+  const apiKey = await keyOf(test, role);
   const transport = createConnectTransport({
     baseUrl: test.platform.edgeUrl,
     httpVersion: '1.1',
@@ -96,10 +106,8 @@ it('denies an auditor every RPC that changes something, and none that reads (PE-
       (isDenied ? denied : permitted).push(method.name);
     }
   }
-  expect(permitted.filter((name) => !READS.test(name))).toEqual([]);
-  expect(denied.filter((name) => READS.test(name))).toEqual([]);
-  expect(denied.length).toBeGreaterThanOrEqual(8);
-});
+  return { denied, permitted };
+}
 
 /** Whether a call is denied for the role; other errors, such as a missing id, come after this check. */
 async function outcomeOf(call: unknown): Promise<boolean> {

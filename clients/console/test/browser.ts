@@ -1,10 +1,19 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, globSync, statSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import {
+  existsSync,
+  globSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const BUILT = join(ROOT, 'clients/console/dist/index.html');
+const LOCK = join(ROOT, 'node_modules/.cache/console-build.lock');
 
 /** The browser of Debian's package `chromium`, or the one that WRIT_CHROMIUM names. */
 const EXECUTABLE = process.env.WRIT_CHROMIUM ?? '/usr/bin/chromium';
@@ -18,8 +27,38 @@ export function hasBrowser(): boolean {
   );
 }
 
-/** Builds the console when a source is newer than the built files. */
+/** Builds the console when a source is newer than the built files; one of several test processes builds, the others wait. */
 export function buildConsole(): void {
+  while (!takeLock()) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100);
+  try {
+    buildChanged();
+  } finally {
+    rmSync(LOCK, { force: true });
+  }
+}
+
+/** Takes the lock, also that of a process that died; returns false while another process holds it. */
+function takeLock(): boolean {
+  try {
+    mkdirSync(dirname(LOCK), { recursive: true });
+    writeFileSync(LOCK, String(process.pid), { flag: 'wx' });
+    return true;
+  } catch {
+    const holder = existsSync(LOCK) ? Number(readFileSync(LOCK, 'utf8')) : 0;
+    if (holder > 0 && !isAlive(holder)) rmSync(LOCK, { force: true });
+    return false;
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+function buildChanged(): void {
   const sources = globSync('clients/console/{src/**/*,public/*,index.html,vite.config.ts}', {
     cwd: ROOT,
   });

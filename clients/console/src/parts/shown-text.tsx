@@ -7,9 +7,15 @@ export function ShownText({ children }: { readonly children: string }) {
 }
 
 /** JSON from models, tools or people, indented; text that is not JSON as it is. */
-export function ShownJson({ json }: { readonly json: string }) {
+export function ShownJson({
+  json,
+  maxHeight = 320,
+}: {
+  readonly json: string;
+  readonly maxHeight?: number | string;
+}) {
   return (
-    <Code block className="untrusted" tabIndex={0} style={{ maxHeight: 320, overflow: 'auto' }}>
+    <Code block className="untrusted" tabIndex={0} style={{ maxHeight, overflow: 'auto' }}>
       {printable(indented(json))}
     </Code>
   );

@@ -10,6 +10,7 @@ import { ShownJson } from '../../parts/shown-text.tsx';
 import { localTime } from '../../parts/times.ts';
 import { Cell, VirtualList } from '../../parts/virtual-list.tsx';
 import { useApi, useSession } from '../../session/session-provider.tsx';
+import classes from './audit-page.module.css';
 import { VerifyCard } from './verify-card.tsx';
 
 const PAGE_SIZE = 200;
@@ -70,7 +71,7 @@ export function AuditPage() {
                   { name: 'Facts' },
                   { name: 'Time' },
                 ]}
-                template="64px 110px minmax(0, 1fr) 176px"
+                template="64px 110px minmax(0, 1fr) 196px"
                 onEnd={onEnd}
                 renderRow={(record) => <RecordRow record={record} onShow={setShown} />}
               />
@@ -94,7 +95,7 @@ export function AuditPage() {
             <Text size="sm" className="muted">
               {timeText(shown.recordTime)}
             </Text>
-            <ShownJson json={shown.canonicalJson} />
+            <ShownJson json={shown.canonicalJson} maxHeight="60dvh" />
             <Text size="xs" className="mono" style={{ overflowWrap: 'anywhere' }}>
               hash {shown.hash}
               <br />
@@ -127,8 +128,10 @@ function RecordRow({
         </Button>
       </Cell>
       <Cell>{record.kind}</Cell>
-      <Cell className="clip muted">{printable(recordFactsText(record.canonicalJson))}</Cell>
-      <Cell className="muted">{localTime(record.recordTime)}</Cell>
+      <Cell className={`clip muted ${classes.facts}`}>
+        {printable(recordFactsText(record.canonicalJson))}
+      </Cell>
+      <Cell className={`muted ${classes.time}`}>{localTime(record.recordTime)}</Cell>
     </>
   );
 }

@@ -139,7 +139,7 @@ function SlotRow({ run, slot }: { readonly run: Run; readonly slot: Slot }) {
           {slot.agent?.instance}
         </Text>
       </Table.Td>
-      <Table.Td>
+      <Table.Td miw={140}>
         <WordBadge word={wordOf(SlotState, slot.state)} color={SLOT_COLORS[slot.state] ?? 'gray'} />
       </Table.Td>
       <Table.Td>
@@ -150,7 +150,9 @@ function SlotRow({ run, slot }: { readonly run: Run; readonly slot: Slot }) {
         )}
       </Table.Td>
       <Table.Td>{printable(slot.waitingFor.join(', '))}</Table.Td>
-      <Table.Td className="muted">{localTime(slot.waitTime ?? slot.acquireTime)}</Table.Td>
+      <Table.Td className="muted" style={{ whiteSpace: 'nowrap' }}>
+        {localTime(slot.waitTime ?? slot.acquireTime)}
+      </Table.Td>
     </Table.Tr>
   );
 }

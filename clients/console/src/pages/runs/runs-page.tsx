@@ -84,7 +84,7 @@ export function RunsPage() {
           keyOf={(run) => run.runId}
           rowHeight={61}
           columns={COLUMNS}
-          template="minmax(0, 3fr) 150px minmax(120px, 1fr) minmax(80px, 0.7fr) 176px 110px"
+          template="minmax(0, 3fr) 150px minmax(120px, 1fr) minmax(80px, 0.7fr) 196px 110px"
           onEnd={onEnd}
           renderRow={(run) => <RunRow run={run} />}
         />

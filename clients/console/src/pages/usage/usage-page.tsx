@@ -177,7 +177,9 @@ function SumTable({
           <Table.Tbody>
             {shown.map(({ name, tokens, turns, costNanoUsd }) => (
               <Table.Tr key={name}>
-                <Table.Td style={{ overflowWrap: 'anywhere' }}>{printable(name)}</Table.Td>
+                <Table.Td miw={110} style={{ overflowWrap: 'anywhere' }}>
+                  {printable(name)}
+                </Table.Td>
                 <Table.Td ta="right">{tokens.toLocaleString()}</Table.Td>
                 <Table.Td ta="right">{turns.toLocaleString()}</Table.Td>
                 <Table.Td ta="right">
