@@ -79,6 +79,33 @@ export function answerText(request: ModelRequest, response: ServerResponse, text
   response.end(`data: ${JSON.stringify(last)}\n\ndata: [DONE]\n\n`);
 }
 
+/** Answers with a call of the first tool of the request, of chat completions or responses, without a stream. */
+export function answerToolCall({ path, body }: ModelRequest, response: ServerResponse): void {
+  calls += 1;
+  const [tool] = body.tools as { readonly name?: string; readonly function?: { name: string } }[];
+  const called = {
+    name: tool?.name ?? tool?.function?.name ?? '',
+    arguments: JSON.stringify({ ticket: String(calls) }),
+  };
+  const id = `call_${calls}`;
+  response.setHeader('content-type', 'application/json');
+  if (path === '/responses') {
+    const item = { type: 'function_call', id: `fc_${calls}`, call_id: id, ...called };
+    const envelope = { id: `resp_t${calls}`, object: 'response', created_at: 1, model: 'gpt-4.1' };
+    const output = [{ ...item, status: 'completed' }];
+    const done = { ...envelope, status: 'completed', output, usage: RESPONSE_USAGE };
+    response.end(JSON.stringify(done));
+    return;
+  }
+  const tool_calls = [{ id, type: 'function', function: called }];
+  const message = { role: 'assistant', content: null, tool_calls };
+  const choices = [{ index: 0, message, finish_reason: 'tool_calls', logprobs: null }];
+  // Agents recognize answers by their ids.
+  const envelope = { ...ENVELOPE, id: `chatcmpl-t${calls}`, object: 'chat.completion' };
+  response.end(JSON.stringify({ ...envelope, choices, usage: USAGE }));
+}
+let calls = 0;
+
 /** One event of a stream. */
 export function chunk(delta: object, finish: string | null = null): string {
   const choices = [{ index: 0, delta, finish_reason: finish }];
