@@ -159,6 +159,23 @@ describe.skipIf(helm === undefined)('the chart', () => {
     expect(believing.of('WRIT_NATS_CA_FILE')?.value).toBe('/etc/nats-ca/ca.crt');
   });
 
+  it('runs the image with the digest, if one is set, and with the tag otherwise (SYS-5)', () => {
+    const imagesWith = (image: object) => {
+      const rendered = manifestsOf(renderChart(helm ?? '', { image, services: WITH_PROXY }));
+      const images = rendered
+        .filter(({ kind }) => kind === 'Deployment')
+        .map(({ spec }) => spec.template.spec.containers[0].image);
+      expect(images).toHaveLength(SERVICE_NAMES.length);
+      return [...new Set(images)];
+    };
+    const repository = 'registry.example.com/writ';
+    const digest = `sha256:${'0123456789abcdef'.repeat(4)}`;
+    expect(imagesWith({ repository })).toEqual([`${repository}:0.1.0`]);
+    expect(imagesWith({ repository, tag: '0.1.1' })).toEqual([`${repository}:0.1.1`]);
+    expect(imagesWith({ repository, tag: '0.1.1', digest })).toEqual([`${repository}@${digest}`]);
+    expect(() => imagesWith({ repository, digest: 'sha256:short' })).toThrow(/digest/);
+  });
+
   it('rejects unknown values and names them', () => {
     expect(() => renderChart(helm ?? '', { replica: 3 })).toThrow(/replica/);
     expect(() => renderChart(helm ?? '', { services: { supervisor: { replicas: 0 } } })).toThrow(

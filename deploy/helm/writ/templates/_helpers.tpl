@@ -37,6 +37,12 @@ WRIT_NATS_CERT_FILE: /etc/writ/tls/tls.crt
 WRIT_NATS_KEY_FILE: /etc/writ/tls/tls.key
 {{- end -}}
 
+{{/* The image, by digest if one is set. */}}
+{{- define "writ.image" -}}
+{{- $image := .Values.image -}}
+{{- if $image.digest }}{{ $image.repository }}@{{ $image.digest }}{{ else }}{{ $image.repository }}:{{ $image.tag | default .Chart.AppVersion }}{{ end -}}
+{{- end -}}
+
 {{/* SPAWN_BUDGET for spawn-budget. */}}
 {{- define "writ.variable" -}}
 {{ . | upper | replace "-" "_" }}
