@@ -31,6 +31,27 @@ const NEEDS_SERVERS = 'needs servers that belong to the operator';
 
 /** The blocks that no test runs as they are, each with its reason. */
 export const EXEMPT: readonly Exemption[] = [
+  {
+    page: 'docs/operations/systemd.md',
+    begins: 'npm install\nnode deploy/docker/assemble.ts',
+    reason:
+      'installs below /opt; deploy/docker/test/image.test.ts assembles and prepares in a folder',
+  },
+  {
+    page: 'docs/operations/systemd.md',
+    begins: 'set -a; . deploy/systemd/env/common.env',
+    reason: NEEDS_SERVERS,
+  },
+  {
+    page: 'docs/operations/systemd.md',
+    begins: 'cp deploy/systemd/writ@.service',
+    reason: 'changes the system; deploy/systemd/test/units.test.ts checks what it installs',
+  },
+  {
+    page: 'docs/operations/systemd.md',
+    begins: 'systemctl daemon-reload',
+    reason: 'needs systemd as the init system',
+  },
   { page: 'docs/tutorial/own-agent.md', begins: 'npx writ init', reason: OWN_PROJECT },
   { page: 'docs/tutorial/own-agent.md', begins: 'rm -r test', reason: OWN_PROJECT },
   {

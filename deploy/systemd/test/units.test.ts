@@ -1,0 +1,108 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { readAgentProxyConfig } from '@writ/agent-proxy';
+import { readAgentWorkerConfig } from '@writ/agent-worker';
+import { rejectMisspelt } from '@writ/config';
+import { readExecutionMeterConfig } from '@writ/execution-meter';
+import { CORE_SERVICES, SERVICE_NAMES, type ServiceName } from '@writ/identity';
+import { readProcessSettings } from '@writ/service';
+import { readSpawnBudgetConfig } from '@writ/spawn-budget';
+import { readSupervisorConfig } from '@writ/supervisor';
+import { readToolGatewayConfig } from '@writ/tool-gateway';
+import { describe, expect, it, onTestFinished } from 'vitest';
+
+const FOLDER = resolve(import.meta.dirname, '..');
+const read = (name: string): string => readFileSync(join(FOLDER, name), 'utf8');
+const UNIT = read('writ@.service');
+
+const READERS = {
+  supervisor: readSupervisorConfig,
+  'spawn-budget': readSpawnBudgetConfig,
+  'execution-meter': readExecutionMeterConfig,
+  'tool-gateway': readToolGatewayConfig,
+  'agent-worker': readAgentWorkerConfig,
+  'agent-proxy': readAgentProxyConfig,
+} as const;
+
+/** Whether the checker of systemd is installed. */
+function hasSystemd(): boolean {
+  try {
+    execFileSync('systemd-analyze', ['--version'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    process.stderr.write('skipped: systemd-analyze is missing, so units are not checked with it\n');
+    return false;
+  }
+}
+
+/** The variables of an environment file. */
+function variablesOf(name: string): Record<string, string> {
+  const lines = read(`env/${name}.env`)
+    .split('\n')
+    .filter((line) => /^[A-Z]/.test(line));
+  return Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]),
+  );
+}
+
+/** The environment of an instance, as systemd composes it. */
+function environmentOf(service: ServiceName): Record<string, string> {
+  const own = UNIT.matchAll(/^Environment=(\w+)=(.*)$/gm);
+  return {
+    ...Object.fromEntries(
+      [...own].map(([, name = '', value = '']) => [name, value.replaceAll('%i', service)]),
+    ),
+    ...variablesOf('common'),
+    ...variablesOf(service),
+  };
+}
+
+describe('the systemd units', () => {
+  it.skipIf(!hasSystemd())('are valid for systemd, which names an unknown setting (SYS-5)', () => {
+    const verify = (unit: string): string => {
+      const folder = mkdtempSync(join(tmpdir(), 'writ-units-'));
+      onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+      // Node has another path on this machine, and nothing is installed below /opt.
+      writeFileSync(
+        join(folder, 'writ@.service'),
+        unit.replace('/usr/local/bin/node', process.execPath).replace(/^Documentation=.*$/m, ''),
+      );
+      writeFileSync(join(folder, 'writ.target'), read('writ.target'));
+      const args = ['-c', 'systemd-analyze verify --man=no "$@" 2>&1 || true', '-'];
+      const files = SERVICE_NAMES.map((name) => join(folder, `writ@${name}.service`));
+      return execFileSync('sh', [...args, ...files, join(folder, 'writ.target')], {
+        encoding: 'utf8',
+        env: { ...process.env, SYSTEMD_UNIT_PATH: `${folder}:` },
+      });
+    };
+    const ofWrit = (output: string) => output.split('\n').filter((line) => line.includes('writ'));
+    expect(ofWrit(verify(UNIT))).toEqual([]);
+    expect(verify(UNIT.replace('RestartSec', 'RestrtSec'))).toContain('RestrtSec');
+  });
+
+  it.each(SERVICE_NAMES)('give %s settings that it knows and can start with (SYS-5)', (service) => {
+    const env = environmentOf(service);
+    const config = READERS[service](env);
+    const { tls, nats, addressOf } = readProcessSettings(env);
+    expect(() => rejectMisspelt(env)).not.toThrow();
+    expect(config.store).toMatchObject({ dialect: 'postgres' });
+    expect(config.dataDir).toBe(`/var/lib/writ/${service}`);
+    expect(tls).toBeDefined();
+    // agent-proxy publishes no events.
+    expect(nats !== undefined).toBe(CORE_SERVICES.some((name) => name === service));
+    for (const other of SERVICE_NAMES)
+      expect(addressOf(other)).toBe(`127.0.0.1:${READERS[other]({}).port}`);
+  });
+
+  it('run each service as a user of its own, who has no privileges (SYS-6)', () => {
+    const users = read('writ.sysusers').match(/^u \S+/gm);
+    expect(users).toEqual(SERVICE_NAMES.map((name) => `u writ-${name}`));
+    expect(UNIT).toMatch(/^User=writ-%i$/m);
+    expect(UNIT).toMatch(/^NoNewPrivileges=yes$/m);
+    expect(UNIT).toMatch(/^CapabilityBoundingSet=$/m);
+    for (const name of CORE_SERVICES)
+      expect(read('writ.target')).toContain(`Wants=writ@${name}.service`);
+  });
+});
