@@ -19,7 +19,8 @@ export const ALIAS = 'support-model';
 /** The alias of a model of Anthropic. */
 export const CLAUDE = 'claude-model';
 
-const models = ({ url }: ScriptedModel) => `
+/** The model catalog of these tests. */
+export const proxyModels = ({ url }: ScriptedModel) => `
 models:
   ${ALIAS}:
     base_url: "${url}"
@@ -73,7 +74,7 @@ export async function proxyPlatform(
 ): Promise<TestPlatform> {
   const test = await startTestPlatform({
     env: { WRIT_TEST_ANTHROPIC_KEY: PROVIDER_KEY },
-    files: { WRIT_MODELS_FILE: models(model), WRIT_AGENTS_FILE: EXTERNAL_AGENTS, ...files },
+    files: { WRIT_MODELS_FILE: proxyModels(model), WRIT_AGENTS_FILE: EXTERNAL_AGENTS, ...files },
   });
   onTestFinished(() => test.close());
   return test;
@@ -125,7 +126,10 @@ export interface KeyHolder {
 
 /** Creates a key of the role agent. */
 export async function createAgentKey(
-  { dataDir, platform }: TestPlatform,
+  {
+    dataDir,
+    platform,
+  }: { readonly dataDir: string; readonly platform: { readonly modelBaseUrl: string } },
   agent = 'support-bot',
 ): Promise<KeyHolder> {
   const apiKeys = openApiKeys({ file: join(dataDir, API_KEYS_FILE) });

@@ -6,15 +6,24 @@ import { COMPILE_CACHE } from '../load/program.ts';
 
 const MAIN = resolve(import.meta.dirname, '../../platform/src/main.ts');
 const FREE_PORTS = Object.fromEntries(
-  ['EDGE', 'SUPERVISOR', 'SPAWN_BUDGET', 'EXECUTION_METER', 'TOOL_GATEWAY', 'AGENT_WORKER'].map(
-    (name) => [`WRIT_${name}_PORT`, '0'],
-  ),
+  [
+    'EDGE',
+    'SUPERVISOR',
+    'SPAWN_BUDGET',
+    'EXECUTION_METER',
+    'TOOL_GATEWAY',
+    'AGENT_WORKER',
+    'AGENT_PROXY',
+    'AGENT_PROXY_ENDPOINT',
+  ].map((name) => [`WRIT_${name}_PORT`, '0']),
 );
 
 /** `npm start -- --no-demo` on a data folder, in one child process. */
 export interface ServedPlatform {
   /** A client with the development key. */
   readonly client: WritClient;
+  /** Base URL of the model endpoint for external agents. */
+  readonly modelBaseUrl: string;
   /** Sends SIGKILL; resolves when the process has exited. */
   kill(): Promise<void>;
 }
@@ -40,9 +49,10 @@ export async function servePlatform(
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const ended = once(child, 'exit');
-  const { baseUrl, apiKey } = await endpointOf(child);
+  const { baseUrl, modelBaseUrl, apiKey } = await endpointOf(child);
   return {
     client: createWritClient({ baseUrl, apiKey }),
+    modelBaseUrl,
     async kill() {
       child.kill('SIGKILL');
       await ended;
@@ -50,15 +60,23 @@ export async function servePlatform(
   };
 }
 
-/** Reads the URL and the API key from the output. */
-function endpointOf(child: ChildProcess): Promise<{ baseUrl: string; apiKey: string }> {
+interface Endpoint {
+  readonly baseUrl: string;
+  readonly modelBaseUrl: string;
+  readonly apiKey: string;
+}
+
+/** Reads the URLs and the API key from the output. */
+function endpointOf(child: ChildProcess): Promise<Endpoint> {
   return new Promise((found, fail) => {
     let output = '';
     child.stdout?.on('data', (chunk: Buffer) => {
       output += chunk.toString();
       const [, baseUrl] = /public +(http:\S+)/.exec(output) ?? [];
       const [, apiKey] = /API key +(\S+)/.exec(output) ?? [];
-      if (baseUrl !== undefined && apiKey !== undefined) found({ baseUrl, apiKey });
+      const [, modelBaseUrl] = /models +(http:\S+)/.exec(output) ?? [];
+      if (baseUrl === undefined || modelBaseUrl === undefined || apiKey === undefined) return;
+      found({ baseUrl, modelBaseUrl, apiKey });
     });
     child.once('exit', () =>
       fail(new Error(`The platform exited before it printed its URL and API key:\n${output}`)),
