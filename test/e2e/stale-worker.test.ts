@@ -107,6 +107,14 @@ const STATES: Readonly<Record<string, State>> = {
     },
     refused: everywhere(Object.keys(BOUNDARIES), 'STALE_EPOCH'),
   },
+  'was taken over by a worker that has made no call yet': {
+    enter: async ({ agent }) => {
+      agent.epoch = 2n;
+      await agent.takeOver();
+      agent.epoch = 1n;
+    },
+    refused: everywhere(Object.keys(BOUNDARIES), 'STALE_EPOCH'),
+  },
 };
 
 let slots: ClosableRpcClient<typeof SpawnBudgetService>;

@@ -26,6 +26,8 @@ export class FakeGateway {
   /** Versions of listed registries, or `unchanged`. */
   readonly lists: string[] = [];
   registryVersion = 'v1';
+  /** Epochs of workers that have taken over an agent. */
+  readonly admitted: (bigint | undefined)[] = [];
   readonly #faults: FaultSwitches;
   readonly #calls = new Map<string, { readonly request: string; readonly answer: Answer }>();
 
@@ -42,8 +44,12 @@ export class FakeGateway {
         resolveOutcome: unused,
         freeze: unused,
         unfreeze: unused,
-        listTools: async ({ names, knownVersion }) => {
+        listTools: async ({ names, knownVersion, admitEpoch }, { caller }) => {
           const { registryVersion } = this;
+          if (admitEpoch) {
+            this.admitted.push(caller.epoch);
+            return { registryVersion };
+          }
           const unchanged = knownVersion === registryVersion;
           this.lists.push(unchanged ? 'unchanged' : registryVersion);
           if (unchanged) return { registryVersion, unchanged };

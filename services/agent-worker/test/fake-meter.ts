@@ -1,4 +1,5 @@
 import { toJsonString } from '@bufbuild/protobuf';
+import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import { ChatRole, EndReason } from '@writ/contracts/writ/model/v1/model_pb';
 import {
   type GenerateRequest,
@@ -6,7 +7,7 @@ import {
   ModelService,
 } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { DeadlineError, isWritError, type JsonObject, wrapUnknown } from '@writ/kernel';
-import { type Route, requireAgent, route } from '@writ/rpc';
+import { type Route, requireAgent, route, unimplemented } from '@writ/rpc';
 import { agentKey, lineOf } from './delivery.ts';
 import { reused } from './fake-supervisor.ts';
 import type { FaultSwitches } from './fault-switches.ts';
@@ -38,6 +39,8 @@ export class FakeMeter {
   /** call_ids of charged calls; repeats are not listed. */
   readonly paid: string[] = [];
   readonly requests: GenerateRequest[] = [];
+  /** Epochs of workers that have taken over an agent. */
+  readonly admitted: (bigint | undefined)[] = [];
   model: FakeModel;
   /** The catalog. */
   models: { readonly alias: string; readonly providerId: string }[] = [];
@@ -51,7 +54,26 @@ export class FakeMeter {
 
   routes(): Route[] {
     const meter = this;
+    const unused = unimplemented('The fake meter does not do this.');
     return [
+      route(ExecutionMeterService, {
+        openTab: unused,
+        consume: unused,
+        reserve: unused,
+        settle: unused,
+        releaseReservation: unused,
+        getTab: async (_request, { caller }) => {
+          this.admitted.push(caller.epoch);
+          return {};
+        },
+        getBalances: unused,
+        setCaps: unused,
+        queryUsage: unused,
+        listOpenTabs: unused,
+        closeTab: unused,
+        freeze: unused,
+        unfreeze: unused,
+      }),
       route(ModelService, {
         listModels: async () => ({ models: meter.models }),
         countTokens: async () => ({}),

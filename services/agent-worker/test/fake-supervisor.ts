@@ -60,6 +60,8 @@ export class FakeSupervisor {
   readonly receipts: string[] = [];
   readonly observations: string[] = [];
   readonly epochs: bigint[] = [];
+  /** Epochs of workers that have taken over an agent. */
+  readonly admitted: (bigint | undefined)[] = [];
   /** Ids of the workers that sent proposals. */
   readonly workers: (string | undefined)[] = [];
   /** Holders of the slot grants that were sent with proposals. */
@@ -113,7 +115,10 @@ export class FakeSupervisor {
         },
       }),
       route(SupervisionService, {
-        getManifest: unused,
+        getManifest: async (_request, { caller }) => {
+          this.admitted.push(caller.epoch);
+          return {};
+        },
         openExternalRun: unused,
         spawnChild: async ({ callId, delegation, correlationId }, call) => {
           const { instance, runId, key } = agentOf(call);

@@ -106,6 +106,14 @@ export class ScriptedAgent {
     return (await this.#worker.reviews.reviewAction(request, this.#as('supervisor'))).decision;
   }
 
+  /** Takes over the agent like the real worker: shows the epoch to each service, and makes no other call. */
+  async takeOver(): Promise<void> {
+    const { supervision, tabs, tools } = this.#worker;
+    await supervision.getManifest({}, this.#as('supervisor'));
+    await tabs.getTab({}, this.#as('executionMeter'));
+    await tools.listTools({ admitEpoch: true, pageSize: 1 }, this.#as('toolGateway'));
+  }
+
   /** Proposes a tool call that looks up a customer. */
   async propose(callId: string, userId: number): Promise<Decision | undefined> {
     const tool = { tool: 'get_refund_context', argumentsJson: `{"user_id":${userId}}` };

@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
+import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import {
   type ChatMessageSchema,
   ChatRole,
@@ -36,6 +37,8 @@ interface GenerateCall {
 
 /** Client of the execution-meter. */
 export interface ExecutionMeterPeer {
+  /** Makes the execution-meter reject calls of workers that held an earlier lease of the agent (RT-2). */
+  admitEpoch(options: CallOptions): Promise<void>;
   /**
    * Calls a model. A repeated call returns the recorded answer without charge (EM-7).
    * @throws the named error that ends the stream when there is no answer
@@ -63,7 +66,11 @@ const ROLES = {
 /** Creates a gRPC client of the execution-meter. */
 export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMeterPeer {
   const client = createRpcClient(ModelService, options);
+  const tabs = createRpcClient(ExecutionMeterService, options);
   return {
+    async admitEpoch(callOptions) {
+      await tabs.getTab({}, callOptions);
+    },
     async generate(call, callOptions) {
       let finished: Finished | undefined;
       // A failed call ends with a status, whose error says how to react.
@@ -88,7 +95,10 @@ export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMe
       const { models } = await client.listModels({}, callOptions);
       return models.map(({ alias, providerId }) => ({ alias, provider: providerId }));
     },
-    close: () => client.close(),
+    close: () => {
+      client.close();
+      tabs.close();
+    },
   };
 }
 

@@ -62,6 +62,8 @@ interface OutcomeReport extends Shown {
 
 /** Client of the supervisor. Calls are idempotent and throw the supervisor's named errors. */
 export interface SupervisorPeer {
+  /** Makes the supervisor reject calls of workers that held an earlier lease of the agent (RT-2). */
+  admitEpoch(options: CallOptions): Promise<void>;
   /** Requests a decision; a repeated call returns the recorded one (SV-1). */
   reviewAction(call: ReviewCall, options: CallOptions): Promise<Decision>;
   /** Returns the current decision, with a new writ unless the action was executed. */
@@ -92,6 +94,9 @@ export function createSupervisorPeer(options: RpcClientOptions, ownTime: OwnTime
   const reviews = createRpcClient(ReviewService, options);
   const supervision = createRpcClient(SupervisionService, options);
   return {
+    async admitEpoch(call) {
+      await supervision.getManifest({}, call);
+    },
     async reviewAction(
       { callId, modelCallId, rawText, action, composed, partial, ...shown },
       call,

@@ -26,6 +26,8 @@ interface WantedTools {
 
 /** Client of the tool-gateway. */
 export interface ToolGatewayPeer {
+  /** Makes the tool-gateway reject calls of workers that held an earlier lease of the agent (RT-2). */
+  admitEpoch(options: CallOptions): Promise<void>;
   /**
    * Lists the tools of these names that the agent's token permits; the list may be one second old.
    */
@@ -84,6 +86,9 @@ export function createToolGatewayPeer(options: RpcClientOptions, clock: Clock): 
   };
 
   return {
+    async admitEpoch(call) {
+      await client.listTools({ admitEpoch: true, pageSize: 1 }, call);
+    },
     async listTools({ tenant, agent, names }, call) {
       const key = JSON.stringify([tenant, agent, names]);
       const before = known.get(key);

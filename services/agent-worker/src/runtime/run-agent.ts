@@ -143,6 +143,7 @@ async function runToAnEnd(parts: RunParts, session: Session): Promise<LeaseOutco
   let thrown: unknown;
   try {
     scope.progress.publishState('RUNNING');
+    if (isTakenOver(row)) await fencePreviousWorker(scope);
     const inbox = await loadInbox(parts.store.db, session.lease);
     await createAgent(parts, session).run(context, inbox);
     return await endReturned(scope, context, parts.settings);
@@ -166,6 +167,21 @@ async function runToAnEnd(parts: RunParts, session: Session): Promise<LeaseOutco
       if (!(error instanceof Unwinding)) throw error;
       thrown = error;
     }
+  }
+}
+
+/**
+ * Whether another process held the lease and did not release it, so that it may still run the agent. The row is of the
+ * time before the claim; the first lease is that of the delivery.
+ */
+function isTakenOver({ epoch, lease_owner: previousOwner }: Session['row']): boolean {
+  return epoch > 1n && previousOwner !== null;
+}
+
+/** Makes every service that executes for the agent reject the previous worker, before this one acts (RT-2). */
+async function fencePreviousWorker({ calls, peers }: RunScope): Promise<void> {
+  for (const audience of ['supervisor', 'executionMeter', 'toolGateway'] as const) {
+    await calls.call({ audience }, (options) => peers[audience].admitEpoch(options));
   }
 }
 

@@ -1,12 +1,13 @@
 import type { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import { PermissionDeniedError } from '@writ/kernel';
 import type { CallContext, Handlers } from '@writ/rpc';
+import { admitWorker } from '../app/tabs/admit-worker.ts';
 import { readTab } from '../app/tabs/tab-view.ts';
 import type { AgentKey } from '../domain/agent-key.ts';
 import { agentKey, tabMessage } from '../wire/tab.ts';
 import type { RpcContext } from './rpc-context.ts';
 
-/** Returns a tab; a worker can read only the tab of its own agent. */
+/** Returns a tab; a worker can read only the tab of its own agent, which records its epoch (RT-2). */
 export function getTab(context: RpcContext): Handlers<typeof ExecutionMeterService>['getTab'] {
   return async ({ tab }, call) => {
     const own = ownKey(call);
@@ -16,6 +17,8 @@ export function getTab(context: RpcContext): Handlers<typeof ExecutionMeterServi
         field: 'tab',
       });
     }
+    const { epoch } = call.caller;
+    if (own !== undefined && epoch !== undefined) await admitWorker(context, own, epoch);
     return { tab: tabMessage(await readTab(context, requested)) };
   };
 }

@@ -7,6 +7,7 @@ import {
   type ToolDefinitionSchema,
 } from '@writ/contracts/writ/tool/v1/tool_pb';
 import type { Handlers } from '@writ/rpc';
+import { admitWorker } from '../app/calls/admit-worker.ts';
 import { type ListedTool, listTools as list } from '../app/tools/list-tools.ts';
 import type { GatewayContext } from '../context.ts';
 import type { AllowRule } from '../domain/registry.ts';
@@ -19,13 +20,18 @@ const SIDE_EFFECTS = {
 
 /**
  * Lists every tool to the supervisor, with the agents and tenants that may call it (TG-2), and to a worker the tools
- * that its agent may call (TG-6).
+ * that its agent may call (TG-6). Records the epoch of a worker that has taken over its agent (RT-2).
  */
-export function listTools({
-  tools,
-  bus,
-}: Pick<GatewayContext, 'tools' | 'bus'>): Handlers<typeof ToolGatewayService>['listTools'] {
-  return async ({ knownVersion, ...query }, { caller }) => {
+export function listTools(
+  context: Pick<GatewayContext, 'tools' | 'bus' | 'store'>,
+): Handlers<typeof ToolGatewayService>['listTools'] {
+  const { tools, bus } = context;
+  return async ({ knownVersion, admitEpoch, ...query }, { caller }) => {
+    const { agent: own, epoch } = caller;
+    if (admitEpoch && own !== undefined && epoch !== undefined) {
+      const { tenant, runId, agent } = own;
+      await admitWorker(context, { tenant, runId, agentInstance: agent.instance }, epoch);
+    }
     const { registry } = tools.now;
     const response = { registryVersion: registry.version, emitsHookEvents: bus.hasSubscribers() };
     if (knownVersion === registry.version) return { ...response, unchanged: true };

@@ -1175,7 +1175,7 @@ export const ExecutionMeterService: GenService<{
     output: typeof ReleaseReservationResponseSchema;
   },
   /**
-   * GetTab reads a tab.
+   * GetTab reads a tab. It also records the epoch of a worker: calls with an earlier one are STALE_EPOCH.
    *
    * @generated from rpc writ.meter.v1.ExecutionMeterService.GetTab
    */

@@ -1,0 +1,53 @@
+import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { ScriptedModel } from './scripted-model.ts';
+import { World } from './world.ts';
+
+/** A frozen worker claims nothing more, and renews no lease while the test runs. */
+const FROZEN = { maxConcurrentAgents: 1, leaseTtlMs: 3_600_000 } as const;
+
+let scripts: ScriptedModel;
+
+beforeAll(async () => {
+  scripts = await ScriptedModel.start();
+});
+
+afterAll(() => scripts[Symbol.asyncDispose]());
+
+/** The epochs that each service has recorded of workers that took over the agent. */
+function admitted({ supervisor, meter, gateway }: World) {
+  return [supervisor.admitted, meter.admitted, gateway.admitted];
+}
+
+describe('a worker that takes over an agent', () => {
+  it('shows its epoch to supervisor, meter and gateway before it acts (RT-2)', async () => {
+    const world = await World.start({ model: scripts.model('escalate-1200'), inFile: true });
+    const frozen = await world.startWorker(FROZEN);
+    const asked = world.faults.silenceAt('after generate op-1');
+    await world.deliver();
+    await asked;
+    expect(admitted(world)).toEqual([[], [], []]);
+    const acted = world.faults.silenceAt('before generate op-1');
+    const expired = { lease_expires_at: new Date(0) };
+    await frozen.store.transaction((trx) => trx.updateTable('agents').set(expired).execute());
+    await world.startWorker({ ...FROZEN, workerId: 'worker-2' });
+    await acted;
+    expect(admitted(world)).toEqual([[2n], [2n], [2n]]);
+  });
+
+  it('makes no further call when the previous worker had released the lease (RT-2)', async () => {
+    const world = await World.start({ model: scripts.model('escalate-1200') });
+    await world.startWorker();
+    await world.deliver();
+    await world.until('SUSPENDED');
+    await world.approve('op-4', { args: { amount_usd: 800 } });
+    await vi.waitFor(
+      async () => expect((await world.describe()).state).toBe(AgentState.COMPLETED),
+      {
+        timeout: 30_000,
+      },
+    );
+    expect((await world.describe()).epoch).toBe(2n);
+    expect(admitted(world)).toEqual([[], [], []]);
+  });
+});

@@ -1,0 +1,21 @@
+import type { FreezeSubject } from '@writ/freeze';
+import { admitEpoch } from '@writ/identity';
+import type { GatewayContext } from '../../context.ts';
+import { seenEpoch, storeEpoch } from '../../store/epochs.ts';
+
+/**
+ * Records the epoch of a worker that has taken over an agent, so that calls of the previous worker are rejected before
+ * the new one has made any (RT-2).
+ * @throws PreconditionError STALE_EPOCH
+ */
+export async function admitWorker(
+  { store }: Pick<GatewayContext, 'store'>,
+  agent: FreezeSubject,
+  epoch: bigint,
+): Promise<void> {
+  await store.transaction(async (trx) => {
+    const seen = await seenEpoch(trx, agent);
+    const highest = admitEpoch(seen, epoch);
+    if (highest !== seen) await storeEpoch(trx, agent, highest);
+  });
+}
