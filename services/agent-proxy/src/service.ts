@@ -18,6 +18,7 @@ import { Waits } from './app/tools/waits.ts';
 import type { AgentProxyConfig } from './config.ts';
 import type { ProxyContext } from './context.ts';
 import { createPeers } from './peers/peers.ts';
+import { hookEndpoint } from './rpc/hook-endpoint/index.ts';
 import { mcpEndpoint } from './rpc/mcp-endpoint/index.ts';
 import { modelEndpoint } from './rpc/model-endpoint/index.ts';
 import { workerRoute } from './rpc/worker/index.ts';
@@ -39,6 +40,7 @@ export const createAgentProxy = defineService({
     const files = endpointTls && TlsFiles.open({ ...endpointTls, log, metrics, use: 'edge' });
     host.defer(() => files?.close());
     const mcp = mcpEndpoint(context);
+    const hooks = hookEndpoint(context);
     const models = modelEndpoint(context);
     const edge = await createEdge({
       ...config.endpoint,
@@ -48,7 +50,8 @@ export const createAgentProxy = defineService({
       gate: async () => {
         throw new PermissionDeniedError('CALLER_NOT_ALLOWED', 'This port serves no RPCs.');
       },
-      web: (request, response) => mcp(request, response) || models(request, response),
+      web: (request, response) =>
+        mcp(request, response) || hooks(request, response) || models(request, response),
       telemetry,
     });
     host.defer(() => edge.close(0));

@@ -164,6 +164,8 @@ export const REASONS = {
   TOO_MANY_TOOLS: { status: 'resource_exhausted', meaning: 'An external agent may call more tools than a list for MCP clients holds.', action: 'Name fewer tools in its manifest.' },
   BATCH_NOT_SUPPORTED: { status: 'invalid_argument', meaning: 'The body of an MCP request is not one JSON-RPC message.', action: 'Send one message per request.' },
   RUN_NOT_EXTERNAL: { status: 'failed_precondition', meaning: 'The root of the run is not an external agent.', action: 'Start an agent of kind external, or use CancelRun to end the run.' },
+  HOOK_BODY_INVALID: { status: 'invalid_argument', meaning: 'The request of a hook is not a tool call that is about to be executed.', action: 'Send the JSON of the event PreToolUse; compare the settings of the hook with the documentation.' },
+  APPROVAL_USED: { status: 'failed_precondition', meaning: 'An approval of a tool call that the client executes itself was used by an equal call.', action: 'Propose an equal call; it gets a review of its own.' },
   OPEN_RUNS_LIMIT: { status: 'resource_exhausted', meaning: 'An agent key has as many open runs as the option max_open_runs of its agent allows.', action: 'Close a run, continue one of its conversations, or raise options.max_open_runs.' },
   SUB_AGENT_REFUSED: { status: 'permission_denied', meaning: 'The review rejected a sub-agent that the client of an external agent names.', action: 'Permit the delegation in the policy, or do not start the sub-agent.' },
   SUB_AGENT_PENDING: { status: 'unavailable', meaning: 'A sub-agent that the client of an external agent names waits for an approval.', action: 'Retry the request after the approval.' },

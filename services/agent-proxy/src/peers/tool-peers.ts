@@ -34,6 +34,8 @@ export interface OrderedTool {
 export interface ToolPeers {
   /** Requests a decision; a repeated call returns the current one (SV-1). */
   reviewTool(call: ProposedTool, options: CallOptions): Promise<Decision>;
+  /** Requests a decision about a tool that the client executes itself, likewise (AP-5). */
+  reviewClientTool(call: ProposedTool, options: CallOptions): Promise<Decision>;
   /** Returns the current decision, with a new writ. */
   getDecision(callId: string, options: CallOptions): Promise<Decision>;
   /** Executes an approved call; a repeated one returns the record (TG-1). */
@@ -53,20 +55,26 @@ export function createToolPeers(to: {
 }): ToolPeers {
   const reviews = createRpcClient(ReviewService, to.supervisor);
   const gateway = createRpcClient(ToolGatewayService, to.gateway);
+  const review = async (
+    kind: 'tool' | 'clientTool',
+    { callId, tool, argumentsJson, receipts, observations }: ProposedTool,
+    options: CallOptions,
+  ): Promise<Decision> => {
+    const proposed = { kind: { case: kind, value: { tool, argumentsJson } } } as const;
+    const { decision } = await reviews.reviewAction(
+      {
+        callId,
+        proposal: { case: 'action', value: proposed },
+        receipts: [...receipts],
+        observations: observations.map((seen) => ({ ...seen })),
+      },
+      options,
+    );
+    return present(decision);
+  };
   return {
-    async reviewTool({ callId, tool, argumentsJson, receipts, observations }, options) {
-      const proposed = { kind: { case: 'tool', value: { tool, argumentsJson } } } as const;
-      const { decision } = await reviews.reviewAction(
-        {
-          callId,
-          proposal: { case: 'action', value: proposed },
-          receipts: [...receipts],
-          observations: observations.map((seen) => ({ ...seen })),
-        },
-        options,
-      );
-      return present(decision);
-    },
+    reviewTool: (call, options) => review('tool', call, options),
+    reviewClientTool: (call, options) => review('clientTool', call, options),
     async getDecision(callId, options) {
       return present((await reviews.getDecision({ callId }, options)).decision);
     },

@@ -83,6 +83,8 @@ const toolCalls = table('tool_calls', {
     cancelled: column.boolean(),
     /** Whether a client has received the result. */
     delivered: column.boolean(),
+    /** SHA-256 of the id of the call of the model that used the approval; null for tools of the gateway. */
+    delivered_to: column.text().nullable(),
     created_at: column.timestamp(),
   },
   primaryKey: ['tenant', 'run_id', 'instance', 'call_id'],

@@ -54,6 +54,7 @@ export async function numberToolCall(
       task_ended_at: null,
       cancelled: false,
       delivered: false,
+      delivered_to: null,
       created_at: clock.now(),
     };
     await insertToolCall(trx, row);

@@ -1,0 +1,93 @@
+import { type AgentKey, derivedId, sha256Hex } from '@writ/kernel';
+import type { ProxyContext } from '../../context.ts';
+import {
+  findToolCall,
+  insertToolCall,
+  latestToolCall,
+  saveToolCall,
+  type ToolCallKey,
+  type ToolCallRow,
+  toolCallKeyOf,
+} from '../../store/tool-calls.ts';
+
+/** A tool call that the client is about to execute itself. */
+export interface ClientToolRequest {
+  readonly tool: string;
+  /** RFC 8785 form of the arguments. */
+  readonly argumentsJson: string;
+  /** The id that the model gave the call. */
+  readonly toolUseId: string;
+}
+
+/**
+ * Stores a call durably and returns its row. The id of a call is derived from the id of the model, so that a retry finds its
+ * decision. After an answer that a person has not decided yet, the model repeats the call with another id: an equal
+ * call then attaches to the approval, unless another call has used it (AP-4, AP-5).
+ */
+export async function numberClientTool(
+  { store, clock }: Pick<ProxyContext, 'store' | 'clock'>,
+  agent: AgentKey,
+  { tool, argumentsJson, toolUseId }: ClientToolRequest,
+): Promise<ToolCallRow> {
+  const digest = sha256Hex(`client_tool\n${tool}\n${argumentsJson}`);
+  const callId = derivedId('call', agent.instance, 'client_tool', toolUseId);
+  return await store.transaction(async (trx) => {
+    const known = await findToolCall(trx, { ...agent, callId });
+    if (known !== undefined) return known;
+    const latest = await latestToolCall(trx, agent, digest);
+    if (latest !== undefined && latest.approval_id !== null && !latest.delivered) return latest;
+    const row: ToolCallRow = {
+      tenant: agent.tenant,
+      run_id: agent.runId,
+      instance: agent.instance,
+      call_id: callId,
+      tool,
+      digest,
+      number: (latest?.number ?? 0) + 1,
+      approval_id: null,
+      decided_at: null,
+      task_at: null,
+      claimed_until: null,
+      task_ended_at: null,
+      cancelled: false,
+      delivered: false,
+      delivered_to: null,
+      created_at: clock.now(),
+    };
+    await insertToolCall(trx, row);
+    return row;
+  });
+}
+
+/** Records durably, before the wait, which approval a call waits for: the decision may reach another replica. */
+export async function noteClientApproval(
+  { store }: Pick<ProxyContext, 'store'>,
+  call: ToolCallKey,
+  approvalId: string,
+): Promise<void> {
+  await store.transaction(async (trx) => {
+    const row = await findToolCall(trx, call);
+    if (row === undefined || row.approval_id === approvalId) return;
+    await saveToolCall(trx, call, { approval_id: approvalId });
+  });
+}
+
+/**
+ * Records durably which call of the model gets the answer of a person; false when it was given to another one. An
+ * approval is for one execution.
+ */
+export async function useApproval(
+  { store }: Pick<ProxyContext, 'store'>,
+  row: ToolCallRow,
+  toolUseId: string,
+): Promise<boolean> {
+  const key = toolCallKeyOf(row);
+  const user = sha256Hex(toolUseId);
+  return await store.transaction(async (trx) => {
+    const current = await findToolCall(trx, key);
+    if (current === undefined) return false;
+    if (current.delivered) return current.delivered_to === user;
+    await saveToolCall(trx, key, { delivered: true, delivered_to: user });
+    return true;
+  });
+}

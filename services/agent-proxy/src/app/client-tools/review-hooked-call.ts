@@ -1,0 +1,57 @@
+import type { Decision } from '@writ/contracts/writ/review/v1/decision_pb';
+import { type AgentKey, type JsonObject, parseJsonStrict } from '@writ/kernel';
+import type { ProxyContext } from '../../context.ts';
+import type { HookedCall, HookVerdict } from '../../wire/claude-code-hook.ts';
+import type { WaitTerms } from '../tools/waits.ts';
+import { reviewClientTool } from './review-client-tool.ts';
+
+/** How Claude Code names the tools of an MCP server that its settings call `writ`. */
+const OWN_TOOL = /^mcp__writ__(.+)$/;
+
+/**
+ * Returns what Claude Code does with a tool call (AP-5). A tool that the MCP endpoint serves this agent is reviewed there,
+ * with a writ.
+ * @throws what reviewClientTool and ToolLists.of throw
+ */
+export async function reviewHookedCall(
+  context: ProxyContext,
+  agent: AgentKey,
+  call: HookedCall,
+  terms: WaitTerms,
+): Promise<HookVerdict> {
+  const own = OWN_TOOL.exec(call.tool)?.[1];
+  if (own !== undefined) {
+    const tools = await context.toolLists.of(context, agent);
+    if (tools.some(({ name }) => name === own)) {
+      return { decision: 'allow', reason: 'The MCP endpoint of Writ reviews this call.' };
+    }
+  }
+  return verdictOf(await reviewClientTool(context, agent, call, terms), call);
+}
+
+function verdictOf(decision: Decision, { tool, argumentsJson }: HookedCall): HookVerdict {
+  const {
+    settled,
+    approvalId,
+    stopReason,
+    reason,
+    executedAction,
+    humanApproval: human,
+  } = decision;
+  if (!settled) {
+    const text = `Nothing was executed: the call waits for approval ${approvalId}. Repeat the same call later.`;
+    return { decision: 'deny', reason: text };
+  }
+  const action = executedAction?.kind;
+  const isApproved = stopReason === '' && action?.case === 'clientTool';
+  if (!isApproved || action.value.tool !== tool) {
+    const comment = human?.comment ? ` ${human.comment}` : '';
+    return { decision: 'deny', reason: `Refused: ${stopReason || reason}.${comment}` };
+  }
+  const by = human === undefined ? `by policy: ${reason}` : 'by a person';
+  const edited = action.value.argumentsJson;
+  if (edited === argumentsJson) return { decision: 'allow', reason: `Approved ${by}.` };
+  // The supervisor sends RFC 8785 bytes of an object.
+  const updatedInput = parseJsonStrict(edited, { field: 'arguments_json' }) as JsonObject;
+  return { decision: 'allow', reason: `Approved ${by}, with other arguments.`, updatedInput };
+}

@@ -1,0 +1,92 @@
+import { InvalidRequestError, isWritError, type JsonObject, wrapUnknown } from '@writ/kernel';
+import type { WebHook, WebRequest, WebResponse } from '@writ/rpc';
+import { authorize, beginRequest, endRequest } from '../../app/access/authorize.ts';
+import { reviewHookedCall } from '../../app/client-tools/review-hooked-call.ts';
+import type { ProxyContext } from '../../context.ts';
+import {
+  type HookVerdict,
+  hookAnswer,
+  hookedCallOf,
+  hookSessionOf,
+  readHookBody,
+} from '../../wire/claude-code-hook.ts';
+import { assertHost } from '../assert-host.ts';
+import { bodyOf, sendJson } from '../model-endpoint/respond.ts';
+
+const PATH = '/hooks/claude-code';
+/** The timeout of the hook in the settings of Claude Code, in seconds; its default here. */
+const TIMEOUT_HEADER = 'x-writ-hook-timeout';
+const DEFAULT_TIMEOUT_S = 60;
+/** The answer must arrive before the client gives up. */
+const MARGIN_S = 10;
+
+/**
+ * The hook endpoint: Claude Code sends each tool call before it executes it, and obeys the answer (AP-5). Every failure is
+ * answered with 200 and `deny`, because the client executes the call after any other status.
+ */
+export function hookEndpoint(context: ProxyContext): WebHook {
+  const { log } = context.telemetry;
+  return (request, response) => {
+    const [path = ''] = (request.url ?? '').split('?', 1);
+    if (path !== PATH) return false;
+    void serve(context, request, response)
+      .catch((thrown: unknown): HookVerdict => {
+        const error = isWritError(thrown) ? thrown : wrapUnknown(thrown);
+        if (error.kind === 'internal') log.warn({ err: error }, 'hook of an external agent failed');
+        return { decision: 'deny', reason: error.message };
+      })
+      .then((verdict) => {
+        if (!response.destroyed) sendJson(response, hookAnswer(verdict));
+      });
+    return true;
+  };
+}
+
+async function serve(
+  context: ProxyContext,
+  request: WebRequest,
+  response: WebResponse,
+): Promise<HookVerdict> {
+  assertHost(request, context.config.hosts);
+  if (request.method !== 'POST') {
+    throw new InvalidRequestError('HOOK_BODY_INVALID', 'A hook is sent with POST.', {
+      field: 'method',
+    });
+  }
+  const holdMs = holdMsOf(request);
+  const body = readHookBody(await bodyOf(request)());
+  const authorized = await authorize(context, { headers: headersWith(request, body) });
+  const open = beginRequest(context, authorized);
+  response.once('close', () => {
+    if (!response.writableFinished) open.abort(new Error('the client disconnected'));
+  });
+  try {
+    return await reviewHookedCall(context, authorized.key, hookedCallOf(body), {
+      holdMs,
+      signal: open.signal,
+      onWait: (isWaiting) => {
+        open.isWaiting = isWaiting;
+      },
+    });
+  } finally {
+    await endRequest(context, authorized, open);
+  }
+}
+
+/** A hook belongs to the run of its session, like the model calls that name the session in a header. */
+function headersWith({ headers }: WebRequest, body: JsonObject): WebRequest['headers'] {
+  const session = hookSessionOf(body);
+  return session === undefined ? headers : { 'x-claude-code-session-id': session, ...headers };
+}
+
+function holdMsOf({ headers }: WebRequest): number {
+  const seconds = Number(headers[TIMEOUT_HEADER] ?? DEFAULT_TIMEOUT_S);
+  if (Number.isFinite(seconds) && seconds > MARGIN_S && seconds <= 3_600) {
+    return (seconds - MARGIN_S) * 1_000;
+  }
+  throw new InvalidRequestError(
+    'HOOK_BODY_INVALID',
+    `${TIMEOUT_HEADER} must be the timeout of the hook in seconds, more than ${MARGIN_S} and at most 3600.`,
+    { field: TIMEOUT_HEADER },
+  );
+}

@@ -1,0 +1,76 @@
+import {
+  canonicalJson,
+  InvalidRequestError,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  parseJsonStrict,
+} from '@writ/kernel';
+
+/** A tool call that Claude Code is about to execute, as its hook `PreToolUse` states it. */
+export interface HookedCall {
+  readonly tool: string;
+  /** RFC 8785 form of its input. */
+  readonly argumentsJson: string;
+  /** The id that the model gave the call. */
+  readonly toolUseId: string;
+}
+
+/** What Claude Code does with the call. */
+export interface HookVerdict {
+  readonly decision: 'allow' | 'deny';
+  readonly reason: string;
+  /** The input to execute in place of the proposed one; undefined when it is unchanged. */
+  readonly updatedInput?: JsonObject | undefined;
+}
+
+const MAX_DEPTH = 64;
+
+/**
+ * Parses the body of a hook.
+ * @throws InvalidRequestError HOOK_BODY_INVALID; what parseJsonStrict throws
+ */
+export function readHookBody(body: Uint8Array<ArrayBuffer>): JsonObject {
+  const limits = { field: 'body', maxBytes: body.byteLength, maxDepth: MAX_DEPTH };
+  const value = parseJsonStrict(body, limits);
+  if (isJsonObject(value)) return value;
+  throw invalid('body', 'must be a JSON object');
+}
+
+/** The session that a hook states, which groups it with the model calls of the same conversation. */
+export function hookSessionOf({ session_id: session }: JsonObject): string | undefined {
+  return typeof session === 'string' && /^[\w-]{1,256}$/.test(session) ? session : undefined;
+}
+
+/**
+ * Reads the call of a hook.
+ * @throws InvalidRequestError HOOK_BODY_INVALID for another event and for a missing field
+ */
+export function hookedCallOf(body: JsonObject): HookedCall {
+  const { hook_event_name: event, tool_name: tool, tool_use_id: id, tool_input: input } = body;
+  if (event !== 'PreToolUse') throw invalid('hook_event_name', 'must be PreToolUse');
+  if (!isText(tool, 128)) throw invalid('tool_name', 'must be a text of 1 to 128 characters');
+  if (!isText(id, 256)) throw invalid('tool_use_id', 'must be a text of 1 to 256 characters');
+  if (!isJsonObject(input)) throw invalid('tool_input', 'must be a JSON object');
+  return { tool, argumentsJson: canonicalJson(input), toolUseId: id };
+}
+
+/** The answer that Claude Code reads. */
+export function hookAnswer({ decision, reason, updatedInput }: HookVerdict): JsonObject {
+  return {
+    hookSpecificOutput: {
+      hookEventName: 'PreToolUse',
+      permissionDecision: decision,
+      permissionDecisionReason: reason,
+      ...(updatedInput !== undefined && { updatedInput }),
+    },
+  };
+}
+
+function isText(value: JsonValue | undefined, maxLength: number): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= maxLength;
+}
+
+function invalid(field: string, rule: string): InvalidRequestError {
+  return new InvalidRequestError('HOOK_BODY_INVALID', `${field} of the hook ${rule}.`, { field });
+}

@@ -1,0 +1,167 @@
+import { newId } from '@writ/kernel';
+import type { TestPlatform } from '@writ/testing/platform';
+import { describe, expect, it } from 'vitest';
+import {
+  type McpRun,
+  pendingApproval,
+  refundPlatform,
+  startMcpRun,
+  verifiedAudit,
+} from '../agent-proxy/mcp-run.ts';
+
+const AGENTS = `
+agents:
+  - name: refund-bot
+    kind: external
+    model: { model: refund-desk }
+    tools: [get_refund_context]
+`;
+const POLICY = `
+policy: coder
+rules:
+  - { id: list, match: { kind: client_tool, tool: Bash }, when: args.command == "ls", decide: approve, reason: harmless }
+  - { id: shell, match: { kind: client_tool, tool: Bash }, decide: escalate, reason: shell, editable: [command] }
+  - { id: seen, match: { kind: client_tool, tool: Bash }, decide: approve, reason: seen_by_a_person }
+human: { four_eyes: false }
+`;
+const REMOVE = { command: 'rm -rf build', description: 'Delete the build output' };
+
+interface HookOutput {
+  readonly permissionDecision: 'allow' | 'deny';
+  readonly permissionDecisionReason: string;
+  readonly updatedInput?: object;
+}
+
+/** The body of a hook in the contract of Claude Code: an event before a tool is executed. */
+function preToolUse(input: object, more: object = {}): object {
+  return {
+    session_id: '0b6ff1e4-3a0c-4e0f-9d9b-7d8c8ef1b3a2',
+    transcript_path: '/home/dev/.claude/projects/app/0b6ff1e4.jsonl',
+    cwd: '/home/dev/app',
+    permission_mode: 'default',
+    hook_event_name: 'PreToolUse',
+    tool_name: 'Bash',
+    tool_input: input,
+    tool_use_id: `toolu_${newId('use')}`,
+    ...more,
+  };
+}
+
+/** Sends a hook as Claude Code does; a status other than 200 would let the call through. */
+async function hook(
+  { url, token }: Pick<McpRun, 'url' | 'token'>,
+  body: object | string,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<HookOutput> {
+  const response = await fetch(new URL('/hooks/claude-code', url), {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json', ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+  expect(response.status).toBe(200);
+  const { hookSpecificOutput } = (await response.json()) as {
+    hookSpecificOutput: HookOutput & { hookEventName: string };
+  };
+  expect(hookSpecificOutput.hookEventName).toBe('PreToolUse');
+  return hookSpecificOutput;
+}
+
+async function started(): Promise<{ readonly test: TestPlatform; readonly run: McpRun }> {
+  const test = await refundPlatform({
+    files: { WRIT_AGENTS_FILE: AGENTS, WRIT_POLICY_FILE: POLICY },
+  });
+  return { test, run: await startMcpRun(test) };
+}
+
+async function decide(
+  { client }: TestPlatform,
+  approvalId: string,
+  command?: string,
+): Promise<void> {
+  const changesJson = JSON.stringify(command === undefined ? {} : { command });
+  const answer = { case: 'approveWithEdits', value: { changesJson } } as const;
+  await client.approvals.decideApproval({ requestId: newId('req'), approvalId, answer });
+}
+
+/** The timeout of a hook that is answered after one second. */
+const SHORT = { 'x-writ-hook-timeout': '11' };
+
+describe('the hook of Claude Code', () => {
+  it('executes the shell command that a person edited, and the audit chain shows it (AP-5, SV-5, SV-8)', async () => {
+    const { test, run } = await started();
+    const call = preToolUse(REMOVE);
+    const answer = hook(run, call);
+    const { approvalId } = await pendingApproval(test, run.runId);
+    await decide(test, approvalId, 'rm -rf build/tmp');
+    const edited = {
+      permissionDecision: 'allow',
+      updatedInput: { ...REMOVE, command: 'rm -rf build/tmp' },
+    };
+    expect(await answer).toMatchObject(edited);
+    // A retry of the hook is the same call, and gets the same answer.
+    expect(await hook(run, call)).toMatchObject(edited);
+    const records = await verifiedAudit(test);
+    expect(records).toContainEqual(
+      expect.objectContaining({ kind: 'decision', action_kind: 'client_tool', reason: 'shell' }),
+    );
+    expect(records.filter(({ kind }) => kind === 'writ' || kind === 'receipt')).toEqual([]);
+  });
+
+  it('denies while a person has not decided, and gives the approval to one repeated call only (AP-4, AP-5)', async () => {
+    const { test, run } = await started();
+    const denied = await hook(run, preToolUse(REMOVE), SHORT);
+    const { approvalId } = await pendingApproval(test, run.runId);
+    expect(denied.permissionDecision).toBe('deny');
+    expect(denied.permissionDecisionReason).toContain(`waits for approval ${approvalId}`);
+    await decide(test, approvalId);
+    // The model repeats the call with new ids; twenty at once are twenty executions.
+    const repeats = await Promise.all(
+      Array.from({ length: 20 }, () => hook(run, preToolUse(REMOVE), SHORT)),
+    );
+    const allowed = repeats.filter(({ permissionDecision }) => permissionDecision === 'allow');
+    expect(allowed).toHaveLength(1);
+  });
+
+  it('denies what is not approved, not readable or not allowed, always with status 200 (AP-5)', async () => {
+    const { test, run } = await started();
+    const list = { command: 'ls' };
+    expect(await hook(run, preToolUse(list))).toEqual({
+      hookEventName: 'PreToolUse',
+      permissionDecision: 'allow',
+      permissionDecisionReason: 'Approved by policy: harmless.',
+    });
+    // The registry has this tool for the agent, which the MCP endpoint reviews; it has no other.
+    const own = { tool_name: 'mcp__writ__get_refund_context' };
+    expect((await hook(run, preToolUse({}, own))).permissionDecision).toBe('allow');
+    const reasonOf = async (...request: Parameters<typeof hook>) => {
+      const { permissionDecision, permissionDecisionReason } = await hook(...request);
+      expect(permissionDecision).toBe('deny');
+      return permissionDecisionReason;
+    };
+    const unruled = /no_rule_matched/;
+    expect(await reasonOf(run, preToolUse({}, { tool_name: 'Write' }))).toMatch(unruled);
+    expect(await reasonOf(run, preToolUse({}, { tool_name: 'mcp__writ__issue_refund' }))).toMatch(
+      unruled,
+    );
+    const others = { tool_name: 'mcp__other__get_refund_context' };
+    expect(await reasonOf(run, preToolUse({}, others))).toMatch(unruled);
+    expect(await reasonOf(run, '{"hook_event_name":')).toMatch(/well-formed/);
+    expect(await reasonOf(run, preToolUse(list, { hook_event_name: 'Stop' }))).toMatch(
+      /hook_event_name/,
+    );
+    expect(await reasonOf(run, preToolUse(list, { tool_use_id: undefined }))).toMatch(
+      /tool_use_id/,
+    );
+    expect(await reasonOf(run, preToolUse(list), { 'x-writ-hook-timeout': 'soon' })).toMatch(
+      /x-writ-hook-timeout/,
+    );
+    expect(await reasonOf({ ...run, token: 'none' }, preToolUse(list))).toMatch(/run token/);
+    const reused = preToolUse(list);
+    await hook(run, reused);
+    expect(await reasonOf(run, { ...reused, tool_input: REMOVE })).toMatch(/already used/);
+    await test.client.runs.closeRun({ requestId: newId('req'), runId: run.runId });
+    await expect
+      .poll(() => reasonOf(run, preToolUse(list)), { timeout: 30_000 })
+      .toMatch(/has ended/);
+  });
+});
