@@ -280,8 +280,8 @@ export default {
     parser: 'swc',
     tsPreCompilationDeps: true,
     doNotFollow: { path: 'node_modules' },
-    // Built files, and programs that tests run with packages of their own.
-    exclude: { path: '^(clients/console/dist|test/interop/clients)/' },
+    // Built files, and programs that run with packages of their own.
+    exclude: { path: '^(clients/console/dist|test/interop/clients|test/bench/peers/programs)/' },
     enhancedResolveOptions: {
       exportsFields: ['exports'],
       conditionNames: ['types', 'node', 'import', 'default'],

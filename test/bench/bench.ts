@@ -25,6 +25,12 @@ export interface BenchTarget {
 export interface BenchOptions {
   /** Folder for CPU profiles of the servers; default no profiles. */
   readonly profileDir?: string | undefined;
+  /** Only for peers: number of rounds. */
+  readonly rounds?: number;
+  /** Only for peers: duration of each measurement in a round. */
+  readonly seconds?: number;
+  /** Only for peers: folder of the report. */
+  readonly outDir?: string | undefined;
 }
 
 const ECHOES = 'echo of both RPCs';

@@ -2,6 +2,7 @@
 import { parseArgs } from 'node:util';
 import { type BenchOptions, bench } from './bench.ts';
 import { meter } from './meter.ts';
+import { benchPeers } from './peers.ts';
 import { benchReview } from './review.ts';
 import { spawn } from './spawn.ts';
 import { benchSteps } from './steps.ts';
@@ -27,22 +28,35 @@ const BENCHES: Readonly<Record<string, Bench>> = {
     run: benchReview,
   },
   steps: { about: 'a governed step of a react agent, through all services', run: benchSteps },
+  peers: { about: 'a two-step run through Writ and through other libraries', run: benchPeers },
   tool: { about: 'CallTool of tool-gateway on a tool that does nothing', run: benchTool },
 };
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
-  options: { 'cpu-prof-dir': { type: 'string' } },
+  options: {
+    'cpu-prof-dir': { type: 'string' },
+    rounds: { type: 'string' },
+    seconds: { type: 'string' },
+    out: { type: 'string' },
+  },
 });
 const [name = ''] = positionals;
 const chosen = BENCHES[name];
 if (chosen === undefined) {
   console.log('npm run bench -- NAME [--cpu-prof-dir FOLDER]');
+  console.log('npm run bench -- peers [--rounds N] [--seconds N] [--out FOLDER]');
   for (const [known, { about }] of Object.entries(BENCHES)) {
     console.log(`  ${known.padEnd(6)} ${about}, compared to its baseline`);
   }
   process.exitCode = name === '' ? 0 : 1;
 } else {
-  const isEnough = await chosen.run({ profileDir: values['cpu-prof-dir'] });
+  const { 'cpu-prof-dir': profileDir, rounds, seconds, out: outDir } = values;
+  const isEnough = await chosen.run({
+    profileDir,
+    outDir,
+    ...(rounds !== undefined && { rounds: Number(rounds) }),
+    ...(seconds !== undefined && { seconds: Number(seconds) }),
+  });
   process.exitCode = isEnough ? 0 : 1;
 }

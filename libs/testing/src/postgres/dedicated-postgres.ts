@@ -54,10 +54,13 @@ export interface PostgresTls {
 /**
  * Starts a PostgreSQL server on a loopback port with a data folder of its own; with `tls` it requires TLS.
  * It runs without fsync: commits survive SIGKILL, but not a power loss.
+ *
+ * @param settings more settings of the server, for example `{ fsync: 'on' }`
  */
 export async function startDedicatedPostgres(
   port: number,
   tls?: PostgresTls,
+  settings: Readonly<Record<string, string>> = {},
 ): Promise<DedicatedPostgres> {
   const binaries = postgresBinaries();
   if (binaries === undefined) throw new Error('PostgreSQL is not installed');
@@ -73,7 +76,8 @@ export async function startDedicatedPostgres(
   };
   const killAll = (): void => signal('SIGKILL');
   const start = async (): Promise<void> => {
-    const started = await launchPostgres(binaries, folder, port, tls && tlsSettings(tls));
+    const all = { ...settings, ...(tls && tlsSettings(tls)) };
+    const started = await launchPostgres(binaries, folder, port, all);
     server = started;
     // An interrupted test run leaves no process behind.
     process.once('exit', killAll);
