@@ -1,0 +1,37 @@
+import { resolve } from 'node:path';
+import { isPostgresAvailable } from '@writ/testing/postgres';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { PEERS } from './catalog.ts';
+import { installedPackages } from './install-packages.ts';
+import { startPeer } from './peer-process.ts';
+import { startSurroundings } from './surroundings.ts';
+
+const ROOT = resolve(import.meta.dirname, '../../..');
+const RUNS = 3;
+/** Peers whose packages the project has itself. */
+const ALWAYS = ['direct', 'writ'];
+
+const packages = installedPackages();
+if (packages === undefined) {
+  process.stderr.write('skipped: peers that npm run bench -- peers installs\n');
+}
+const startable = PEERS.filter(
+  ({ id, needsPostgres }) =>
+    (packages !== undefined || ALWAYS.includes(id)) &&
+    (needsPostgres !== true || isPostgresAvailable()),
+);
+
+describe('programs of npm run bench -- peers', () => {
+  it.each(startable)(
+    'makes two model calls and one tool call in each run of $name (CO-1)',
+    async (entry) => {
+      const surroundings = await startSurroundings(packages ?? ROOT);
+      onTestFinished(() => surroundings.close());
+      const peer = await startPeer(entry, surroundings);
+      onTestFinished(() => peer.close());
+      await peer.run(RUNS);
+      const counts = await surroundings.countsOf(entry.id);
+      expect(counts).toEqual({ first: RUNS, second: RUNS, toolCalls: RUNS });
+    },
+  );
+});
