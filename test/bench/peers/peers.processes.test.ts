@@ -1,10 +1,10 @@
 import { resolve } from 'node:path';
 import { isPostgresAvailable } from '@writ/testing/postgres';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { PEERS } from './catalog.ts';
 import { installedPackages } from './install-packages.ts';
 import { startPeer } from './peer-process.ts';
-import { startSurroundings } from './surroundings.ts';
+import { type Surroundings, startSurroundings } from './surroundings.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const RUNS = 3;
@@ -22,11 +22,15 @@ const startable = PEERS.filter(
 );
 
 describe('programs of npm run bench -- peers', () => {
+  let surroundings: Surroundings;
+  beforeAll(async () => {
+    surroundings = await startSurroundings(packages ?? ROOT);
+  });
+  afterAll(() => surroundings.close());
+
   it.each(startable)(
     'makes two model calls and one tool call in each run of $name (CO-1)',
     async (entry) => {
-      const surroundings = await startSurroundings(packages ?? ROOT);
-      onTestFinished(() => surroundings.close());
       const peer = await startPeer(entry, surroundings);
       onTestFinished(() => peer.close());
       await peer.run(RUNS);
