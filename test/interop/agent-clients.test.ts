@@ -16,6 +16,7 @@ import { answerText, answerToolCall, scriptedModel } from '../agent-proxy/script
 const clients = findInteropClients();
 if ('missing' in clients) {
   const notice = `The clients of other projects are not tested: ${clients.missing}`;
+  if (process.env.WRIT_REQUIRE_TOOLCHAINS === '1') throw new Error(notice);
   process.stderr.write(`skipped: ${notice}\n`);
 }
 const { folder, python } = 'missing' in clients ? { folder: '', python: '' } : clients;
