@@ -3,13 +3,14 @@ const INITIAL_LIMIT = 16;
 /** The limit never falls below this number. */
 export const MIN_ACTIVE_RUNS = 4;
 /** The platform is overloaded when a start takes this many times as long as without load… */
-const SLOWDOWN = 1.6;
+const SLOWDOWN = 1.3;
 /** …and this much longer, ms: very short starts vary by a multiple without any load. */
-const SLACK_MS = 5;
+const SLACK_MS = 3;
 /** Up to this many times as long as without load, a start shows that the platform can do much more. */
 const EASE = 1.2;
-/** The share by which the limit grows then. */
-const INCREASE = 0.25;
+/** The share by which the limit grows then, and the least: several starts pass before a limit too high shows in their duration. */
+const INCREASE = 0.06;
+const MIN_INCREASE = 0.5;
 /** By how much it grows otherwise: little, since as many runs are active as the platform can serve. */
 const SMALL_INCREASE = 0.2;
 const DECREASE = 0.97;
@@ -21,7 +22,7 @@ const SLOWER_WEIGHT = 0.01;
 /**
  * How many runs may be active before further starts wait (BD-5). The duration of a start is work of the platform
  * alone, without model and tools: while it is about as short as without load, the limit grows with each start, however
- * long runs take, and quickly while starts are as short as ever; when it is over half as long again, the limit shrinks.
+ * long runs take, and faster while starts are as short as ever; when it is over a third longer, the limit shrinks.
  */
 export class StartLimit {
   #limit = INITIAL_LIMIT;
@@ -46,7 +47,7 @@ export class StartLimit {
       this.#limit = Math.max(MIN_ACTIVE_RUNS, this.#limit * DECREASE);
     } else if (active >= this.current) {
       const isEasy = recent <= unloaded * EASE;
-      this.#limit += isEasy ? Math.ceil(this.#limit * INCREASE) : SMALL_INCREASE;
+      this.#limit += isEasy ? Math.max(MIN_INCREASE, this.#limit * INCREASE) : SMALL_INCREASE;
     }
   }
 
@@ -54,7 +55,7 @@ export class StartLimit {
   #learnUnloaded(ms: number, recent: number, active: number): number {
     let unloaded = this.#unloadedMs;
     if (unloaded === undefined || recent < unloaded) unloaded = recent;
-    else if (active <= MIN_ACTIVE_RUNS) unloaded = average(unloaded, ms, UNLOADED_WEIGHT);
+    else if (active <= 1) unloaded = average(unloaded, ms, UNLOADED_WEIGHT);
     else if (this.#limit <= MIN_ACTIVE_RUNS) unloaded = average(unloaded, ms, SLOWER_WEIGHT);
     this.#unloadedMs = unloaded;
     return unloaded;

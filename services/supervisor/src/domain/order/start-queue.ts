@@ -20,7 +20,7 @@ export const PROBE_MS = 250;
 /** Most starts in progress, so that orders that end runs always have capacity. */
 const MAX_STARTING = 16;
 /** A tenant may have this many waiting starts under any load. */
-const MIN_QUEUED_RUNS = 2;
+const MIN_QUEUED_RUNS = 1;
 /** The duration of runs before the first has ended, ms. */
 const INITIAL_RUN_MS = 1_000;
 const RUN_WEIGHT = 0.1;
@@ -40,7 +40,7 @@ interface Activity {
  * A start is admitted while fewer runs are active than the {@link StartLimit} permits. The next one is that of the
  * tenant with the fewest active runs.
  *
- * Half as many starts may wait as runs may be active, so that accepted runs wait about half as long as they take. Beyond
+ * A quarter as many starts may wait as runs may be active, so that accepted runs wait a fraction of the time they take. Beyond
  * that, the {@link TenantLoad} of a tenant decides: a burst may fill the queue up to the settings, and a start that
  * follows the end of a run is accepted, so that callers that keep a number of runs in flight need not retry.
  */
