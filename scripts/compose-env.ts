@@ -34,8 +34,8 @@ export function composeEnv(): string {
   ].join('\n');
 }
 
-/** 160 random bits without characters that a URL escapes; the first is a letter, as NATS requires. */
-function newPassword(): string {
+/** Returns 160 random bits without characters that a URL escapes; the first is a letter, as NATS requires. */
+export function newPassword(): string {
   return `p${randomBytes(20).toString('hex')}`;
 }
 

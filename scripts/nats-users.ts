@@ -3,7 +3,10 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { natsAuthorization, OBSERVER_USER, SERVICE_USERS } from '@writ/bus';
 
-const FILE = join(resolve(import.meta.dirname, '..'), 'deploy/nats/users.conf');
+const DEPLOY = join(resolve(import.meta.dirname, '..'), 'deploy');
+const FILE = join(DEPLOY, 'nats/users.conf');
+/** A chart contains its files; deploy/helm/test compares them. */
+const COPY = join(DEPLOY, 'helm/writ/files/nats/users.conf');
 
 /** Expected content of the file. */
 export function usersConf(): string {
@@ -17,4 +20,4 @@ export function readUsersConf(): string {
   return readFileSync(FILE, 'utf8');
 }
 
-if (import.meta.main) writeFileSync(FILE, usersConf());
+if (import.meta.main) for (const file of [FILE, COPY]) writeFileSync(file, usersConf());

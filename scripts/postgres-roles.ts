@@ -5,6 +5,8 @@ import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
 
 /** Path of the file. */
 export const ROLES_FILE = join(resolve(import.meta.dirname, '..'), 'deploy/postgres/roles.sql');
+/** A chart contains its files; deploy/helm/test compares them. */
+const COPY = join(ROLES_FILE, '../../helm/writ/files/postgres/roles.sql');
 
 /** Sessions of a replica: one for writes, four for reads, two for locks, and one during the start. */
 const SESSIONS_PER_REPLICA = 8;
@@ -61,4 +63,4 @@ create schema if not exists ${schema} authorization ${role};
 `;
 }
 
-if (import.meta.main) writeFileSync(ROLES_FILE, rolesSql());
+if (import.meta.main) for (const file of [ROLES_FILE, COPY]) writeFileSync(file, rolesSql());

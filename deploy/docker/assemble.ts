@@ -10,7 +10,7 @@ import {
 import { dirname, join, relative } from 'node:path';
 import { copyPart, type Parts, PROGRAMS, packageOf, partsOfImage, ROOT } from './parts.ts';
 
-const OWN_FILES = ['start', 'choose-models', 'health', 'prepare'].map(
+const OWN_FILES = ['start', 'choose-models', 'credentials', 'health', 'prepare'].map(
   (name) => `deploy/docker/${name}.ts`,
 );
 

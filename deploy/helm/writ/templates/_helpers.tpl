@@ -89,3 +89,27 @@ app.kubernetes.io/component: {{ .service }}
 {{- $of := dict "supervisor" .root.Values.files.agents "execution-meter" .root.Values.files.models "tool-gateway" .root.Values.files.tools -}}
 {{- get $of .service -}}
 {{- end -}}
+
+{{/* Labels of the pod of a trial server: (dict "root" $ "server" "nats"). */}}
+{{- define "writ.trialSelector" -}}
+app.kubernetes.io/name: {{ .server }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+{{- end -}}
+
+{{/* Destination of the NetworkPolicies of the services: (dict "root" $ "server" "nats" "port" 4222). */}}
+{{- define "writ.trialDestination" -}}
+to:
+  - podSelector:
+      matchLabels: {{ include "writ.trialSelector" . | nindent 8 }}
+ports: [{{ .port }}]
+{{- end -}}
+
+{{/* Password variables of a trial server, from the Secrets of the services: (dict "root" $ "server" "NATS" "key" "nats-password"). */}}
+{{- define "writ.trialPasswords" -}}
+{{- range $name, $_ := .root.Values.services }}
+{{- if not (and (eq $.server "NATS") (eq $name "agent-proxy")) }}
+- name: WRIT_{{ if eq $.server "NATS" }}NATS_{{ include "writ.variable" $name }}{{ else }}{{ include "writ.variable" $name }}_DATABASE{{ end }}_PASSWORD
+  valueFrom: { secretKeyRef: { name: {{ $.root.Values.secrets.prefix }}{{ $name }}, key: {{ $.key }}{{ if eq $name "agent-proxy" }}, optional: true{{ end }} } }
+{{- end }}
+{{- end }}
+{{- end -}}
