@@ -56,7 +56,14 @@ export async function checkExamples(examples: readonly Example[]): Promise<Comma
     );
     for (const [name, { code }] of names)
       writeFileSync(join(folder, name), `${code}\nexport {};\n`);
-    const config = { extends: '../../../tsconfig.json', include: ['*.mts'], exclude: [] };
+    // Pages name the entry of the package that is published; in the repository it has another one as well.
+    const paths = { '@writ/testing': ['../../../libs/testing/src/public.ts'] };
+    const config = {
+      extends: '../../../tsconfig.json',
+      compilerOptions: { paths },
+      include: ['*.mts'],
+      exclude: [],
+    };
     writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config));
     const { code, output } = await runCommand('tsc', '--pretty', 'false', '-p', folder);
     const named = output.replace(/^\S*?([^/\s]+\.mts)(?=\()/gm, (found, name: string) => {
