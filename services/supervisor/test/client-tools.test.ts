@@ -122,6 +122,22 @@ describe('a tool that the program of an external agent executes itself', () => {
     expect(decision.executedAction).toBeUndefined();
   });
 
+  it.each([
+    ['final', { case: 'action', value: { kind: { case: 'final', value: { answer: 'Done.' } } } }],
+    ['raw_text', { case: 'rawText', value: '{"kind":"final","answer":"Done."}' }],
+  ] as const)(
+    'leaves no way to end the run by an answer: %s (SV-2, AP-1)',
+    async (kind, proposal) => {
+      const agent = await harness.agent('coder');
+      const decision = await agent.propose('x-1', { proposal });
+      expect(decision).toMatchObject({
+        verdict: Verdict.INVALID,
+        stopReason: `invalid_action:${kind}_not_allowed:external`,
+      });
+      expect(decision.executedAction).toBeUndefined();
+    },
+  );
+
   it('is invalid for an agent of another kind, and never executed (SV-2, AP-5)', async () => {
     const agent = await harness.agent('refund-worker');
     const decision = await agent.propose('x-1', clientTool('Bash', { command: 'ls' }));

@@ -77,6 +77,11 @@ export function readProposal(
 ): ReadAction {
   if (content.kind === 'delegation') return readDelegation(content, proposer.targets);
   if (content.kind === 'client_tool') return readClientTool(content, proposer);
+  // Its run ends by CloseRun: an approved answer would end it in the name of a program that asked for nothing (AP-1).
+  const isAnswer = content.kind === 'final' || content.kind === 'raw_text';
+  if (isAnswer && proposer.kind === 'external') {
+    return { ...refused(`${content.kind}_not_allowed:external`), raw: { kind: content.kind } };
+  }
   return parse(content, (name) => (name === tool?.name ? tool.contract : undefined));
 }
 
