@@ -6,7 +6,13 @@ import { status } from '@grpc/grpc-js';
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
 import { RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
-import { CORE_SERVICES, type CoreService, callerRow } from '@writ/identity';
+import {
+  CORE_SERVICES,
+  type CoreService,
+  callerRow,
+  SERVICE_NAMES,
+  type ServiceName,
+} from '@writ/identity';
 import { newId } from '@writ/kernel';
 import { loadExample } from '@writ/platform';
 import { createTelemetry, METRICS } from '@writ/telemetry';
@@ -32,7 +38,7 @@ const NAMES_A_CERTIFICATE = /[Cc]ertificate/;
 const { PERMISSION_DENIED, UNAVAILABLE } = status;
 
 /** The certificate that a service presents in a handshake; none without a name. */
-function presented({ ca, certFile, keyFile }: TestCertificates, name?: CoreService): RawTls {
+function presented({ ca, certFile, keyFile }: TestCertificates, name?: ServiceName): RawTls {
   const own = name && { cert: readFileSync(certFile(name)), key: readFileSync(keyFile(name)) };
   return { ca: Buffer.from(ca), ...own };
 }
@@ -85,7 +91,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('services over mutual TLS', (
   });
 
   const addressOf = (service: CoreService) => platform.replica(`${service}-0`).address;
-  const bearer = async (caller: CoreService, server: CoreService) => ({
+  const bearer = async (caller: ServiceName, server: CoreService) => ({
     authorization: `Bearer ${await forge.service(caller, server)}`,
   });
 
@@ -122,7 +128,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('services over mutual TLS', (
     'reject %s without a certificate or with one of a service that may not call it (SYS-4, SYS-6)',
     async (_, method, server) => {
       const row = callerRow(method);
-      const allowed: readonly CoreService[] = CORE_SERVICES.filter(
+      const allowed: readonly ServiceName[] = SERVICE_NAMES.filter(
         (name) => row && 'services' in row && row.services.includes(name),
       );
       const [caller = 'supervisor'] = allowed;
@@ -141,7 +147,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('services over mutual TLS', (
         const { code, bytes } = await call(tls);
         expect([name, code, bytes.length]).toEqual([name, UNAVAILABLE, 0]);
       }
-      for (const other of CORE_SERVICES.filter((name) => !allowed.includes(name))) {
+      for (const other of SERVICE_NAMES.filter((name) => !allowed.includes(name))) {
         const tls = presented(certificates, other);
         // Neither its own token nor a stolen one is accepted.
         for (const headers of [await bearer(other, server), token]) {

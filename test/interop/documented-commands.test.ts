@@ -112,6 +112,9 @@ async function variablesOf(
     INSTANCE: agents[0]?.agent?.instance ?? '',
     HALT: halt?.haltId ?? '',
     KEY_ID: /writ_([a-z0-9]+)_/i.exec(keys.output)?.[1] ?? '',
+    // Pages only export them, for programs that are not started here.
+    AGENT_KEY: /writ_\S+/.exec(keys.output)?.[0] ?? '',
+    TOKEN: 'writ_run_token',
   };
 }
 

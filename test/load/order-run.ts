@@ -38,8 +38,16 @@ export async function openHarness(
   };
 }
 
-/** Errors of a pending or late order; a retry returns the result of the same order. */
-const PENDING: readonly string[] = ['SPAWN_PENDING', 'END_PENDING', 'DEADLINE_EXCEEDED'];
+/**
+ * Errors of a pending or late order, or of a grant that expired while a call was repeated; a retry renews the slot, as a
+ * worker does, and returns the result of the same order.
+ */
+const PENDING: readonly string[] = [
+  'SPAWN_PENDING',
+  'END_PENDING',
+  'DEADLINE_EXCEEDED',
+  'SLOT_GRANT_EXPIRED',
+];
 
 type Step = (run: OrderRun, harness: OrderHarness) => Promise<unknown>;
 
