@@ -24,7 +24,7 @@ describe('the generated pages', () => {
         const row = new RegExp(`^\\| \`${name}\` \\| \\[${input.name}\\].*`, 'm').exec(text)?.[0];
         const callers = row?.split(' | ')[3];
         expect(callers, `${service.name}.${name}`).toMatch(
-          /caller|approver|admin|service|worker|gateway|supervisor|everyone/,
+          /caller|approver|admin|service|worker|gateway|supervisor|proxy|everyone/,
         );
       }
     }
