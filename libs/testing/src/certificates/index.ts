@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CertificateFolderOptions, issueInFolder, makeFolder } from '@writ/certs';
-import { CORE_SERVICES, type ServerName, TOOL_PROVIDER } from '@writ/identity';
+import { SERVICE_NAMES, type ServerName, TOOL_PROVIDER } from '@writ/identity';
 
 /** A certificate holder that is not a service. */
 type Other = (typeof OTHERS)[number];
@@ -29,7 +29,7 @@ export async function generateTestCertificates(dir: string): Promise<TestCertifi
   const options: CertificateFolderOptions = {
     dir,
     trustDomain,
-    services: [...CORE_SERVICES, TOOL_PROVIDER],
+    services: [...SERVICE_NAMES, TOOL_PROVIDER],
     others: OTHERS,
     addresses: ['127.0.0.1'],
     lifeMs: HOUR_MS,
