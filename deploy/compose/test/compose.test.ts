@@ -164,13 +164,19 @@ describe('docker-compose.yml', () => {
     expect(owners?.network_mode).toBe('none');
   });
 
-  it('names an exact version of every image, and one of Jaeger 2 (SYS-5)', () => {
-    for (const [name, { image = '' }] of services) {
-      if (image === 'writ') continue;
-      expect(`${name} ${image}`).toMatch(
-        / [a-z0-9./-]+:v?\d+\.\d+(\.\d+)?(-[a-z]+)?(@sha256:[0-9a-f]{64})?$/,
-      );
+  it('pins every image of others by version and digest, also those of the chart and the build (SYS-5)', () => {
+    const dockerfile = readFileSync(join(ROOT, 'deploy/docker/Dockerfile'), 'utf8');
+    const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, image = '']) => image);
+    const values = readFileSync(join(ROOT, 'deploy/helm/writ/values.yaml'), 'utf8');
+    const trial = [...values.matchAll(/^ {4}image: (\S+)/gm)].map(([, image = '']) => image);
+    const composed = services
+      .map(([, { image = '' }]) => image)
+      .filter((image) => image !== 'writ');
+    expect([bases.length, trial.length, composed.length > 0]).toEqual([2, 2, true]);
+    for (const image of [...bases, ...trial, ...composed]) {
+      expect(image).toMatch(/^[a-z0-9./-]+:[\w.-]+@sha256:[0-9a-f]{64}$/);
     }
+    for (const image of trial) expect(composed).toContain(image);
     expect(compose.services.jaeger?.image).toMatch(/^jaegertracing\/jaeger:2\./);
   });
 
