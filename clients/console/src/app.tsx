@@ -10,28 +10,36 @@ import { firstPage } from './shell/navigation.ts';
 import { NotFoundPage } from './shell/not-found-page.tsx';
 import { Shell } from './shell/shell.tsx';
 
-const RunsPage = lazy(async () => ({
-  default: (await import('./pages/runs/runs-page.tsx')).RunsPage,
-}));
-const RunPage = lazy(async () => ({ default: (await import('./pages/run/run-page.tsx')).RunPage }));
-const ApprovalsPage = lazy(async () => ({
-  default: (await import('./pages/approvals/approvals-page.tsx')).ApprovalsPage,
-}));
-const ApprovalPage = lazy(async () => ({
-  default: (await import('./pages/approvals/approval-page.tsx')).ApprovalPage,
-}));
-const UsagePage = lazy(async () => ({
-  default: (await import('./pages/usage/usage-page.tsx')).UsagePage,
-}));
-const PoolsPage = lazy(async () => ({
-  default: (await import('./pages/pools/pools-page.tsx')).PoolsPage,
-}));
-const AuditPage = lazy(async () => ({
-  default: (await import('./pages/audit/audit-page.tsx')).AuditPage,
-}));
-const HaltsPage = lazy(async () => ({
-  default: (await import('./pages/halts/halts-page.tsx')).HaltsPage,
-}));
+/** The modules of the pages, by the first part of their paths. */
+const MODULES = {
+  runs: () => import('./pages/runs/runs-page.tsx'),
+  run: () => import('./pages/run/run-page.tsx'),
+  approvals: () => import('./pages/approvals/approvals-page.tsx'),
+  approval: () => import('./pages/approvals/approval-page.tsx'),
+  usage: () => import('./pages/usage/usage-page.tsx'),
+  pools: () => import('./pages/pools/pools-page.tsx'),
+  audit: () => import('./pages/audit/audit-page.tsx'),
+  halts: () => import('./pages/halts/halts-page.tsx'),
+};
+
+const RunsPage = lazy(async () => ({ default: (await MODULES.runs()).RunsPage }));
+const RunPage = lazy(async () => ({ default: (await MODULES.run()).RunPage }));
+const ApprovalsPage = lazy(async () => ({ default: (await MODULES.approvals()).ApprovalsPage }));
+const ApprovalPage = lazy(async () => ({ default: (await MODULES.approval()).ApprovalPage }));
+const UsagePage = lazy(async () => ({ default: (await MODULES.usage()).UsagePage }));
+const PoolsPage = lazy(async () => ({ default: (await MODULES.pools()).PoolsPage }));
+const AuditPage = lazy(async () => ({ default: (await MODULES.audit()).AuditPage }));
+const HaltsPage = lazy(async () => ({ default: (await MODULES.halts()).HaltsPage }));
+
+// The page arrives while the caller is asked for; a failure shows when the page is rendered.
+void moduleOf(location.pathname)?.().catch(() => undefined);
+
+/** How to load the module of a page; undefined for another path. */
+function moduleOf(path: string): (() => Promise<unknown>) | undefined {
+  const [, list = '', id] = path.split('/');
+  const name = id === undefined ? list : list.replace(/s$/, '');
+  return Object.entries(MODULES).find(([known]) => known === name)?.[1];
+}
 
 /** The pages by path; before the sign-in only the sign-in. */
 export function App() {
