@@ -33,14 +33,13 @@ export async function* watchRuns(
       signal.throwIfAborted();
       const readAt = clock.now();
       const rows = await runsChangedSince(store.db, tenant, since);
-      if (
-        sentAt === Number.NEGATIVE_INFINITY ||
-        performance.now() - sentAt >= config.watchHeartbeatMs
-      ) {
+      // What changed before the first heartbeat is in a list that is read after it.
+      const isFirst = sentAt === Number.NEGATIVE_INFINITY;
+      if (isFirst || performance.now() - sentAt >= config.watchHeartbeatMs) {
         yield 'heartbeat';
         sentAt = performance.now();
       }
-      const fresh = rows.filter((row) => sent.get(row.run_id) !== versionOf(row));
+      const fresh = isFirst ? [] : rows.filter((row) => sent.get(row.run_id) !== versionOf(row));
       sent.clear();
       for (const row of rows) sent.set(row.run_id, versionOf(row));
       for (let at = 0; at < fresh.length; at += BATCH) {
