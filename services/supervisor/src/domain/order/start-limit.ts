@@ -3,9 +3,9 @@ const INITIAL_LIMIT = 16;
 /** The limit never falls below this number. */
 export const MIN_ACTIVE_RUNS = 4;
 /** The platform is overloaded when a start takes this many times as long as without load… */
-const SLOWDOWN = 1.3;
+const SLOWDOWN = 1.6;
 /** …and this much longer, ms: very short starts vary by a multiple without any load. */
-const SLACK_MS = 3;
+const SLACK_MS = 5;
 /** Up to this many times as long as without load, a start shows that the platform can do much more. */
 const EASE = 1.2;
 /** The share by which the limit grows then, and the least: several starts pass before a limit too high shows in their duration. */
@@ -22,7 +22,7 @@ const SLOWER_WEIGHT = 0.01;
 /**
  * How many runs may be active before further starts wait (BD-5). The duration of a start is work of the platform
  * alone, without model and tools: while it is about as short as without load, the limit grows with each start, however
- * long runs take, and faster while starts are as short as ever; when it is over a third longer, the limit shrinks.
+ * long runs take, and faster while starts are as short as ever; when it is over half as long again, the limit shrinks.
  */
 export class StartLimit {
   #limit = INITIAL_LIMIT;

@@ -147,7 +147,7 @@ describe('StartLimit', () => {
     expect(starts.length).toBeLessThan(80);
   });
 
-  it('shrinks while starts take over a third longer, down to a minimum (BD-5)', () => {
+  it('shrinks while starts take over half as long again, down to a minimum (BD-5)', () => {
     const limit = new StartLimit();
     for (let number = 0; number < 20; number += 1) limit.observe(20, 1);
     const before = limit.current;

@@ -20,7 +20,7 @@ export const PROBE_MS = 250;
 /** Most starts in progress, so that orders that end runs always have capacity. */
 const MAX_STARTING = 16;
 /** A tenant may have this many waiting starts under any load. */
-const MIN_QUEUED_RUNS = 1;
+const MIN_QUEUED_RUNS = 2;
 /** The duration of runs before the first has ended, ms. */
 const INITIAL_RUN_MS = 1_000;
 const RUN_WEIGHT = 0.1;
