@@ -229,8 +229,8 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
   async #prune(): Promise<void> {
     const { clock, keepMs = 3_600_000, isClockConfirmed, onError } = this.#options;
     const now = clock.now().getTime();
-    if (isClockConfirmed?.() === false) return;
     if (Math.abs(now - this.#prunedAt) < Math.min(PRUNE_EVERY_MS, keepMs)) return;
+    if (isClockConfirmed?.() === false) return;
     this.#prunedAt = now;
     try {
       const cutoff = new Date(now - keepMs);
