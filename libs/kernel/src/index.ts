@@ -149,7 +149,7 @@ export {
   codeWaitSignal,
 } from './runs/code-wait.ts';
 export type { AgentKey, CallKey, ExecutedFrom, RunKey } from './runs/keys.ts';
-export { EXECUTED_FROM } from './runs/keys.ts';
+export { agentKeyText, EXECUTED_FROM } from './runs/keys.ts';
 export type { PriorityName } from './runs/priority.ts';
 export { isPriority, Priority, priorityName } from './runs/priority.ts';
 export { HistoryRetention, isHistoryRetention } from './runs/retention.ts';

@@ -9,6 +9,11 @@ export interface AgentKey extends RunKey {
   readonly instance: string;
 }
 
+/** Returns an agent as text, as a key of maps; no part of a key contains a slash. */
+export function agentKeyText({ tenant, runId, instance }: AgentKey): string {
+  return `${tenant}/${runId}/${instance}`;
+}
+
 /** Identifies one model call or tool call of an agent. */
 export interface CallKey extends AgentKey {
   readonly callId: string;

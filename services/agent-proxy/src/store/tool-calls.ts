@@ -1,18 +1,13 @@
-import type { AgentKey } from '@writ/kernel';
-import type { Insertable, Selectable, Updateable } from 'kysely';
+import type { AgentKey, CallKey } from '@writ/kernel';
+import type { Selectable, Updateable } from 'kysely';
 import type { ProxyReader, ProxyTransaction } from './proxy-store.ts';
 import type { ToolCallsTable } from './schema.ts';
 
 /** A row of `tool_calls`. */
 export type ToolCallRow = Selectable<ToolCallsTable>;
 
-/** Names one tool call of an agent. */
-export interface ToolCallKey extends AgentKey {
-  readonly callId: string;
-}
-
 /** Returns the key of a row. */
-export function toolCallKeyOf(row: ToolCallRow): ToolCallKey {
+export function toolCallKeyOf(row: ToolCallRow): CallKey {
   const { tenant, run_id: runId, instance, call_id: callId } = row;
   return { tenant, runId, instance, callId };
 }
@@ -20,7 +15,7 @@ export function toolCallKeyOf(row: ToolCallRow): ToolCallKey {
 /** Returns a tool call, or undefined when it does not exist. */
 export async function findToolCall(
   db: ProxyReader,
-  { tenant, runId: run_id, instance, callId: call_id }: ToolCallKey,
+  { tenant, runId: run_id, instance, callId: call_id }: CallKey,
 ): Promise<ToolCallRow | undefined> {
   return await db
     .selectFrom('tool_calls')
@@ -44,18 +39,35 @@ export async function latestToolCall(
     .executeTakeFirst();
 }
 
-/** Inserts a new call. */
+/** Inserts a new, undecided call and returns its row. */
 export async function insertToolCall(
   trx: ProxyTransaction,
-  call: Insertable<ToolCallsTable>,
-): Promise<void> {
-  await trx.insertInto('tool_calls').values(call).execute();
+  { tenant, runId, instance, callId }: CallKey,
+  call: Pick<ToolCallRow, 'tool' | 'digest' | 'number' | 'created_at'>,
+): Promise<ToolCallRow> {
+  const row: ToolCallRow = {
+    tenant,
+    run_id: runId,
+    instance,
+    call_id: callId,
+    ...call,
+    approval_id: null,
+    decided_at: null,
+    task_at: null,
+    claimed_until: null,
+    task_ended_at: null,
+    cancelled: false,
+    delivered: false,
+    delivered_to: null,
+  };
+  await trx.insertInto('tool_calls').values(row).execute();
+  return row;
 }
 
 /** Updates a call. */
 export async function saveToolCall(
   trx: ProxyTransaction,
-  { tenant, runId: run_id, instance, callId: call_id }: ToolCallKey,
+  { tenant, runId: run_id, instance, callId: call_id }: CallKey,
   changes: Updateable<Omit<ToolCallsTable, 'tenant' | 'run_id' | 'instance' | 'call_id'>>,
 ): Promise<void> {
   await trx

@@ -1,5 +1,4 @@
-import type { AgentKey, RunKey } from '@writ/kernel';
-import { isTerminal, type RunState } from '@writ/kernel';
+import { type AgentKey, agentKeyText, isTerminal, type RunKey, type RunState } from '@writ/kernel';
 import { pickColumns, prepareQuery } from '@writ/store';
 import type { Insertable, Selectable, Updateable } from 'kysely';
 import type { AgentStatus } from '../domain/agent/state.ts';
@@ -80,12 +79,8 @@ export async function livingAgents(
     .select(['tenant', 'run_id', 'instance', 'ended_at'])
     .where('run_id', 'in', [...new Set(agents.map(({ runId }) => runId))])
     .execute();
-  const isLiving = new Map(rows.map((row) => [textOf(keyOf(row)), row.ended_at === null]));
-  return agents.map((key) => isLiving.get(textOf(key)));
-}
-
-function textOf({ tenant, runId, instance }: AgentKey): string {
-  return `${tenant}/${runId}/${instance}`;
+  const isLiving = new Map(rows.map((row) => [agentKeyText(keyOf(row)), row.ended_at === null]));
+  return agents.map((key) => isLiving.get(agentKeyText(key)));
 }
 
 /** Returns the status of an agent. */

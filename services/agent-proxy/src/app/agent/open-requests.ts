@@ -1,4 +1,4 @@
-import { type AgentKey, OverloadedError, PreconditionError } from '@writ/kernel';
+import { type AgentKey, agentKeyText, OverloadedError, PreconditionError } from '@writ/kernel';
 
 /** The requests of external agents in progress in this process. */
 export class OpenRequests {
@@ -14,7 +14,7 @@ export class OpenRequests {
    * @throws OverloadedError TOO_MANY_REQUESTS when the agent has as many in progress as permitted
    */
   begin(agent: AgentKey): OpenRequest {
-    const key = textOf(agent);
+    const key = agentKeyText(agent);
     const open = this.#byAgent.get(key) ?? new Set();
     if (open.size >= this.#maxPerAgent) {
       throw new OverloadedError(
@@ -34,23 +34,23 @@ export class OpenRequests {
 
   /** Whether a request of the agent is in progress. */
   has(agent: AgentKey): boolean {
-    return this.#byAgent.has(textOf(agent));
+    return this.#byAgent.has(agentKeyText(agent));
   }
 
   /** Whether a request of the agent does more than wait for a person. */
   hasActive(agent: AgentKey): boolean {
-    return [...(this.#byAgent.get(textOf(agent)) ?? [])].some(({ isWaiting }) => !isWaiting);
+    return [...(this.#byAgent.get(agentKeyText(agent)) ?? [])].some(({ isWaiting }) => !isWaiting);
   }
 
   /** Whether the client of this call of the agent is connected. */
   isConnected(agent: AgentKey, callId: string): boolean {
-    const open = this.#byAgent.get(textOf(agent)) ?? [];
+    const open = this.#byAgent.get(agentKeyText(agent)) ?? [];
     return [...open].some((request) => request.callId === callId);
   }
 
   /** Ends the requests of an agent that has ended. */
   abort({ instance, ...run }: AgentKey, stopReason: string): void {
-    const open = this.#byAgent.get(textOf({ ...run, instance })) ?? [];
+    const open = this.#byAgent.get(agentKeyText({ ...run, instance })) ?? [];
     for (const request of open) {
       request.abort(
         new PreconditionError('RUN_ENDED', `Run ${run.runId} has ended: ${stopReason}.`, {
@@ -87,8 +87,4 @@ export class OpenRequest {
   end(): void {
     this.#end();
   }
-}
-
-function textOf({ tenant, runId, instance }: AgentKey): string {
-  return `${tenant}/${runId}/${instance}`;
 }

@@ -1,4 +1,4 @@
-import { type AgentKey, isWritError, PreconditionError } from '@writ/kernel';
+import { type AgentKey, agentKeyText, isWritError, PreconditionError } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import type { ProxyPeers, SlotAnswer } from '../../peers/peers.ts';
 import type { AgentTokens } from './agent-tokens.ts';
@@ -46,7 +46,7 @@ export class Slots {
    * @throws PreconditionError AGENT_PAUSED while the agent has no slot; RUN_ENDED, SLOT_REFUSED
    */
   async grant(agent: AgentKey): Promise<string> {
-    const key = textOf(agent);
+    const key = agentKeyText(agent);
     clearTimeout(this.#timers.get(key));
     // It must not arrive after the renewal.
     await this.#suspensions.get(key);
@@ -65,7 +65,7 @@ export class Slots {
 
   /** Forgets an agent that has ended. */
   forget(agent: AgentKey): void {
-    const key = textOf(agent);
+    const key = agentKeyText(agent);
     clearTimeout(this.#timers.get(key));
     this.#timers.delete(key);
     this.#held.delete(key);
@@ -100,12 +100,12 @@ export class Slots {
   }
 
   #hold(agent: AgentKey, grant: string): string {
-    this.#held.set(textOf(agent), { grant, renewedAt: performance.now() });
+    this.#held.set(agentKeyText(agent), { grant, renewedAt: performance.now() });
     return grant;
   }
 
   #suspendLater(agent: AgentKey): void {
-    const key = textOf(agent);
+    const key = agentKeyText(agent);
     clearTimeout(this.#timers.get(key));
     const suspend = (): void => {
       const suspension = this.#suspend(agent).finally(() => this.#suspensions.delete(key));
@@ -134,8 +134,4 @@ function isTokenRefused(answer: SlotAnswer): boolean {
     'refusal' in answer &&
     (answer.refusal === 'TOKEN_EXPIRED' || answer.refusal === 'TOKEN_INVALID')
   );
-}
-
-function textOf({ tenant, runId, instance }: AgentKey): string {
-  return `${tenant}/${runId}/${instance}`;
 }

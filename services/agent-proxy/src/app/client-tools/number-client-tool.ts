@@ -5,7 +5,6 @@ import {
   insertToolCall,
   latestToolCall,
   saveToolCall,
-  type ToolCallKey,
   type ToolCallRow,
   toolCallKeyOf,
 } from '../../store/tool-calls.ts';
@@ -36,39 +35,9 @@ export async function numberClientTool(
     if (known !== undefined) return known;
     const latest = await latestToolCall(trx, agent, digest);
     if (latest !== undefined && latest.approval_id !== null && !latest.delivered) return latest;
-    const row: ToolCallRow = {
-      tenant: agent.tenant,
-      run_id: agent.runId,
-      instance: agent.instance,
-      call_id: callId,
-      tool,
-      digest,
-      number: (latest?.number ?? 0) + 1,
-      approval_id: null,
-      decided_at: null,
-      task_at: null,
-      claimed_until: null,
-      task_ended_at: null,
-      cancelled: false,
-      delivered: false,
-      delivered_to: null,
-      created_at: clock.now(),
-    };
-    await insertToolCall(trx, row);
-    return row;
-  });
-}
-
-/** Records durably, before the wait, which approval a call waits for: the decision may reach another replica. */
-export async function noteClientApproval(
-  { store }: Pick<ProxyContext, 'store'>,
-  call: ToolCallKey,
-  approvalId: string,
-): Promise<void> {
-  await store.transaction(async (trx) => {
-    const row = await findToolCall(trx, call);
-    if (row === undefined || row.approval_id === approvalId) return;
-    await saveToolCall(trx, call, { approval_id: approvalId });
+    const number = (latest?.number ?? 0) + 1;
+    const call = { tool, digest, number, created_at: clock.now() };
+    return await insertToolCall(trx, { ...agent, callId }, call);
   });
 }
 

@@ -1,15 +1,11 @@
 import type { Decision } from '@writ/contracts/writ/review/v1/decision_pb';
-import { type AgentKey, PreconditionError } from '@writ/kernel';
+import { type AgentKey, type CallKey, PreconditionError } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
-import { findToolCall, type ToolCallKey, toolCallKeyOf } from '../../store/tool-calls.ts';
+import { toolCallKeyOf } from '../../store/tool-calls.ts';
 import { actFor } from '../agent/act-for-agent.ts';
+import { awaitDecision, noteApproval } from '../tools/await-decision.ts';
 import type { WaitTerms } from '../tools/waits.ts';
-import {
-  type ClientToolRequest,
-  noteClientApproval,
-  numberClientTool,
-  useApproval,
-} from './number-client-tool.ts';
+import { type ClientToolRequest, numberClientTool, useApproval } from './number-client-tool.ts';
 
 /**
  * Reviews a tool call that the client is about to execute itself, and waits for a person if one must decide (AP-5). Returns
@@ -37,21 +33,21 @@ export async function reviewClientTool(
 
 async function decide(
   context: ProxyContext,
-  call: ToolCallKey,
+  call: CallKey,
   request: ClientToolRequest,
   terms: WaitTerms,
 ): Promise<Decision> {
   const decision = await review(context, call, request);
   if (decision.settled) return decision;
-  await noteClientApproval(context, call, decision.approvalId);
-  if (!(await awaitDecision(context, call, terms))) return decision;
+  await noteApproval(context, call, decision.approvalId);
+  if (!(await awaitDecision(context, call, decision.approvalId, terms))) return decision;
   return await review(context, call, request);
 }
 
 /** The recorded decision, when the call was reviewed before. */
 async function review(
   context: ProxyContext,
-  call: ToolCallKey,
+  call: CallKey,
   { tool, argumentsJson }: ClientToolRequest,
 ): Promise<Decision> {
   const { peers, receipts } = context;
@@ -61,20 +57,4 @@ async function review(
   );
   receipts.delivered(call, shown.receipts);
   return decision;
-}
-
-/** Waits until a person has decided; false when the time of the request is over. */
-async function awaitDecision(
-  { waits, store, slots }: ProxyContext,
-  call: ToolCallKey,
-  terms: WaitTerms,
-): Promise<boolean> {
-  const isDecided = async () => ((await findToolCall(store.db, call))?.decided_at ?? null) !== null;
-  terms.onWait?.(true);
-  slots.released(call);
-  try {
-    return await waits.until(call.callId, isDecided, { ...terms, onProgress: () => undefined });
-  } finally {
-    terms.onWait?.(false);
-  }
 }

@@ -1,19 +1,20 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Decision } from '@writ/contracts/writ/review/v1/decision_pb';
 import type { CallToolResponse } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
-import { backoffMs, isWritError, PreconditionError } from '@writ/kernel';
+import {
+  agentKeyText,
+  backoffMs,
+  type CallKey,
+  isWritError,
+  PreconditionError,
+} from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import { type ToolAnswer, UNKNOWN_OUTCOME } from '../../domain/tool-answer.ts';
 import { EPOCH } from '../../peers/peers.ts';
 import { isOutcomeUnknown } from '../../peers/tool-peers.ts';
-import {
-  findToolCall,
-  saveToolCall,
-  type ToolCallKey,
-  type ToolCallRow,
-  toolCallKeyOf,
-} from '../../store/tool-calls.ts';
+import { type ToolCallRow, toolCallKeyOf } from '../../store/tool-calls.ts';
 import { actFor } from '../agent/act-for-agent.ts';
+import { awaitDecision, noteApproval } from './await-decision.ts';
 import type { ToolRequest } from './number-call.ts';
 import type { WaitTerms } from './waits.ts';
 
@@ -47,7 +48,7 @@ export async function callTool(
 /** Executes a decided call, or says why not. */
 export async function finishCall(
   context: ProxyContext,
-  call: ToolCallKey,
+  call: CallKey,
   decision: Decision,
   terms: WaitTerms,
 ): Promise<ToolAnswer> {
@@ -65,7 +66,7 @@ export async function finishCall(
 }
 
 /** Returns the decision on a call as it is now. */
-export async function currentDecision(context: ProxyContext, call: ToolCallKey): Promise<Decision> {
+export async function currentDecision(context: ProxyContext, call: CallKey): Promise<Decision> {
   return await actFor(context, call, 'supervisor', (options) =>
     context.peers.getDecision(call.callId, options),
   );
@@ -73,7 +74,7 @@ export async function currentDecision(context: ProxyContext, call: ToolCallKey):
 
 async function review(
   context: ProxyContext,
-  call: ToolCallKey,
+  call: CallKey,
   { tool, argumentsJson }: ToolRequest,
 ): Promise<Decision> {
   const { peers, receipts } = context;
@@ -88,7 +89,7 @@ async function review(
 /** Equal requests share one execution; it continues when its clients leave. */
 async function executeOnce(
   context: ProxyContext,
-  call: ToolCallKey,
+  call: CallKey,
   decision: Decision,
 ): Promise<CallToolResponse> {
   return await context.flights.share(`execute ${textOf(call)}`, () =>
@@ -98,7 +99,7 @@ async function executeOnce(
 
 async function execute(
   context: ProxyContext,
-  call: ToolCallKey,
+  call: CallKey,
   decision: Decision,
 ): Promise<CallToolResponse> {
   const { peers, receipts } = context;
@@ -133,41 +134,6 @@ function isRepeatable(error: unknown): boolean {
   );
 }
 
-/** Waits until a person has decided; false when the time of the request is over. */
-async function awaitDecision(
-  { waits, store, slots }: ProxyContext,
-  call: ToolCallKey,
-  approvalId: string,
-  terms: WaitTerms,
-): Promise<boolean> {
-  const isDecided = async () => ((await findToolCall(store.db, call))?.decided_at ?? null) !== null;
-  terms.onWait?.(true);
-  slots.released(call);
-  try {
-    const onProgress = () => terms.onProgress?.(approvalId);
-    return await waits.until(call.callId, isDecided, { ...terms, onProgress });
-  } finally {
-    terms.onWait?.(false);
-  }
-}
-
-/** Durable before the wait: the decision may reach another replica. A second approval of a call begins undecided. */
-async function noteApproval(
-  { store }: ProxyContext,
-  call: ToolCallKey,
-  approvalId: string,
-): Promise<void> {
-  await store.transaction(async (trx) => {
-    const row = await findToolCall(trx, call);
-    if (row === undefined || row.approval_id === approvalId) return;
-    const isSecond = row.approval_id !== null || approvalId === UNKNOWN_OUTCOME;
-    await saveToolCall(trx, call, {
-      approval_id: approvalId,
-      ...(isSecond && { decided_at: null }),
-    });
-  });
-}
-
-function textOf({ tenant, runId, instance, callId }: ToolCallKey): string {
-  return `${tenant}/${runId}/${instance}/${callId}`;
+function textOf(call: CallKey): string {
+  return `${agentKeyText(call)}/${call.callId}`;
 }

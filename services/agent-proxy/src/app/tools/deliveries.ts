@@ -1,5 +1,5 @@
-import type { AgentKey } from '@writ/kernel';
-import type { ToolCallRow } from '../../store/tool-calls.ts';
+import { type AgentKey, agentKeyText } from '@writ/kernel';
+import { type ToolCallRow, toolCallKeyOf } from '../../store/tool-calls.ts';
 
 /** How long an equal call waits for the end of an answer that is being sent, ms. */
 const SENDING_MS = 1_000;
@@ -10,7 +10,7 @@ export class Deliveries {
 
   /** Notes that the result of a call is about to be sent; call the returned function when it was, or was not. */
   begin(row: ToolCallRow): () => void {
-    const key = `${row.tenant}/${row.run_id}/${row.instance}/${row.digest}`;
+    const key = keyOf(toolCallKeyOf(row), row.digest);
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, SENDING_MS);
     this.#sending.set(key, promise);
@@ -22,7 +22,11 @@ export class Deliveries {
   }
 
   /** Waits for results of equal calls that are being sent. */
-  async settled({ tenant, runId, instance }: AgentKey, digest: string): Promise<void> {
-    await this.#sending.get(`${tenant}/${runId}/${instance}/${digest}`);
+  async settled(agent: AgentKey, digest: string): Promise<void> {
+    await this.#sending.get(keyOf(agent, digest));
   }
+}
+
+function keyOf(agent: AgentKey, digest: string): string {
+  return `${agentKeyText(agent)}/${digest}`;
 }

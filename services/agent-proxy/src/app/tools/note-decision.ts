@@ -1,6 +1,7 @@
+import type { CallKey } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import { saveAgent } from '../../store/agents.ts';
-import { findToolCall, saveToolCall, type ToolCallKey } from '../../store/tool-calls.ts';
+import { findToolCall, saveToolCall } from '../../store/tool-calls.ts';
 
 /**
  * Records durably that a person has decided about a tool call, and wakes the requests that wait for it here (AP-4, RT-3).
@@ -8,7 +9,7 @@ import { findToolCall, saveToolCall, type ToolCallKey } from '../../store/tool-c
  */
 export async function noteDecision(
   { store, clock, waits }: Pick<ProxyContext, 'store' | 'clock' | 'waits'>,
-  call: ToolCallKey,
+  call: CallKey,
 ): Promise<boolean> {
   const at = clock.now();
   const isNew = await store.transaction(async (trx) => {

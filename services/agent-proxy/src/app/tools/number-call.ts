@@ -39,26 +39,8 @@ export async function numberToolCall(
     const latest = await latestToolCall(trx, agent, digest);
     if (latest !== undefined && (!latest.delivered || ownId !== '')) return latest;
     const number = (latest?.number ?? 0) + 1;
-    const row: ToolCallRow = {
-      tenant: agent.tenant,
-      run_id: agent.runId,
-      instance: agent.instance,
-      call_id: idOf(number),
-      tool,
-      digest,
-      number,
-      approval_id: null,
-      decided_at: null,
-      task_at: null,
-      claimed_until: null,
-      task_ended_at: null,
-      cancelled: false,
-      delivered: false,
-      delivered_to: null,
-      created_at: clock.now(),
-    };
-    await insertToolCall(trx, row);
-    return row;
+    const key = { ...agent, callId: idOf(number) };
+    return await insertToolCall(trx, key, { tool, digest, number, created_at: clock.now() });
   });
 }
 

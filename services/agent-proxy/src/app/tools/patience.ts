@@ -1,4 +1,4 @@
-import type { AgentKey } from '@writ/kernel';
+import { type AgentKey, agentKeyText } from '@writ/kernel';
 
 /** How long the clients of agents wait before they leave, as seen in this process. */
 export class Patience {
@@ -6,21 +6,17 @@ export class Patience {
 
   /** Notes that a client left after it had waited this long, in milliseconds. */
   left(agent: AgentKey, waitedMs: number): void {
-    const key = textOf(agent);
+    const key = agentKeyText(agent);
     this.#byAgent.set(key, Math.min(waitedMs, this.#byAgent.get(key) ?? waitedMs));
   }
 
   /** The shortest wait that a client of the agent left; undefined when none left. */
   of(agent: AgentKey): number | undefined {
-    return this.#byAgent.get(textOf(agent));
+    return this.#byAgent.get(agentKeyText(agent));
   }
 
   /** Forgets an agent that has ended. */
   forget(agent: AgentKey): void {
-    this.#byAgent.delete(textOf(agent));
+    this.#byAgent.delete(agentKeyText(agent));
   }
-}
-
-function textOf({ tenant, runId, instance }: AgentKey): string {
-  return `${tenant}/${runId}/${instance}`;
 }

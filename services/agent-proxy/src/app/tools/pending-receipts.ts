@@ -1,4 +1,4 @@
-import type { AgentKey } from '@writ/kernel';
+import { type AgentKey, agentKeyText } from '@writ/kernel';
 
 /** Receipts attached to one review, and bytes of results; the rest follows with the next one. */
 const MAX_RECEIPTS = 64;
@@ -21,7 +21,7 @@ export class PendingReceipts {
 
   add(agent: AgentKey, pending: PendingReceipt): void {
     if (pending.receipt === '') return;
-    const key = textOf(agent);
+    const key = agentKeyText(agent);
     const known = this.#byAgent.get(key) ?? [];
     if (known.some(({ receipt }) => receipt === pending.receipt)) return;
     this.#byAgent.set(key, [...known, pending].slice(-MAX_RECEIPTS));
@@ -29,7 +29,7 @@ export class PendingReceipts {
 
   /** What the next review carries. */
   peek(agent: AgentKey) {
-    const pending = this.#byAgent.get(textOf(agent)) ?? [];
+    const pending = this.#byAgent.get(agentKeyText(agent)) ?? [];
     let bytes = 0;
     const observations = pending.flatMap(({ callId, content }) => {
       bytes += Buffer.byteLength(content);
@@ -40,7 +40,7 @@ export class PendingReceipts {
 
   /** Forgets what a review carried. */
   delivered(agent: AgentKey, receipts: readonly string[]): void {
-    const key = textOf(agent);
+    const key = agentKeyText(agent);
     const left = (this.#byAgent.get(key) ?? []).filter(
       ({ receipt }) => !receipts.includes(receipt),
     );
@@ -50,10 +50,6 @@ export class PendingReceipts {
 
   /** Forgets an agent that has ended. */
   forget(agent: AgentKey): void {
-    this.#byAgent.delete(textOf(agent));
+    this.#byAgent.delete(agentKeyText(agent));
   }
-}
-
-function textOf({ tenant, runId, instance }: AgentKey): string {
-  return `${tenant}/${runId}/${instance}`;
 }

@@ -1,0 +1,40 @@
+import type { CallKey } from '@writ/kernel';
+import type { ProxyContext } from '../../context.ts';
+import { UNKNOWN_OUTCOME } from '../../domain/tool-answer.ts';
+import { findToolCall, saveToolCall } from '../../store/tool-calls.ts';
+import type { WaitTerms } from './waits.ts';
+
+/** Durable before the wait: the decision may reach another replica. A second approval of a call begins undecided. */
+export async function noteApproval(
+  { store }: Pick<ProxyContext, 'store'>,
+  call: CallKey,
+  approvalId: string,
+): Promise<void> {
+  await store.transaction(async (trx) => {
+    const row = await findToolCall(trx, call);
+    if (row === undefined || row.approval_id === approvalId) return;
+    const isSecond = row.approval_id !== null || approvalId === UNKNOWN_OUTCOME;
+    await saveToolCall(trx, call, {
+      approval_id: approvalId,
+      ...(isSecond && { decided_at: null }),
+    });
+  });
+}
+
+/** Waits until a person has decided; false when the time of the request is over. */
+export async function awaitDecision(
+  { waits, store, slots }: ProxyContext,
+  call: CallKey,
+  approvalId: string,
+  terms: WaitTerms,
+): Promise<boolean> {
+  const isDecided = async () => ((await findToolCall(store.db, call))?.decided_at ?? null) !== null;
+  terms.onWait?.(true);
+  slots.released(call);
+  try {
+    const onProgress = () => terms.onProgress?.(approvalId);
+    return await waits.until(call.callId, isDecided, { ...terms, onProgress });
+  } finally {
+    terms.onWait?.(false);
+  }
+}
