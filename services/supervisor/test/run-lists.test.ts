@@ -6,7 +6,7 @@ import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_se
 import { SideEffect } from '@writ/contracts/writ/tool/v1/tool_pb';
 import { UnavailableError } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type RunFilter, runPage } from '../src/store/run/runs.ts';
+import { type RunFilter, runPage } from '../src/store/run/run-lists.ts';
 import { Family } from './family.ts';
 import { openSecondStore, SupervisorUnderTest } from './supervisor-under-test.ts';
 

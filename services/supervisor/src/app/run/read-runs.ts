@@ -2,13 +2,8 @@ import type { RunKey } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import { operatorWait } from '../../domain/slot/wait.ts';
 import { agentsOf } from '../../store/agent/agents.ts';
-import {
-  loadRun,
-  type RunFilter,
-  type RunRow,
-  runsByIds,
-  selectRuns,
-} from '../../store/run/runs.ts';
+import { type RunFilter, runsByIds, selectRuns } from '../../store/run/run-lists.ts';
+import { loadRun, type RunRow } from '../../store/run/runs.ts';
 import { lastSequence, lastSequences } from '../../store/run/timeline.ts';
 
 /** A run and the sequence of its last event; zero when it has none. */

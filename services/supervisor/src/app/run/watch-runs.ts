@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises';
 import type { SupervisorContext } from '../../context.ts';
 import { ChangeAlarm } from '../../store/change/change-alarm.ts';
 import { runsTopic } from '../../store/change/changes.ts';
-import { runsChangedSince } from '../../store/run/runs.ts';
+import { runsChangedSince } from '../../store/run/run-lists.ts';
 import { type RunView, readRuns } from './read-runs.ts';
 
 /** How far each read goes back, ms: a commit may become visible after one with a later timestamp. */
