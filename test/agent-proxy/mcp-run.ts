@@ -1,16 +1,13 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
-import { formatLine, type ReadHead, verifyExport } from '@writ/audit';
 import { type Approval, ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
-import { createVerifier, readCheckpoint, trustPublicKeys } from '@writ/identity';
-import { type Clock, type JsonObject, newId, systemClock } from '@writ/kernel';
+import { type Clock, type JsonObject, newId } from '@writ/kernel';
 import {
   startTestPlatform,
   type TestPlatform,
   type TestPlatformOptions,
 } from '@writ/testing/platform';
 import { expect, onTestFinished, vi } from 'vitest';
+import { verifyAudit } from '../audit-export.ts';
 import { counter } from './counter-tools.ts';
 
 /** Liveness limit of waits. */
@@ -204,35 +201,8 @@ export async function pendingApproval({ client }: TestPlatform, runId: string): 
 }
 
 /** Verifies the audit chain as `writ audit verify` does; returns its records. */
-export async function verifiedAudit({ client, dataDir }: TestPlatform): Promise<JsonObject[]> {
-  const lines: string[] = [];
-  const records: JsonObject[] = [];
-  for await (const { entry } of client.audit.exportAudit({})) {
-    if (entry.case === 'record') {
-      const { sequence, previousHash, hash, canonicalJson } = entry.value;
-      const record = JSON.parse(canonicalJson) as JsonObject;
-      records.push(record);
-      lines.push(
-        formatLine({ type: 'record', sequence: Number(sequence), previousHash, hash, record }),
-      );
-    } else if (entry.case !== undefined) {
-      lines.push(formatLine({ type: entry.case, signed: entry.value.signed }));
-    }
-  }
-  const verdict = await verifyExport(lines, await headReader(dataDir), { after: 0 });
+export async function verifiedAudit(test: TestPlatform): Promise<readonly JsonObject[]> {
+  const { verdict, records } = await verifyAudit(test);
   expect(verdict).toMatchObject({ holds: true });
   return records;
-}
-
-async function headReader(dataDir: string): Promise<ReadHead> {
-  const jwks = await readFile(join(dataDir, 'keys', 'supervisor.jwks.json'), 'utf8');
-  const trust = await trustPublicKeys('supervisor', jwks);
-  const verifier = createVerifier({ trust, clock: systemClock });
-  return async (signed) => {
-    const { claims, issueTime: signedAt } = await readCheckpoint(verifier, signed);
-    const { tenant, headHash, closesExport } = claims;
-    const [count, previousCount] = [Number(claims.count), Number(claims.previousCount)];
-    const checkpointNumber = Number(claims.checkpointNumber);
-    return { tenant, count, headHash, previousCount, checkpointNumber, closesExport, signedAt };
-  };
 }
