@@ -58,6 +58,30 @@ it('backs off after a failure, without being woken meanwhile, and resets the bac
   expect(onError.mock.lastCall?.[1].attempt).toBe(1);
 });
 
+it('resets the back-off after progress', async () => {
+  const pass = vi.fn(async () => {
+    if (pass.mock.calls.length === 3) loop.resetBackoff();
+    if (pass.mock.calls.length < 5) throw new Error('down');
+  });
+  const { loop, onError } = loopOf({ pass, backoff: { baseMs: 1, maxMs: 1 } });
+  loop.start();
+  await vi.waitFor(() => expect(pass).toHaveBeenCalledTimes(5));
+  expect(onError.mock.calls.map(([, retry]) => retry.attempt)).toEqual([1, 2, 1, 2]);
+});
+
+it('waits for a wake-up after an infinite pause', async () => {
+  const timers = vi.spyOn(globalThis, 'setTimeout');
+  onTestFinished(() => timers.mockRestore());
+  const pass = vi.fn(async () => Number.POSITIVE_INFINITY);
+  const { loop } = loopOf({ pass });
+  loop.start();
+  await Promise.resolve();
+  await Promise.resolve();
+  expect(timers).not.toHaveBeenCalled();
+  loop.wake();
+  await vi.waitFor(() => expect(pass).toHaveBeenCalledTimes(2));
+});
+
 it('ends after the current pass', async () => {
   const current = Promise.withResolvers<void>();
   const pass = vi.fn(() => current.promise);

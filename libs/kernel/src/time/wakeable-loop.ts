@@ -4,10 +4,11 @@ import { type BackoffOptions, backoffMs } from './backoff.ts';
 /** What a {@link WakeableLoop} repeats, and how long it pauses. */
 export interface WakeableLoopOptions {
   /**
-   * One pass. Returns the pause before the next pass, ms, or undefined for `intervalMs`; 0 repeats at once.
+   * One pass. Returns the pause before the next pass, ms, or undefined for `intervalMs`; 0 repeats at once, and
+   * Infinity waits for a wake-up.
    */
   readonly pass: () => Promise<number | undefined> | Promise<void>;
-  /** Pause between two passes when no wake-up comes, ms. */
+  /** Pause between two passes when no wake-up comes, ms; Infinity waits for a wake-up. */
   readonly intervalMs: number;
   /** Receives what a pass throws; the next pass comes after a back-off that a wake-up does not shorten. */
   readonly onError: (error: unknown, retry: { attempt: number; retryInMs: number }) => void;
@@ -42,6 +43,11 @@ export class WakeableLoop {
   wake(): void {
     this.#isWoken = true;
     if (!this.#isBackingOff) this.#endPause?.();
+  }
+
+  /** Resets the back-off, for a pass that achieved something before it fails. */
+  resetBackoff(): void {
+    this.#failures = 0;
   }
 
   /** Begins no further pass; resolves when the current one has ended. Idempotent. */
@@ -82,7 +88,7 @@ export class WakeableLoop {
     if (this.#isStopped) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#endPause = resolve;
-    const timer = setTimeout(resolve, ms).unref();
+    const timer = Number.isFinite(ms) ? setTimeout(resolve, ms).unref() : undefined;
     await promise;
     clearTimeout(timer);
     this.#endPause = undefined;

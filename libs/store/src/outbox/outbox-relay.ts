@@ -1,5 +1,4 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
-import { backoffMs, UnavailableError } from '@writ/kernel';
+import { UnavailableError, WakeableLoop } from '@writ/kernel';
 import { type Leadership, leadershipOf } from '../replicas/leadership.ts';
 import type { Store } from '../store.ts';
 import { BacklogMonitor } from './backlog-monitor.ts';
@@ -13,6 +12,9 @@ const PRUNE_EVERY_MS = 60_000;
 const PRUNE_ROWS = 1_000;
 /** Poll interval of a standby relay while messages are unpublished, ms. */
 const STANDBY_MS = 200;
+
+/** The result of a pass; `more` and `standby` leave messages in the outbox. */
+type Outcome = 'done' | 'no subscriber' | 'more' | 'standby';
 
 /**
  * Creates the relay of one outbox (HK-2). A message is marked after `publish` has resolved; a crash
@@ -32,99 +34,130 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
   readonly #leadership: Leadership;
   readonly #backlog: BacklogMonitor | undefined;
   readonly #marks: PublishedMarks;
-  readonly #pause = new Pause();
-  // A wake-up comes from within a request; the loop must not inherit its transaction or span.
-  readonly #outside = AsyncLocalStorage.snapshot();
+  readonly #loop: WakeableLoop;
   #flushes: PromiseWithResolvers<void>[] = [];
-  #loop: Promise<void> | undefined;
-  #started = false;
-  #stopped = false;
-  #woken = false;
-  #withoutSubscribers = false;
-  #retrying = false;
-  #flushRequested = false;
+  #isStarted = false;
+  #isStopped = false;
+  /** Whether the next pass waits for the flush interval. */
+  #isWoken = false;
+  /** Whether the latest pass found another replica's relay publishing. */
+  #isStandby = false;
+  #isFlushRequested = false;
   /** Set while the relay waits for the flush interval. */
   #endFlushWait: (() => void) | undefined;
+  #withoutSubscribers = false;
   /** The message that is being published. */
   #publishing: string | undefined;
-  #failures = 0;
   #prunedAt = 0;
 
   constructor(options: OutboxRelayOptions<DB>) {
     this.#options = options;
     this.#store = options.store as unknown as Store<OutboxDatabase>;
     this.#leadership = leadershipOf(this.#store.db, 'outbox relay');
-    const { backlog, clock, markIntervalMs = 0 } = options;
+    const { backlog, clock, markIntervalMs = 0, onError } = options;
+    const { retryBaseMs = 50, retryMaxMs = 5_000 } = options;
     this.#marks = new PublishedMarks(this.#store, clock, markIntervalMs);
     this.#backlog = backlog && new BacklogMonitor(this.#store, clock, backlog);
+    this.#loop = new WakeableLoop({
+      pass: () => this.#pass(),
+      intervalMs: Number.POSITIVE_INFINITY,
+      backoff: { baseMs: retryBaseMs, maxMs: retryMaxMs },
+      onError: (error, retry) => {
+        const eventId = this.#publishing;
+        onError(error, eventId === undefined ? retry : { ...retry, eventId });
+      },
+    });
   }
 
   start(): void {
-    this.#started = true;
-    this.#ensureLoop();
+    this.#isStarted = true;
+    // A flush may have started the loop.
+    this.#loop.wake();
+    this.#loop.start();
   }
 
   wake(): void {
-    this.#woken = true;
-    if (!this.#retrying) this.#pause.end();
+    // A standby relay polls, because the leader publishes.
+    if (this.#isStandby) return;
+    this.#isWoken = true;
+    this.#loop.wake();
   }
 
   flushSoon(): void {
-    this.#flushRequested = true;
+    this.#isFlushRequested = true;
     this.wake();
     this.#endFlushWait?.();
   }
 
   flush(): Promise<void> {
-    if (this.#stopped) return Promise.reject(stoppedError());
+    if (this.#isStopped) return Promise.reject(stoppedError());
     const flush = Promise.withResolvers<void>();
     this.#flushes.push(flush);
-    this.#ensureLoop();
     this.flushSoon();
+    this.#loop.start();
     return flush.promise;
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#isStopped = true;
     this.#endFlushWait?.();
-    this.#pause.end();
-    await this.#loop;
+    await this.#loop.stop();
     // A mark that cannot be written costs a repeat under the same event id.
     await this.#marks.write().catch(() => undefined);
     await this.#leadership.release();
     for (const { reject } of this.#flushes.splice(0)) reject(stoppedError());
   }
 
-  #ensureLoop(): void {
-    if (!this.#stopped) this.#loop ??= this.#outside(() => this.#run());
+  /** Publishes one batch and writes the marks that are due; returns the pause after it, ms. */
+  async #pass(): Promise<number | undefined> {
+    if (!this.#isStarted && this.#flushes.length === 0) return undefined;
+    const { pollMs = 1_000 } = this.#options;
+    if (this.#isWoken) await this.#waitForFlush();
+    if (this.#isStopped) return undefined;
+    const asked = this.#flushes.length;
+    this.#isWoken = false;
+    this.#isFlushRequested = false;
+    const outcome = await this.#publishAndMark();
+    this.#isStandby = outcome === 'standby';
+    if (outcome === 'more' || outcome === 'standby') {
+      this.#isWoken = false;
+      return outcome === 'more' ? 0 : Math.min(STANDBY_MS, pollMs);
+    }
+    for (const { resolve, reject } of this.#flushes.splice(0, asked)) {
+      if (outcome === 'done') resolve();
+      else reject(noSubscriberError());
+    }
+    await this.#prune();
+    return Math.min(pollMs, this.#marks.dueInMs ?? pollMs);
   }
 
-  async #run(): Promise<void> {
-    while (!this.#stopped && (this.#started || this.#flushes.length > 0)) {
-      const asked = this.#flushes.length;
-      this.#woken = false;
-      this.#flushRequested = false;
-      const outcome = await this.#pass();
+  async #publishAndMark(): Promise<Outcome> {
+    const { accepted } = this.#marks;
+    try {
+      let outcome: Outcome;
+      try {
+        outcome = await this.#publishBatch();
+      } catch (error) {
+        await this.#writeMarks(accepted).catch(() => undefined);
+        throw error;
+      }
+      await this.#writeMarks(accepted);
+      return outcome;
+    } finally {
       await this.#checkBacklog();
-      if (outcome === 'more' || outcome === 'failed') continue;
-      const flushes = this.#flushes.splice(0, asked);
-      for (const { resolve, reject } of flushes) {
-        if (outcome === 'done') resolve();
-        else reject(noSubscriberError());
-      }
-      await this.#prune();
-      if (!this.#woken && !this.#stopped && this.#started) {
-        const pollMs = this.#options.pollMs ?? 1_000;
-        await this.#pause.sleep(Math.min(pollMs, this.#marks.dueInMs ?? pollMs));
-      }
-      if (this.#woken) await this.#waitForFlush();
     }
-    this.#loop = undefined;
+  }
+
+  /** @param before number of accepted messages before the pass */
+  async #writeMarks(before: number): Promise<void> {
+    if (this.#flushes.length > 0 || !this.#leadership.isValid()) await this.#marks.write();
+    else await this.#marks.writeDue();
+    if (this.#marks.accepted > before) this.#loop.resetBackoff();
   }
 
   async #checkBacklog(): Promise<void> {
     // A standby relay would repeat the report of the leader.
-    if (this.#stopped || !this.#leadership.isValid()) return;
+    if (this.#isStopped || !this.#leadership.isValid()) return;
     // The pass has reported an unreadable store.
     await this.#backlog?.check().catch(() => undefined);
   }
@@ -132,41 +165,14 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
   /** Waits for the flush interval to collect messages, unless a flush was requested. */
   async #waitForFlush(): Promise<void> {
     const { flushIntervalMs = 0 } = this.#options;
-    if (flushIntervalMs === 0 || this.#stopped || this.#flushRequested) return;
+    if (flushIntervalMs === 0 || this.#isStopped || this.#isFlushRequested) return;
     const ended = Promise.withResolvers<void>();
     this.#endFlushWait = ended.resolve;
     await Promise.race([nextFlush(flushIntervalMs), ended.promise]);
     this.#endFlushWait = undefined;
   }
 
-  /** Publishes one batch and writes the marks that are due; after a failure, reports it and waits. */
-  async #pass(): Promise<'done' | 'no subscriber' | 'more' | 'failed'> {
-    let outcome: 'done' | 'no subscriber' | 'more' | 'standby' = 'more';
-    let failure: { readonly error: unknown; readonly eventId?: string | undefined } | undefined;
-    const { accepted } = this.#marks;
-    try {
-      outcome = await this.#publishBatch();
-    } catch (error) {
-      failure = { error, eventId: this.#publishing };
-    }
-    try {
-      if (this.#flushes.length > 0 || !this.#leadership.isValid()) await this.#marks.write();
-      else await this.#marks.writeDue();
-      if (this.#marks.accepted > accepted) this.#failures = 0;
-    } catch (error) {
-      failure ??= { error };
-    }
-    if (failure !== undefined) {
-      await this.#retryLater(failure.error, failure.eventId);
-      return 'failed';
-    }
-    if (outcome !== 'standby') return outcome;
-    // The leader publishes. It may die, so its backlog is read again soon.
-    await this.#backOff(Math.min(STANDBY_MS, this.#options.pollMs ?? STANDBY_MS));
-    return 'more';
-  }
-
-  async #publishBatch(): Promise<'done' | 'no subscriber' | 'more' | 'standby'> {
+  async #publishBatch(): Promise<Outcome> {
     const { publish, batch = 100 } = this.#options;
     this.#publishing = undefined;
     const isLeader = await this.#leadership.acquire();
@@ -175,7 +181,7 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
     if (!isLeader) return 'standby';
     if (!this.#hasSubscribers()) return 'no subscriber';
     for (const { position, message } of await this.#publishTogether(pending)) {
-      if (this.#stopped || !this.#leadership.isValid()) return 'more';
+      if (this.#isStopped || !this.#leadership.isValid()) return 'more';
       this.#publishing = message.eventId;
       await publish(message);
       this.#publishing = undefined;
@@ -188,7 +194,7 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
   /** Publishes the messages as a batch if possible; returns those to publish one by one. */
   async #publishTogether(pending: readonly PendingMessage[]): Promise<readonly PendingMessage[]> {
     const { publishAll } = this.#options;
-    if (publishAll === undefined || pending.length === 1 || this.#stopped) return pending;
+    if (publishAll === undefined || pending.length === 1 || this.#isStopped) return pending;
     try {
       await publishAll(pending.map(({ message }) => message));
     } catch {
@@ -209,23 +215,6 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
     return subscribed;
   }
 
-  async #retryLater(error: unknown, eventId: string | undefined): Promise<void> {
-    const { onError, retryBaseMs = 50, retryMaxMs = 5_000 } = this.#options;
-    this.#failures += 1;
-    const retryInMs = backoffMs(this.#failures, { baseMs: retryBaseMs, maxMs: retryMaxMs });
-    const failure = { attempt: this.#failures, retryInMs };
-    onError(error, eventId === undefined ? failure : { ...failure, eventId });
-    await this.#backOff(retryInMs);
-  }
-
-  /** Waits even if the relay is woken. */
-  async #backOff(ms: number): Promise<void> {
-    if (this.#stopped) return;
-    this.#retrying = true;
-    await this.#pause.sleep(ms);
-    this.#retrying = false;
-  }
-
   async #prune(): Promise<void> {
     const { clock, keepMs = 3_600_000, isClockConfirmed, onError } = this.#options;
     const now = clock.now().getTime();
@@ -234,7 +223,7 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
     this.#prunedAt = now;
     try {
       const cutoff = new Date(now - keepMs);
-      while (!this.#stopped) {
+      while (!this.#isStopped) {
         if ((await prunePublished(this.#store, cutoff, PRUNE_ROWS)) < PRUNE_ROWS) return;
       }
     } catch (error) {
@@ -252,23 +241,4 @@ function noSubscriberError(): UnavailableError {
 
 function stoppedError(): UnavailableError {
   return new UnavailableError('RELAY_STOPPED', 'The outbox relay is stopped.');
-}
-
-/** A pause of one waiter that can be ended early. */
-class Pause {
-  #end: (() => void) | undefined;
-
-  /** Resolves after `ms` milliseconds or at {@link Pause.end}; does not keep the process alive. */
-  async sleep(ms: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, ms).unref();
-    this.#end = resolve;
-    await promise;
-    this.#end = undefined;
-    clearTimeout(timer);
-  }
-
-  end(): void {
-    this.#end?.();
-  }
 }

@@ -1,4 +1,4 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
+import { WakeableLoop } from '@writ/kernel';
 import type { Replicas } from '../replicas/replicas.ts';
 import type { Store } from '../store.ts';
 import {
@@ -85,21 +85,23 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
   readonly #options: SlotShareOptions<DB>;
   readonly #topic: string;
   readonly #unsubscribe: () => void;
-  // A slot is requested within a request, whose span must not be inherited.
-  readonly #outside = AsyncLocalStorage.snapshot();
+  readonly #loop: WakeableLoop;
   #allocation: SlotAllocation = EMPTY_ALLOCATION;
   #dead: ReadonlySet<string> = new Set();
   /** Slots that the current transaction returns. */
   #returning = 0;
-  #working: Promise<void> | undefined;
-  #next: 'share' | 'read' | undefined;
-  #timer: NodeJS.Timeout | undefined;
-  #closed = false;
+  /** Whether the next pass assigns slots instead of only reading them. */
+  #mustShare = false;
 
   constructor(options: SlotShareOptions<DB>) {
     this.#options = options;
     this.#topic = `slots:${options.name}`;
-    this.#unsubscribe = options.replicas.onHint(this.#topic, () => this.#begin('read'));
+    this.#loop = new WakeableLoop({
+      pass: () => this.#work(),
+      intervalMs: POLL_MS,
+      onError: (error) => options.user.failed(error),
+    });
+    this.#unsubscribe = options.replicas.onHint(this.#topic, () => this.#wake());
   }
 
   allowance(): number {
@@ -119,35 +121,30 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
   }
 
   changed(): void {
-    this.#begin('share');
+    this.#mustShare = true;
+    this.#wake();
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
     this.#unsubscribe();
-    clearTimeout(this.#timer);
-    await this.#working;
+    await this.#loop.stop();
     if (!this.#allocation.known) return;
     // Otherwise the slots would be free only after this replica is detected as dead.
     await this.#share(true).catch(() => undefined);
   }
 
-  #begin(what: 'share' | 'read'): void {
-    if (this.#closed) return;
-    this.#next = this.#next === 'share' ? 'share' : what;
-    this.#working ??= this.#outside(() => this.#work()).finally(() => {
-      this.#working = undefined;
-      if (this.#next !== undefined) this.#begin(this.#next);
-    });
+  #wake(): void {
+    this.#loop.wake();
+    this.#loop.start();
   }
 
-  async #work(): Promise<void> {
-    clearTimeout(this.#timer);
-    const what = this.#next;
-    this.#next = undefined;
+  /** Assigns or reads slots; returns the pause after it, ms. */
+  async #work(): Promise<number> {
+    const mustShare = this.#mustShare;
+    this.#mustShare = false;
     const { user } = this.#options;
     try {
-      if (what === 'share') await this.#share();
+      if (mustShare) await this.#share();
       else await this.#read();
       user.granted();
     } catch (error) {
@@ -155,11 +152,8 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
     }
     const { inUse, waiting } = user.demand();
     const { leased, waiting: recorded } = this.#allocation;
-    const busy = inUse > 0 || waiting > 0 || leased > 0 || recorded > 0;
-    if (busy && !this.#closed) {
-      this.#timer = setTimeout(() => this.#begin('read'), POLL_MS);
-      this.#timer.unref();
-    }
+    const isBusy = inUse > 0 || waiting > 0 || leased > 0 || recorded > 0;
+    return isBusy ? POLL_MS : Number.POSITIVE_INFINITY;
   }
 
   async #share(leaves = false): Promise<void> {

@@ -1,5 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type AgentKey, type Clock, isTerminal } from '@writ/kernel';
+import {
+  type AgentKey,
+  agentKeyText,
+  type Clock,
+  isTerminal,
+  settlesWithin,
+  WakeableLoop,
+} from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import type { SlotGrant } from '../domain/agent/slot.ts';
 import type { AgentStatus } from '../domain/agent/state.ts';
@@ -7,16 +14,14 @@ import type { AgentRow } from '../store/agents.ts';
 import {
   claimAgent,
   findRunnable,
-  type LeasedAgent,
   type LeaseTerms,
   reclaimLeases,
-  releaseLease,
-  renewLeases,
   retryCodeWaits,
 } from '../store/leases.ts';
 import { nextDue } from '../store/timers.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
 import type { LeaseOutcome } from './ending.ts';
+import { LeaseRenewal, leaseTerms, type RenewalSettings } from './lease-renewal.ts';
 import { type Interruption, Session } from './session.ts';
 import { fireTimers } from './timers.ts';
 
@@ -24,12 +29,9 @@ import { fireTimers } from './timers.ts';
 const MIN_WAIT_MS = 5;
 
 /** How a worker claims agents. Times are in milliseconds. */
-interface LeaseSettings {
-  /** Stable across restarts, so that a restarted worker reclaims its agents at once. */
-  readonly workerId: string;
+interface LeaseSettings extends RenewalSettings {
   /** Tenants whose agents it claims; empty for all (SYS-6). */
   readonly tenants: readonly string[];
-  readonly leaseTtlMs: number;
   /** Interval between two scans without a wake-up. */
   readonly pollMs: number;
   readonly maxConcurrentAgents: number;
@@ -55,32 +57,36 @@ export interface LeaseLoopParts {
   readonly run: (session: Session) => Promise<LeaseOutcome>;
 }
 
-/**
- * Claims runnable agents, renews their leases, and interrupts the sessions whose lease was lost
- * (RT-2).
- */
+/** Claims runnable agents, and runs a session for each lease (RT-2). */
 export class LeaseLoop {
   readonly #parts: LeaseLoopParts;
   readonly #sessions = new Map<string, Session>();
   readonly #running = new Map<Session, Promise<void>>();
   /** Deliveries that take a lease; each occupies the place of a session. */
   readonly #accepting = new Set<Promise<boolean>>();
-  /** Leases of this worker without a session at the latest renewal. */
-  #orphans: ReadonlySet<string> = new Set();
   /** Whether agents may be waiting for a free place; new ones then queue behind them. */
   #isBacklogged = false;
-  // A nudge comes from within a request, whose span and transaction agents must not inherit.
+  // A delivery is a request, whose span and transaction agents must not inherit.
   readonly #outside = AsyncLocalStorage.snapshot();
-  #loop: Promise<void> | undefined;
-  #renewal: NodeJS.Timeout | undefined;
-  #isNudged = false;
+  readonly #claims: WakeableLoop;
+  readonly #renewal: LeaseRenewal;
+  #isStarted = false;
   #isStopped = false;
   /** When the next timer was due at the latest query; undefined when no timer ran. */
   #nextTimerAt: Date | undefined;
-  #wake: () => void = () => undefined;
 
   constructor(parts: LeaseLoopParts) {
     this.#parts = parts;
+    const { log, settings } = parts;
+    const { pollMs } = settings;
+    this.#claims = new WakeableLoop({
+      pass: () => this.#takeDue(),
+      intervalMs: pollMs,
+      backoff: { baseMs: 50, maxMs: 1_000 },
+      onError: (error) => log.error({ err: error }, 'failed to claim agents'),
+    });
+    const sessions = this.#sessions;
+    this.#renewal = new LeaseRenewal({ ...parts, sessions, onRelease: () => this.nudge() });
   }
 
   /**
@@ -96,14 +102,14 @@ export class LeaseLoop {
       },
       { background: true },
     );
-    this.#renewal = setInterval(() => void this.#renew(), settings.leaseTtlMs / 3);
-    this.#loop ??= this.#outside(() => this.#run());
+    this.#isStarted = true;
+    this.#renewal.start();
+    this.#claims.start();
   }
 
   /** Wakes the loop, because an agent may have become runnable. */
   nudge(): void {
-    this.#isNudged = true;
-    this.#wake();
+    this.#claims.wake();
   }
 
   /**
@@ -113,7 +119,7 @@ export class LeaseLoop {
    */
   async accept(slotGrant: SlotGrant | undefined, insert: InsertDelivered): Promise<boolean> {
     if (this.#free <= 0) this.#isBacklogged = true;
-    if (this.#isStopped || this.#loop === undefined || this.#isBacklogged) {
+    if (this.#isStopped || !this.#isStarted || this.#isBacklogged) {
       const row = await insert(undefined);
       if (row !== undefined) this.nudge();
       return row !== undefined;
@@ -131,7 +137,7 @@ export class LeaseLoop {
 
   async #acceptLeased(slotGrant: SlotGrant | undefined, insert: InsertDelivered): Promise<boolean> {
     const { store, clock, settings } = this.#parts;
-    const row = await insert(this.#terms());
+    const row = await insert(leaseTerms(clock, settings));
     if (row === undefined) return false;
     const { leaseTtlMs } = settings;
     const session = new Session(row, { store, clock, leaseTtlMs, slotGrant });
@@ -141,23 +147,23 @@ export class LeaseLoop {
 
   /** Returns the current status of an agent that runs here, including uncommitted changes. */
   statusOf(key: AgentKey): AgentStatus | undefined {
-    return this.#sessions.get(id(key))?.status;
+    return this.#sessions.get(agentKeyText(key))?.status;
   }
 
   /** Aborts an agent that runs here; its rows must already be terminal. */
   cancel(key: AgentKey): void {
-    this.#sessions.get(id(key))?.interrupt('cancelled', true);
+    this.#sessions.get(agentKeyText(key))?.interrupt('cancelled', true);
   }
 
   /** Resolves when an agent does not run here any more, at the latest after `ms`. */
   async untilReleased(key: AgentKey, ms: number): Promise<void> {
-    const session = this.#sessions.get(id(key));
-    if (session !== undefined) await withinTime(Promise.resolve(this.#running.get(session)), ms);
+    const session = this.#sessions.get(agentKeyText(key));
+    if (session !== undefined) await settlesWithin(Promise.resolve(this.#running.get(session)), ms);
   }
 
   /** Makes an agent that runs here start no new operations; in-flight calls continue (SV-9). */
   park(key: AgentKey): void {
-    this.#sessions.get(id(key))?.interrupt('halted', false);
+    this.#sessions.get(agentKeyText(key))?.interrupt('halted', false);
   }
 
   /**
@@ -166,30 +172,28 @@ export class LeaseLoop {
    */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    this.#wake();
-    await this.#loop;
+    await this.#claims.stop();
     const { drainMs } = this.#parts.settings;
-    await withinTime(Promise.allSettled(this.#accepting), drainMs);
+    await settlesWithin(Promise.allSettled(this.#accepting), drainMs);
     this.#interruptAll('drained', false);
     const ended = Promise.all(this.#running.values());
-    await withinTime(ended, drainMs);
+    await settlesWithin(ended, drainMs);
     this.#interruptAll('drained', true);
     // An agent that does not stop is left to the expiry of its lease.
-    await withinTime(ended, drainMs);
-    clearInterval(this.#renewal);
+    await settlesWithin(ended, drainMs);
+    await this.#renewal.stop();
   }
 
-  async #run(): Promise<void> {
-    while (!this.#isStopped) {
-      this.#isNudged = false;
-      const taken = !this.#parts.isClockSkewed?.() && (await this.#takeDue());
-      if (!taken && !this.#isNudged && !this.#isStopped) await this.#sleep();
+  /** Fires timers and claims agents; returns the pause after it, ms. */
+  async #takeDue(): Promise<number> {
+    const { clock, settings, isClockSkewed } = this.#parts;
+    if (!isClockSkewed?.()) {
+      await this.#fireTimers();
+      if (await this.#claimRunnable()) return 0;
     }
-  }
-
-  async #takeDue(): Promise<boolean> {
-    await this.#fireTimers();
-    return await this.#claimRunnable();
+    const timerInMs =
+      (this.#nextTimerAt?.getTime() ?? Number.POSITIVE_INFINITY) - clock.now().getTime();
+    return Math.max(MIN_WAIT_MS, Math.min(settings.pollMs, timerInMs));
   }
 
   /** Fires the due timers, if there are any, and reads when the next one is due. */
@@ -209,26 +213,21 @@ export class LeaseLoop {
 
   /** Claims runnable agents; returns whether there were any. */
   async #claimRunnable(): Promise<boolean> {
-    const { store, clock, settings, log } = this.#parts;
-    try {
-      const free = this.#free;
-      if (free <= 0) return false;
-      const terms = this.#terms();
-      const runnable = await findRunnable(store.db, terms.at, free, settings.tenants);
-      this.#isBacklogged = runnable.length >= free;
-      if (runnable.length === 0) return false;
-      const claimed = await store.transaction(async (trx) => {
-        const rows = [];
-        for (const key of runnable) rows.push(await claimAgent(trx, key, terms));
-        return rows.filter((row) => row !== undefined);
-      });
-      const { leaseTtlMs } = settings;
-      for (const row of claimed) this.#begin(new Session(row, { store, clock, leaseTtlMs }));
-      return claimed.length > 0;
-    } catch (error) {
-      log.error({ err: error }, 'failed to claim agents');
-      return false;
-    }
+    const { store, clock, settings } = this.#parts;
+    const free = this.#free;
+    if (free <= 0) return false;
+    const terms = leaseTerms(clock, settings);
+    const runnable = await findRunnable(store.db, terms.at, free, settings.tenants);
+    this.#isBacklogged = runnable.length >= free;
+    if (runnable.length === 0) return false;
+    const claimed = await store.transaction(async (trx) => {
+      const rows = [];
+      for (const key of runnable) rows.push(await claimAgent(trx, key, terms));
+      return rows.filter((row) => row !== undefined);
+    });
+    const { leaseTtlMs } = settings;
+    for (const row of claimed) this.#begin(new Session(row, { store, clock, leaseTtlMs }));
+    return claimed.length > 0;
   }
 
   /** Number of agents that this worker can take on. */
@@ -237,17 +236,9 @@ export class LeaseLoop {
     return maxConcurrentAgents - this.#sessions.size - this.#accepting.size;
   }
 
-  /** The terms of a lease that starts or is renewed now. */
-  #terms(): LeaseTerms {
-    const { clock, settings } = this.#parts;
-    const at = clock.now();
-    const expiresAt = new Date(at.getTime() + settings.leaseTtlMs);
-    return { owner: settings.workerId, at, expiresAt };
-  }
-
   #begin(session: Session): void {
     const { log, run } = this.#parts;
-    const key = id(session.lease);
+    const key = agentKeyText(session.lease);
     const { tenant, runId, instance, epoch } = session.lease;
     const ids = { tenant, run_id: runId, agent: instance, epoch: String(epoch) };
     // An expired lease was claimed again here: the old session must stop.
@@ -267,68 +258,7 @@ export class LeaseLoop {
     this.#running.set(session, running);
   }
 
-  async #renew(): Promise<void> {
-    const { store, log } = this.#parts;
-    if (this.#sessions.size === 0) return;
-    try {
-      const before = [...this.#sessions.values()];
-      const terms = this.#terms();
-      const held = await store.transaction((trx) => renewLeases(trx, terms), { background: true });
-      const epochs = new Map(held.map((lease) => [id(lease), lease.epoch]));
-      for (const session of before) {
-        if (epochs.get(id(session.lease)) !== session.lease.epoch) session.interrupt('lost', true);
-      }
-      await this.#releaseOrphans(held);
-    } catch (error) {
-      log.warn({ err: error }, 'failed to renew leases');
-    }
-  }
-
-  /**
-   * Releases leases that had no session at two renewals, because the result of the commit that took
-   * them is unknown, so that their agents are claimed again.
-   */
-  async #releaseOrphans(held: readonly LeasedAgent[]): Promise<void> {
-    const { store, settings } = this.#parts;
-    const hasSession = (lease: LeasedAgent) =>
-      this.#sessions.get(id(lease))?.lease.epoch === lease.epoch;
-    const seen = this.#orphans;
-    const orphans = held.filter((lease) => !hasSession(lease));
-    this.#orphans = new Set(orphans.map((lease) => `${id(lease)}/${lease.epoch}`));
-    const stuck = orphans.filter((lease) => seen.has(`${id(lease)}/${lease.epoch}`));
-    if (stuck.length === 0) return;
-    await store.transaction(
-      async (trx) => {
-        for (const lease of stuck) await releaseLease(trx, settings.workerId, lease);
-      },
-      { background: true },
-    );
-    this.nudge();
-  }
-
   #interruptAll(why: Interruption, abort: boolean): void {
     for (const session of this.#sessions.values()) session.interrupt(why, abort);
   }
-
-  async #sleep(): Promise<void> {
-    const { clock, settings } = this.#parts;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#wake = resolve;
-    const untilTimer =
-      (this.#nextTimerAt?.getTime() ?? Number.POSITIVE_INFINITY) - clock.now().getTime();
-    const timer = setTimeout(resolve, Math.max(MIN_WAIT_MS, Math.min(settings.pollMs, untilTimer)));
-    await promise;
-    clearTimeout(timer);
-  }
-}
-
-async function withinTime(work: Promise<unknown>, ms: number): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
-  await Promise.race([work, promise]);
-  clearTimeout(timer);
-}
-
-function id({ tenant, runId, instance }: AgentKey): string {
-  return `${tenant}/${runId}/${instance}`;
 }

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { AgentKey } from '@writ/kernel';
+import { type AgentKey, WakeableLoop } from '@writ/kernel';
 import type { SpawnBudgetPeer } from '../../peers/spawn-budget.ts';
 import type { Credentials } from '../credentials.ts';
 import type { Session } from '../session.ts';
@@ -36,17 +36,22 @@ export class SlotRenewer {
   readonly #held = new Set<HeldSlot>();
   readonly #asked = new Set<HeldSlot>();
   readonly #stopping = new AbortController();
-  // Renewals are requested from within an agent's run, whose span the loop must not inherit.
+  // Slots are held from within an agent's run, whose span the watch must not inherit.
   readonly #outside = AsyncLocalStorage.snapshot();
+  readonly #loop: WakeableLoop;
   #nextRound = 0;
   #isInactiveDue = false;
-  #failures = 0;
-  #wake: () => void = () => undefined;
-  #isAwake = false;
-  #loop: Promise<void> | undefined;
+  #isFailing = false;
 
   constructor(parts: SlotRenewerParts) {
     this.#parts = parts;
+    const { retryInitialMs, slotRenewMs } = parts.settings;
+    this.#loop = new WakeableLoop({
+      pass: () => this.#renewDue(),
+      intervalMs: slotRenewMs,
+      backoff: { baseMs: 2 * retryInitialMs, maxMs: slotRenewMs },
+      onError: (error) => this.#failed(error),
+    });
     this.#inactive = new InactiveAgents(parts);
     this.#watch = new PauseWatch({
       peer: parts.peer,
@@ -59,14 +64,13 @@ export class SlotRenewer {
   /** Starts, including the agents that a previous process left suspended or parked. */
   start(): void {
     this.#inactive.start();
-    this.#loop ??= this.#outside(() => this.#run());
+    this.#loop.start();
   }
 
   /** Stops renewals; leases expire. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    this.#nudge();
-    await Promise.all([this.#loop, this.#watch.stop()]);
+    await Promise.all([this.#loop.stop(), this.#watch.stop()]);
   }
 
   /**
@@ -80,7 +84,7 @@ export class SlotRenewer {
       ask: () => {
         if (!this.#held.has(slot)) return;
         this.#asked.add(slot);
-        this.#nudge();
+        this.#loop.wake();
       },
     });
     this.#held.add(slot);
@@ -101,7 +105,7 @@ export class SlotRenewer {
     }
     if (!isInactive) return;
     this.#reportInactive(session.lease);
-    this.#nudge();
+    this.#loop.wake();
   }
 
   #reportInactive(agent: AgentKey): void {
@@ -113,16 +117,14 @@ export class SlotRenewer {
     const held = [...this.#held].find(({ lease }) => isSame(lease, agent));
     if (held !== undefined) held.ask();
     else this.#reportInactive(agent);
-    this.#nudge();
+    this.#loop.wake();
   }
 
-  async #run(): Promise<void> {
-    while (!this.#stopping.signal.aborted) {
-      this.#isAwake = false;
-      const entries = await this.#due();
-      if (entries.length > 0) await this.#renew(entries);
-      else await this.#sleep(this.#nextRound - performance.now());
-    }
+  /** Renews what is due; returns the pause until the next round, ms. */
+  async #renewDue(): Promise<number> {
+    const entries = await this.#due();
+    if (entries.length > 0) await this.#renew(entries);
+    return this.#isInactiveDue ? 0 : Math.max(1, this.#nextRound - performance.now());
   }
 
   /**
@@ -150,49 +152,24 @@ export class SlotRenewer {
 
   async #renew(entries: readonly RenewalEntry[]): Promise<void> {
     const { peer, log } = this.#parts;
+    const renewals = entries.map(({ renewal }) => renewal);
     const { signal } = this.#stopping;
-    try {
-      const renewals = entries.map(({ renewal }) => renewal);
-      const answers = await peer.renew(renewals, { signal, timeoutMs: CALL_TIMEOUT_MS });
-      if (this.#failures > 0) log.info({ agents: entries.length }, 'slot renewal recovered');
-      this.#failures = 0;
-      for (const [index, entry] of entries.entries()) {
-        const answer = answers[index];
-        if (answer !== undefined) await entry.answered(answer);
-      }
-      if (this.#inactive.isBehind) this.#isInactiveDue = true;
-    } catch (error) {
-      if (signal.aborted) return;
-      this.#failures += 1;
-      if (this.#failures === 1) log.warn({ err: error }, 'failed to renew slots');
-      await this.#backOff();
-      // After a failure, every slot needs a renewal.
-      this.#nextRound = 0;
+    const answers = await peer.renew(renewals, { signal, timeoutMs: CALL_TIMEOUT_MS });
+    if (this.#isFailing) log.info({ agents: entries.length }, 'slot renewal recovered');
+    this.#isFailing = false;
+    for (const [index, entry] of entries.entries()) {
+      const answer = answers[index];
+      if (answer !== undefined) await entry.answered(answer);
     }
+    if (this.#inactive.isBehind) this.#isInactiveDue = true;
   }
 
-  async #backOff(): Promise<void> {
-    const { retryInitialMs, slotRenewMs } = this.#parts.settings;
-    const ceiling = Math.min(slotRenewMs, retryInitialMs * 2 ** Math.min(this.#failures, 16));
-    const until = performance.now() + Math.random() * ceiling;
-    while (!this.#stopping.signal.aborted && performance.now() < until) {
-      this.#isAwake = false;
-      await this.#sleep(until - performance.now());
-    }
-  }
-
-  #nudge(): void {
-    this.#isAwake = true;
-    this.#wake();
-  }
-
-  async #sleep(ms: number): Promise<void> {
-    if (this.#isAwake || this.#stopping.signal.aborted || ms <= 0) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#wake = resolve;
-    const timer = setTimeout(resolve, ms);
-    await promise;
-    clearTimeout(timer);
+  #failed(error: unknown): void {
+    if (this.#stopping.signal.aborted) return;
+    if (!this.#isFailing) this.#parts.log.warn({ err: error }, 'failed to renew slots');
+    this.#isFailing = true;
+    // After a failure, every slot needs a renewal.
+    this.#nextRound = 0;
   }
 }
 

@@ -20,7 +20,7 @@ export async function* watchApprovals(
   signal: AbortSignal,
 ): AsyncGenerator<ApprovalRow | 'heartbeat'> {
   const changed = new ChangeAlarm(signal);
-  const unsubscribe = store.changes.subscribe(approvalsTopic(tenant), () => changed.ring());
+  changed.on(store.changes, approvalsTopic(tenant));
   try {
     const sent = new Map<string, ApprovalRow['state']>();
     const startedAt = clock.now();
@@ -46,7 +46,6 @@ export async function* watchApprovals(
       await changed.wait(Math.max(1, Math.min(config.watchPollMs, heartbeatInMs)));
     }
   } finally {
-    unsubscribe();
     changed.close();
   }
 }

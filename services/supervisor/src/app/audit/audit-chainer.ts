@@ -1,6 +1,5 @@
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { mintCheckpoint, type Signer } from '@writ/identity';
-import type { Clock } from '@writ/kernel';
+import { type Clock, WakeableLoop } from '@writ/kernel';
 import { nextFlush } from '@writ/store';
 import type { Telemetry } from '@writ/telemetry';
 import type { SupervisorConfig } from '../../config.ts';
@@ -14,7 +13,6 @@ import {
 } from '../../store/audit-chain/checkpoints.ts';
 import { holdLease, releaseLease } from '../../store/audit-chain/lease.ts';
 import { hasUnlinked, linkAudit } from '../../store/audit-chain/link-audit.ts';
-import { ChangeAlarm } from '../../store/change/change-alarm.ts';
 import type { SupervisorStore, SupervisorTransaction } from '../../store/supervisor-store.ts';
 import type { ChainGuard } from './chain-guard.ts';
 import type { CheckpointFile } from './checkpoint-file.ts';
@@ -52,57 +50,50 @@ export interface ChainerParts {
  */
 export class AuditChainer {
   readonly #parts: ChainerParts;
-  readonly #stopping = new AbortController();
-  readonly #alarm = new ChangeAlarm(this.#stopping.signal);
-  // A caller of ring() may be inside a transaction, which the loop must not inherit.
-  readonly #outside = AsyncLocalStorage.snapshot();
+  readonly #loop: WakeableLoop;
   #unsubscribe: (() => void) | undefined;
-  #loop: Promise<void> | undefined;
+  #isStopped = false;
 
   constructor(parts: ChainerParts) {
     this.#parts = parts;
+    const { config, telemetry } = parts;
+    this.#loop = new WakeableLoop({
+      pass: async () => {
+        // Records committed together are linked together, in the same commit as the events of the timeline.
+        await nextFlush(config.auditBatchWindowMs);
+        await this.pass();
+      },
+      intervalMs: config.auditPollMs,
+      backoff: { baseMs: config.auditPollMs, maxMs: config.auditPollMs },
+      onError: (error) =>
+        telemetry.log.error({ err: error }, 'failed to link audit records; retrying'),
+    });
   }
 
   /** Starts with the records that a previous process left unlinked. */
   start(): void {
-    this.#unsubscribe = this.#parts.store.changes.subscribe('audit', () => this.#alarm.ring());
-    this.#loop = this.#outside(() => this.#run());
+    this.#unsubscribe = this.#parts.store.changes.subscribe('audit', () => this.#loop.wake());
+    this.#loop.start();
   }
 
   /** Starts no further batch and releases the lease. */
   async stop(): Promise<void> {
     this.#unsubscribe?.();
-    this.#stopping.abort();
-    await this.#loop;
-    this.#alarm.close();
+    this.#isStopped = true;
+    await this.#loop.stop();
+    await this.#release();
   }
 
   /** Links all records and signs due checkpoints, if this replica holds the lease. */
   async pass(): Promise<void> {
     const { store } = this.#parts;
     let isMore = await hasUnlinked(store.db);
-    while (isMore && !this.#stopping.signal.aborted) {
+    while (isMore && !this.#isStopped) {
       const linked = await this.#link();
       if (linked === undefined) return;
       isMore = linked === BATCH;
     }
     await this.#sign();
-  }
-
-  async #run(): Promise<void> {
-    const { config, telemetry } = this.#parts;
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
-      try {
-        await this.pass();
-      } catch (error) {
-        telemetry.log.error({ err: error }, 'failed to link audit records; retrying');
-      }
-      await this.#alarm.wait(config.auditPollMs);
-      // Records committed together are linked together, in the same commit as the events of the timeline.
-      if (!signal.aborted) await nextFlush(config.auditBatchWindowMs);
-    }
-    await this.#release();
   }
 
   /** Links a batch; returns the number of records, undefined when another replica holds the lease. */
@@ -125,7 +116,7 @@ export class AuditChainer {
     const rhythm = { records: config.auditCheckpointRecords, before };
     const marks = chainGuard.marks();
     for (const chain of await chainsToSign(store.db, rhythm)) {
-      if (this.#stopping.signal.aborted) return;
+      if (this.#isStopped) return;
       await chainGuard.check(chain, marks.get(chain.tenant));
       if (chainGuard.isRolledBack(chain.tenant)) continue;
       if (!(await this.#signOne(chain))) continue;

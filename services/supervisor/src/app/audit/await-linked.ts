@@ -1,7 +1,7 @@
 import { UnavailableError } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import { lastUnlinked } from '../../store/audit-chain/link-audit.ts';
-import { ChangeAlarm } from '../../store/change/change-alarm.ts';
+import { awaitChange } from '../../store/change/change-alarm.ts';
 
 /**
  * Waits until every record that was committed before the call is linked into the chain of its tenant, so that a
@@ -16,22 +16,19 @@ export async function awaitLinked(
   const last = await lastUnlinked(store.db, tenant);
   if (last === undefined) return;
   const enough = AbortSignal.any([signal, AbortSignal.timeout(config.auditWaitMs)]);
-  const linked = new ChangeAlarm(enough);
-  const unsubscribe = store.changes.subscribe('audit-linked', () => linked.ring());
-  try {
-    while ((await lastUnlinked(store.db, tenant, last)) !== undefined) {
-      signal.throwIfAborted();
-      if (enough.aborted) {
-        throw new UnavailableError(
-          'AUDIT_CHAIN_LAGGING',
-          `The audit records of tenant ${tenant} were not all linked within ${config.auditWaitMs} ms; retry.`,
-          { tenant },
-        );
-      }
-      await linked.wait(config.watchPollMs);
-    }
-  } finally {
-    unsubscribe();
-    linked.close();
-  }
+  const unlinked = await awaitChange({
+    changes: store.changes,
+    topic: 'audit-linked',
+    pollMs: config.watchPollMs,
+    signal: enough,
+    read: () => lastUnlinked(store.db, tenant, last),
+    isEnough: (record) => record === undefined,
+  });
+  if (unlinked === undefined) return;
+  signal.throwIfAborted();
+  throw new UnavailableError(
+    'AUDIT_CHAIN_LAGGING',
+    `The audit records of tenant ${tenant} were not all linked within ${config.auditWaitMs} ms; retry.`,
+    { tenant },
+  );
 }

@@ -1,6 +1,6 @@
 import type { CallContext } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
-import { ChangeAlarm } from '../../store/change/change-alarm.ts';
+import { awaitChange } from '../../store/change/change-alarm.ts';
 import { type HaltRow, loadHalt } from '../../store/halt/halts.ts';
 
 /**
@@ -10,8 +10,7 @@ import { type HaltRow, loadHalt } from '../../store/halt/halts.ts';
 const BEFORE_DEADLINE_MS = 1_000;
 
 /**
- * Waits until a halt satisfies `isEnough`, at most `haltWaitMs`; returns its last state. Change notifications may
- * be lost, so it also polls.
+ * Waits until a halt satisfies `isEnough`, at most `haltWaitMs`; returns its last state.
  */
 export async function awaitHalt(
   { store, config }: Pick<SupervisorContext, 'store' | 'config'>,
@@ -22,17 +21,12 @@ export async function awaitHalt(
   const left = deadline === undefined ? Infinity : deadline.getTime() - Date.now();
   const sooner = Math.min(left / 2, BEFORE_DEADLINE_MS);
   const waitMs = Math.max(1, Math.floor(Math.min(config.haltWaitMs, left - sooner)));
-  const enough = AbortSignal.any([signal, AbortSignal.timeout(waitMs)]);
-  const changed = new ChangeAlarm(enough);
-  const unsubscribe = store.changes.subscribe('halts', () => changed.ring());
-  try {
-    while (true) {
-      const halt = await loadHalt(store.db, haltId);
-      if (isEnough(halt) || enough.aborted) return halt;
-      await changed.wait(config.watchPollMs);
-    }
-  } finally {
-    unsubscribe();
-    changed.close();
-  }
+  return await awaitChange({
+    changes: store.changes,
+    topic: 'halts',
+    pollMs: config.watchPollMs,
+    signal: AbortSignal.any([signal, AbortSignal.timeout(waitMs)]),
+    read: () => loadHalt(store.db, haltId),
+    isEnough,
+  });
 }

@@ -3,7 +3,7 @@ import { canonicalDigest, derivedId } from '@writ/kernel';
 import type { Person } from '@writ/rpc';
 import { type SupervisorContext, transact } from '../../context.ts';
 import { affectedTenant } from '../../domain/usage/usage-rights.ts';
-import { ChangeAlarm } from '../../store/change/change-alarm.ts';
+import { awaitChange } from '../../store/change/change-alarm.ts';
 import {
   findNotifications,
   insertNotifications,
@@ -56,18 +56,12 @@ async function settled(
   ids: readonly string[],
   signal: AbortSignal,
 ): Promise<readonly NotificationRow[]> {
-  const changed = new ChangeAlarm(signal);
-  const unsubscribe = store.changes.subscribe('notifications', () => changed.ring());
-  try {
-    const until = performance.now() + WAIT_MS;
-    while (true) {
-      const rows = await findNotifications(store.db, ids);
-      const leftMs = until - performance.now();
-      if (leftMs <= 0 || signal.aborted || rows.every(({ state }) => state !== 'open')) return rows;
-      await changed.wait(Math.min(leftMs, config.notifyPollMs));
-    }
-  } finally {
-    unsubscribe();
-    changed.close();
-  }
+  return await awaitChange({
+    changes: store.changes,
+    topic: 'notifications',
+    pollMs: config.notifyPollMs,
+    signal: AbortSignal.any([signal, AbortSignal.timeout(WAIT_MS)]),
+    read: () => findNotifications(store.db, ids),
+    isEnough: (rows) => rows.every(({ state }) => state !== 'open'),
+  });
 }

@@ -40,13 +40,11 @@ export async function* followRun(
   const changed = new ChangeAlarm(signal);
   let hasChanged = true;
   let readAt = Number.NEGATIVE_INFINITY;
-  const unsubscribe = store.changes.subscribe(runTopic(key), () => {
+  changed.on(store.changes, runTopic(key), () => {
     hasChanged = true;
-    changed.ring();
   });
-  const unsubscribeEnd = store.changes.subscribe(runEndTopic(key), () => {
+  changed.on(store.changes, runEndTopic(key), () => {
     readAt = Number.NEGATIVE_INFINITY;
-    changed.ring();
   });
   let live: RunProgress | undefined;
   try {
@@ -88,8 +86,6 @@ export async function* followRun(
       sentAt = performance.now();
     }
   } finally {
-    unsubscribe();
-    unsubscribeEnd();
     changed.close();
     await live?.close();
   }

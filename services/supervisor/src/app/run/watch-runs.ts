@@ -24,7 +24,7 @@ export async function* watchRuns(
 ): AsyncGenerator<RunView | 'heartbeat'> {
   const { store, config, clock } = context;
   const changed = new ChangeAlarm(signal);
-  const unsubscribe = store.changes.subscribe(runsTopic(tenant), () => changed.ring());
+  changed.on(store.changes, runsTopic(tenant));
   try {
     const sent = new Map<string, string>();
     let since = new Date(clock.now().getTime() - OVERLAP_MS);
@@ -53,7 +53,6 @@ export async function* watchRuns(
       await changed.wait(Math.max(1, Math.min(config.watchPollMs, heartbeatInMs - INTERVAL_MS)));
     }
   } finally {
-    unsubscribe();
     changed.close();
   }
 }
