@@ -77,6 +77,8 @@ try {
   console.log(serving ? 'SERVING' : 'NOT_SERVING');
   if (serving || (isForLife && answer.length > 0)) exitCode = 0;
 } catch (error) {
-  console.error(error instanceof Error ? error.message : error);
+  // A call that waits for its connection fails because of it.
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  console.error(cause instanceof Error ? cause.message : cause);
 }
 process.exitCode = exitCode;

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import {
@@ -15,6 +15,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
 import { createRpcServer } from '@writ/rpc';
 import { createTelemetry } from '@writ/telemetry';
@@ -23,6 +25,12 @@ import { assemble } from '../assemble.ts';
 import type { Parts } from '../parts.ts';
 
 const START = 'deploy/docker/start.ts';
+
+type Program = ChildProcessByStdio<null, Readable, Readable>;
+
+/** The end of a program: its exit status, and what it wrote to stderr. */
+const SUCCESS = { status: 0, report: '' };
+const REFUSED = { status: 1, report: expect.stringContaining('ECONNREFUSED') };
 
 /** Makes a folder read-only except for root, or writable by its owner again. */
 function setWritable(folder: string, isWritable: boolean): void {
@@ -47,7 +55,9 @@ describe('the contents of the image, assembled in a folder', () => {
   const folder = mkdtempSync(join(tmpdir(), 'writ-image-'));
   const image = join(folder, 'app');
   const data = join(folder, 'data');
-  const children: ChildProcess[] = [];
+  const children: Program[] = [];
+  /** What the programs that still run wrote to stderr; only errors are logged there. */
+  let errors = '';
   let parts: Parts;
   let before: string[];
 
@@ -66,30 +76,42 @@ describe('the contents of the image, assembled in a folder', () => {
         await ended;
       }),
     );
+    if (errors !== '') process.stderr.write(errors);
     setWritable(image, true);
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const run = (args: readonly string[], env: Readonly<Record<string, string>>): ChildProcess =>
+  const run = (args: readonly string[], env: Readonly<Record<string, string>>): Program =>
     spawn(process.execPath, [START, ...args], {
       cwd: image,
       env: { WRIT_DATA: data, WRIT_LOG_LEVEL: 'error', ...env },
-      stdio: ['ignore', 'pipe', 'inherit'],
+      stdio: ['ignore', 'pipe', 'pipe'],
     });
 
   /** Starts a program and returns its address. */
   const start = async (name: string, env: Readonly<Record<string, string>>): Promise<string> => {
     const child = run([name], env);
     children.push(child);
-    for await (const line of createInterface({ input: child.stdout ?? process.stdin })) {
+    child.stderr.on('data', (chunk) => {
+      errors += chunk;
+    });
+    for await (const line of createInterface({ input: child.stdout })) {
       const address = / listens on ([^\s,]+)/.exec(line)?.[1];
       if (address !== undefined) return address;
     }
     throw new Error(`${name} exited before it listened.`);
   };
 
-  const ended = async (child: ChildProcess): Promise<number | null> =>
-    (await once(child, 'exit'))[0];
+  /** Runs a program to its end. */
+  const ended = async (
+    args: readonly string[],
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<{ readonly status: number | null; readonly report: string }> => {
+    const child = run(args, env);
+    child.stdout.resume();
+    const [report] = await Promise.all([text(child.stderr), once(child, 'exit')]);
+    return { status: child.exitCode, report };
+  };
 
   const variable = (service: ServiceName, what: string) =>
     `WRIT_${service.toUpperCase().replaceAll('-', '_')}_${what}`;
@@ -111,10 +133,10 @@ describe('the contents of the image, assembled in a folder', () => {
         WRIT_AGENT_PROXY_ENDPOINT_PORT: '0',
       };
       const [, port = ''] = (await start(service, env)).split(':');
-      const health = async (at: string) =>
-        (await once(run(['health', service], { [variable(service, 'PORT')]: at }), 'exit'))[0];
-      expect(await health(port)).toBe(0);
-      expect(await health('1')).toBe(1);
+      const health = (at: string) =>
+        ended(['health', service], { [variable(service, 'PORT')]: at });
+      expect(await health(port)).toEqual(SUCCESS);
+      expect(await health('1')).toEqual(REFUSED);
     },
   );
 
@@ -126,32 +148,32 @@ describe('the contents of the image, assembled in a folder', () => {
       WRIT_DATA: join(data, 'hung'),
     });
     const alive = (at: string) =>
-      ended(run(['health', service, 'alive'], { [variable(service, 'PORT')]: at }));
+      ended(['health', service, 'alive'], { [variable(service, 'PORT')]: at });
     const port = address.split(':')[1] ?? '';
-    expect(await alive(port)).toBe(0);
+    expect(await alive(port)).toEqual(SUCCESS);
     const hung = children.at(-1);
     hung?.kill('SIGSTOP');
     try {
-      expect(await alive(port)).toBe(1);
+      expect(await alive(port)).toEqual({ status: 1, report: 'The health check timed out.\n' });
     } finally {
       hung?.kill('SIGCONT');
     }
-    expect(await alive(port)).toBe(0);
-    expect(await alive('1')).toBe(1);
+    expect(await alive(port)).toEqual(SUCCESS);
+    expect(await alive('1')).toEqual(REFUSED);
 
     const telemetry = createTelemetry({ service: 'not-serving', logLevel: 'silent' });
     const idle = { host: '127.0.0.1', port: 0, routes: [], gate: async () => ({}), telemetry };
     const server = await createRpcServer(idle);
-    expect(await alive(String(server.port))).toBe(0);
+    expect(await alive(String(server.port))).toEqual(SUCCESS);
     const env = { [variable(service, 'PORT')]: String(server.port) };
-    expect(await ended(run(['health', service], env))).toBe(1);
+    expect(await ended(['health', service], env)).toEqual({ status: 1, report: '' });
     await server.close(0);
   });
 
   it('issue certificates, which are required to reach a service (SYS-6)', async () => {
     const folder = join(data, 'prepare');
     for (const once of ['made', 'renewed'])
-      expect([once, await ended(run(['prepare', folder], {}))]).toEqual([once, 0]);
+      expect([once, await ended(['prepare', folder])]).toEqual([once, SUCCESS]);
     const tls = (service: ServiceName) => ({
       WRIT_TLS_CERT_FILE: join(folder, service, 'tls/service.crt'),
       WRIT_TLS_KEY_FILE: join(folder, service, 'tls/service.key'),
@@ -161,32 +183,36 @@ describe('the contents of the image, assembled in a folder', () => {
     const [, port = ''] = (await start('spawn-budget', { ...env, ...tls('spawn-budget') })).split(
       ':',
     );
-    const health = (how: object) =>
-      ended(run(['health', 'spawn-budget'], { WRIT_SPAWN_BUDGET_PORT: port, ...how }));
+    const health = (how: Readonly<Record<string, string>>) =>
+      ended(['health', 'spawn-budget'], { WRIT_SPAWN_BUDGET_PORT: port, ...how });
     for (const service of SERVICE_NAMES)
       expect(existsSync(join(folder, service, `keys/${service}.jwks.json`))).toBe(true);
-    expect(await health(tls('spawn-budget'))).toBe(0);
-    expect(await health({})).toBe(1);
+    expect(await health(tls('spawn-budget'))).toEqual(SUCCESS);
+    expect(await health({})).toMatchObject({ status: 1 });
     // A certificate of another authority permits no calls, but gets a response.
     const foreign = join(data, 'foreign');
-    await ended(run(['prepare', foreign], {}));
+    await ended(['prepare', foreign]);
     const strange = Object.fromEntries(
       Object.entries(tls('spawn-budget')).map(([name, file]) => [
         name,
         file.replace(folder, foreign),
       ]),
     );
-    expect(await health(strange)).toBe(1);
+    expect(await health(strange)).toEqual({
+      status: 1,
+      report: expect.stringContaining('self-signed certificate'),
+    });
     const alive = ['health', 'spawn-budget', 'alive'];
-    expect(await ended(run(alive, { WRIT_SPAWN_BUDGET_PORT: port, ...strange }))).toBe(0);
+    const found = await ended(alive, { WRIT_SPAWN_BUDGET_PORT: port, ...strange });
+    expect(found).toMatchObject({ status: 0 });
   });
 
   it('replace the authority step by step, with each step distributed to the services (SYS-6)', async () => {
     const folder = join(data, 'replaced');
     const authority = join(folder, 'authority');
-    const prepared = async () => expect(await ended(run(['prepare', folder], {}))).toBe(0);
+    const prepared = async () => expect(await ended(['prepare', folder])).toEqual(SUCCESS);
     const step = (...args: readonly string[]) =>
-      ended(run(['cli', 'certs', authority, '--replace-ca', ...args], {}));
+      ended(['cli', 'certs', authority, '--replace-ca', ...args]);
     const own = (file: string) => readFileSync(join(folder, 'supervisor/tls', file), 'utf8');
     const authorities = () =>
       own('ca.crt').match(/-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs) ?? [];
@@ -194,15 +220,15 @@ describe('the contents of the image, assembled in a folder', () => {
       new X509Certificate(own('service.crt')).verify(new X509Certificate(ca).publicKey);
     await prepared();
     const [old] = authorities();
-    expect(await step('begin')).toBe(0);
+    expect(await step('begin')).toEqual(SUCCESS);
     await prepared();
     const [first, next] = authorities();
     expect([first, isSignedBy(first)]).toEqual([old, true]);
-    expect(await step('issue', '--also', 'nats', 'postgres')).toBe(0);
+    expect(await step('issue', '--also', 'nats', 'postgres')).toEqual(SUCCESS);
     await prepared();
     expect(authorities()).toEqual([next, old]);
     expect(isSignedBy(next)).toBe(true);
-    expect(await step('finish')).toBe(0);
+    expect(await step('finish')).toEqual(SUCCESS);
     await prepared();
     expect([authorities(), isSignedBy(next)]).toEqual([[next], true]);
   });
@@ -219,8 +245,9 @@ describe('the contents of the image, assembled in a folder', () => {
       ['cli', 'keys', 'create', '--tenant', 't', '--subject', 's', '--role', 'caller'],
       {},
     );
-    const [key] = await once(createInterface({ input: made.stdout ?? process.stdin }), 'line');
-    expect(key).toMatch(/^\S{20,}$/);
+    const [key, report] = await Promise.all([text(made.stdout), text(made.stderr)]);
+    expect(key).toMatch(/^\S{20,}\n$/);
+    expect(report).toMatch(/^Store the key now; it is not shown again\./);
   });
 
   it('are never modified, so that the file system can be read-only', () => {
@@ -228,6 +255,8 @@ describe('the contents of the image, assembled in a folder', () => {
   });
 
   it('print the available programs for an unknown argument', async () => {
-    expect((await once(run(['nothing'], {}), 'exit'))[0]).toBe(2);
+    const { status, report } = await ended(['nothing']);
+    expect(status).toBe(2);
+    for (const name of SERVICE_NAMES) expect(report).toContain(name);
   });
 });
