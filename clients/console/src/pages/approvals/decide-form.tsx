@@ -7,7 +7,6 @@ import {
   NumberInput,
   Stack,
   Text,
-  Textarea,
   TextInput,
 } from '@mantine/core';
 import { printable } from '@writ/client/display';
@@ -16,6 +15,7 @@ import { Lock } from 'lucide-react';
 import { useMemo, useState } from 'react';
 import { ErrorNotice } from '../../parts/notices.tsx';
 import { Section } from '../../parts/section.tsx';
+import { TextBox } from '../../parts/text-box.tsx';
 import {
   changesJson,
   type FormArgument,
@@ -66,13 +66,11 @@ export function DecideForm({ approval }: { readonly approval: Approval }) {
             ))}
           </Stack>
         )}
-        <Textarea
+        <TextBox
           label="Comment"
           description="Recorded with the decision, and shown to the agent."
           value={comment}
-          onChange={(event) => setComment(event.currentTarget.value)}
-          autosize
-          minRows={2}
+          onChange={setComment}
         />
         {decide.error !== null && <ErrorNotice error={decide.error} />}
         {decide.proposal !== '' && (
@@ -163,12 +161,11 @@ function ArgumentField({
   }
   if (typeof proposed === 'string' || proposed === null) {
     return (
-      <Textarea
+      <TextBox
         label={label}
         description={description}
         value={typeof value === 'string' ? value : ''}
-        onChange={(event) => onChange(event.currentTarget.value)}
-        autosize
+        onChange={onChange}
         minRows={1}
       />
     );

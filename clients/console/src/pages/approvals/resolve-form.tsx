@@ -1,9 +1,10 @@
-import { Button, Group, JsonInput, Radio, Stack, Text, Textarea } from '@mantine/core';
+import { Button, Group, JsonInput, Radio, Stack, Text } from '@mantine/core';
 import type { Approval } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { ResolvedOutcome } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { useState } from 'react';
 import { ErrorNotice } from '../../parts/notices.tsx';
 import { Section } from '../../parts/section.tsx';
+import { TextBox } from '../../parts/text-box.tsx';
 import { useDecide } from './use-decide.ts';
 
 /** Records whether a call with an unknown outcome was executed. */
@@ -37,13 +38,7 @@ export function ResolveForm({ approval }: { readonly approval: Approval }) {
             minRows={3}
           />
         )}
-        <Textarea
-          label="Comment"
-          value={comment}
-          onChange={(event) => setComment(event.currentTarget.value)}
-          autosize
-          minRows={2}
-        />
+        <TextBox label="Comment" value={comment} onChange={setComment} />
         {decide.error !== null && <ErrorNotice error={decide.error} />}
         <Group>
           <Button

@@ -1,15 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import {
-  Alert,
-  Button,
-  Checkbox,
-  Group,
-  Modal,
-  Select,
-  Stack,
-  Textarea,
-  TextInput,
-} from '@mantine/core';
+import { Alert, Button, Checkbox, Group, Modal, Select, Stack, TextInput } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { haltStateText } from '@writ/client/display';
@@ -18,6 +8,7 @@ import { TriangleAlert } from 'lucide-react';
 import { useEffect, useState } from 'react';
 import { newRequestId } from '../../api/ids.ts';
 import { ErrorNotice } from '../../parts/notices.tsx';
+import { TextBox } from '../../parts/text-box.tsx';
 import { useSession } from '../../session/session-provider.tsx';
 
 /** What a halt covers, as entered. */
@@ -117,14 +108,12 @@ function HaltForm({ onClose, start }: Omit<Props, 'isOpen'>) {
             onChange={(event) => setScope({ ...scope, instance: event.currentTarget.value })}
           />
         )}
-        <Textarea
+        <TextBox
           label="Reason"
           description="Shown to callers that are stopped, and recorded."
           required
           value={reason}
-          onChange={(event) => setReason(event.currentTarget.value)}
-          autosize
-          minRows={2}
+          onChange={setReason}
         />
         <Checkbox
           label="End the runs in the scope; they cannot be resumed"

@@ -1,4 +1,4 @@
-import { Button, Card, Group, Modal, SegmentedControl, Stack, Text } from '@mantine/core';
+import { Button, Card, Group, SegmentedControl, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { haltStateText, printable, scopeText } from '@writ/client/display';
@@ -6,6 +6,7 @@ import { type Halt, HaltState } from '@writ/contracts/writ/control/v1/control_se
 import { OctagonPause } from 'lucide-react';
 import { useState } from 'react';
 import { newRequestId } from '../../api/ids.ts';
+import { ConfirmDialog } from '../../parts/confirm-dialog.tsx';
 import { EmptyNotice, ErrorNotice, Loading } from '../../parts/notices.tsx';
 import { Page } from '../../parts/page.tsx';
 import { CopyId, ShownText } from '../../parts/shown-text.tsx';
@@ -132,30 +133,13 @@ function LiftDialog({
     },
   });
   return (
-    <Modal
-      opened={halt !== undefined}
-      onClose={onClose}
+    <ConfirmDialog
       title="Lift the halt"
-      closeButtonProps={{ 'aria-label': 'Close' }}
-    >
-      <Stack>
-        <Text size="sm">
-          Agents in {scopeText(halt?.scope)} continue where they stopped, unless another halt covers
-          them.
-        </Text>
-        {lift.error !== null && <ErrorNotice error={lift.error} />}
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
-            Back
-          </Button>
-          <Button
-            loading={lift.isPending}
-            onClick={() => halt !== undefined && lift.mutate(halt.haltId)}
-          >
-            Lift the halt
-          </Button>
-        </Group>
-      </Stack>
-    </Modal>
+      isOpen={halt !== undefined}
+      onClose={onClose}
+      action={lift}
+      onConfirm={() => halt !== undefined && lift.mutate(halt.haltId)}
+      explanation={`Agents in ${scopeText(halt?.scope)} continue where they stopped, unless another halt covers them.`}
+    />
   );
 }

@@ -1,11 +1,12 @@
-import { Button, Group, Menu, Modal, Stack, Text, Textarea } from '@mantine/core';
+import { Button, Menu } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type Run, RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { Ban, ChevronDown, OctagonPause } from 'lucide-react';
 import { useState } from 'react';
 import { newRequestId } from '../../api/ids.ts';
-import { ErrorNotice } from '../../parts/notices.tsx';
+import { ConfirmDialog } from '../../parts/confirm-dialog.tsx';
+import { TextBox } from '../../parts/text-box.tsx';
 import { useSession } from '../../session/session-provider.tsx';
 import { HaltDialog } from '../halts/halt-dialog.tsx';
 
@@ -82,34 +83,22 @@ function CancelDialog({
     },
   });
   return (
-    <Modal
-      opened={isOpen}
-      onClose={onClose}
+    <ConfirmDialog
       title="Cancel the run"
-      closeButtonProps={{ 'aria-label': 'Close' }}
+      isOpen={isOpen}
+      onClose={onClose}
+      action={cancel}
+      onConfirm={cancel.mutate}
+      explanation="Its agents stop, and calls in flight are aborted. A cancelled run cannot be resumed."
+      back="Keep it"
+      color="red"
     >
-      <Stack>
-        <Text size="sm">
-          Its agents stop, and calls in flight are aborted. A cancelled run cannot be resumed.
-        </Text>
-        <Textarea
-          label="Reason"
-          description="Recorded in the audit record."
-          value={reason}
-          onChange={(event) => setReason(event.currentTarget.value)}
-          autosize
-          minRows={2}
-        />
-        {cancel.error !== null && <ErrorNotice error={cancel.error} />}
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
-            Keep it
-          </Button>
-          <Button color="red" loading={cancel.isPending} onClick={() => cancel.mutate()}>
-            Cancel the run
-          </Button>
-        </Group>
-      </Stack>
-    </Modal>
+      <TextBox
+        label="Reason"
+        description="Recorded in the audit record."
+        value={reason}
+        onChange={setReason}
+      />
+    </ConfirmDialog>
   );
 }

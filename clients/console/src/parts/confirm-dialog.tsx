@@ -1,0 +1,49 @@
+import { Button, Group, Modal, Stack, Text } from '@mantine/core';
+import type { ReactNode } from 'react';
+import { ErrorNotice } from './notices.tsx';
+
+/** Asks before an action that cannot be undone, and shows why it failed. The title names the action, as its button does. */
+export function ConfirmDialog({
+  title,
+  isOpen,
+  onClose,
+  action: { error, isPending },
+  onConfirm,
+  explanation,
+  back = 'Back',
+  color,
+  children,
+}: {
+  readonly title: string;
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+  readonly action: { readonly error: unknown; readonly isPending: boolean };
+  readonly onConfirm: () => void;
+  readonly explanation: ReactNode;
+  readonly back?: string;
+  readonly color?: string;
+  readonly children?: ReactNode;
+}) {
+  return (
+    <Modal
+      opened={isOpen}
+      onClose={onClose}
+      title={title}
+      closeButtonProps={{ 'aria-label': 'Close' }}
+    >
+      <Stack>
+        <Text size="sm">{explanation}</Text>
+        {children}
+        {error !== null && <ErrorNotice error={error} />}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            {back}
+          </Button>
+          <Button {...(color !== undefined && { color })} loading={isPending} onClick={onConfirm}>
+            {title}
+          </Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}
