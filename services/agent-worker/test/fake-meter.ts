@@ -9,7 +9,7 @@ import {
 import { DeadlineError, isWritError, type JsonObject, wrapUnknown } from '@writ/kernel';
 import { type Route, requireAgent, route, unimplemented } from '@writ/rpc';
 import { agentKey, lineOf } from './delivery.ts';
-import { reused } from './fake-supervisor.ts';
+import { reused } from './fake-reviews.ts';
 import type { FaultSwitches } from './fault-switches.ts';
 
 /** Output of a fake model: text or tool calls. */

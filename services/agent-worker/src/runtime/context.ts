@@ -1,10 +1,4 @@
-import {
-  type AgentRef,
-  canonicalDigest,
-  type FollowOptions,
-  type JsonObject,
-  type RunMeta,
-} from '@writ/kernel';
+import type { AgentRef, FollowOptions, JsonObject, RunMeta } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import type { CarriedEvent } from '../domain/agent/carried-event.ts';
 import type { AgentManifest } from '../domain/agent/manifest.ts';
@@ -12,7 +6,6 @@ import type { Reply } from '../domain/agent/message.ts';
 import type { ChatTurn, LlmOutcome, LlmRequest } from '../domain/calls/model-call.ts';
 import type { ToolInfo } from '../domain/calls/tool-call.ts';
 import type { Guardrail } from '../domain/guardrails/guardrails.ts';
-import type { JournalEntry, Operation, OperationKind } from '../domain/journal/entry.ts';
 import type {
   AgentContext,
   Checkpoint,
@@ -29,20 +22,13 @@ import { runBranches } from './branches.ts';
 import { ask } from './children/ask.ts';
 import { spawn } from './children/spawn.ts';
 import { stopOnRefusal } from './execution.ts';
-import type { NumberedCall } from './journal.ts';
+import { Operations, type SharedState } from './operations.ts';
 import { propose } from './proposals.ts';
 import { turnOf } from './rate-limits.ts';
 import type { RunScope } from './scope.ts';
 import { awaitSignal, sleep } from './signals.ts';
 import { emit, follow } from './topics.ts';
-import {
-  BranchSuspended,
-  CodeMismatched,
-  PeerRefusal,
-  type Stop,
-  Stopped,
-  Unwinding,
-} from './unwinding.ts';
+import { PeerRefusal, type Stop, Stopped } from './unwinding.ts';
 
 /** Default timeout of an ask (AG-3). */
 const ASK_TIMEOUT_MS = 120_000;
@@ -50,34 +36,27 @@ const ASK_TIMEOUT_MS = 120_000;
 /** Longest name of a log entry in its event, in characters. */
 const MAX_LOG_NAME = 128;
 
-/** State that the branches of one lease share. */
-interface SharedState {
-  /** The unwinding that stops all branches. */
-  unwinding: Unwinding | undefined;
-  hasEnded: boolean;
-}
-
 /** The context of an agent for one lease (RT-1). */
 export class RuntimeContext implements AgentContext {
   readonly #scope: RunScope;
   readonly #log: Logger;
-  readonly #fate: SharedState;
-  /** What this branch waits for. */
-  #wait: BranchSuspended | undefined;
+  readonly #shared: SharedState;
+  readonly #operations: Operations;
 
   constructor(
     scope: RunScope,
     log: Logger,
-    fate: SharedState = { unwinding: undefined, hasEnded: false },
+    shared: SharedState = { unwinding: undefined, hasEnded: false },
   ) {
     this.#scope = scope;
     this.#log = log;
-    this.#fate = fate;
+    this.#shared = shared;
+    this.#operations = new Operations(scope, shared);
   }
 
   /** Whether an approved final has ended the agent. */
   get hasEnded(): boolean {
-    return this.#fate.hasEnded;
+    return this.#shared.hasEnded;
   }
 
   /**
@@ -85,7 +64,7 @@ export class RuntimeContext implements AgentContext {
    * @throws CodeMismatched
    */
   assertCodeMatched(): void {
-    if (this.#fate.unwinding instanceof CodeMismatched) throw this.#fate.unwinding;
+    this.#operations.assertCodeMatched();
   }
 
   get manifest(): AgentManifest {
@@ -97,17 +76,15 @@ export class RuntimeContext implements AgentContext {
   }
 
   check(): void {
-    this.#assertNotUnwinding();
-    // A slot may be back before the next operation, but an unwinding is permanent.
-    this.#sticky(() => this.#scope.session.check(this.#scope.journal.isReplaying));
+    this.#operations.check();
   }
 
   now(): Date {
-    return new Date(this.#local('now', '', () => this.meta.clock.now().getTime()));
+    return new Date(this.#operations.local('now', '', () => this.meta.clock.now().getTime()));
   }
 
   random(): number {
-    return this.#local('random', '', () => Math.random());
+    return this.#operations.local('random', '', () => Math.random());
   }
 
   log(
@@ -115,7 +92,7 @@ export class RuntimeContext implements AgentContext {
     fields: Readonly<Record<string, string | number | boolean>> = {},
     content?: JsonObject,
   ): void {
-    this.#local('log', { message, fields, ...(content && { content }) }, (callId) => {
+    this.#operations.local('log', { message, fields, ...(content && { content }) }, (callId) => {
       const { commits, events, session, steps } = this.#scope;
       const logMessage = message.slice(0, MAX_LOG_NAME);
       const { tenant, run_id, instance: agent } = session.row;
@@ -132,7 +109,7 @@ export class RuntimeContext implements AgentContext {
     const names = session.manifest.tools;
     const { tenant, name: agent } = session.row;
     // Volatile: the registry may change, but replays must produce the same prompts.
-    const { value } = await this.#remote('tools', { names }, 'read', async () => {
+    const { value } = await this.#operations.remote('tools', { names }, 'read', async () => {
       if (names.length === 0) return [];
       return await stopOnRefusal('worker', undefined, () =>
         calls.call({ audience: 'toolGateway' }, (options) =>
@@ -162,16 +139,16 @@ export class RuntimeContext implements AgentContext {
         return { kind: 'failed', stopReason: error.stopReason, detail: error.message };
       }
     };
-    const { callId, value } = await this.#remote('llm', request, 'effect', ask);
+    const { callId, value } = await this.#operations.remote('llm', request, 'effect', ask);
     return { ...value, callId };
   }
 
   async propose(proposal: Proposal): Promise<ProposalOutcome> {
-    return await this.#guarded(async () => {
+    return await this.#operations.guarded(async () => {
       const outcome = await propose(this.#scope, proposal);
       if (outcome.kind === 'finished' && outcome.decision.runEnded) {
         const { executedAction: final } = outcome.decision;
-        this.#fate.hasEnded = true;
+        this.#shared.hasEnded = true;
         if (final?.kind === 'final') this.#scope.session.answer = final.answer;
       }
       return outcome;
@@ -179,7 +156,7 @@ export class RuntimeContext implements AgentContext {
   }
 
   async sleepUntilSignal(name: string): Promise<JsonObject> {
-    return await this.#guarded(async () => {
+    return await this.#operations.guarded(async () => {
       const { branch, position } = this.#scope.cursor.next();
       const { payload } = await awaitSignal(this.#scope, name, { branch, position, part: 0 });
       return JSON.parse(payload === '' ? '{}' : payload) as JsonObject;
@@ -199,13 +176,13 @@ export class RuntimeContext implements AgentContext {
   }
 
   async spawn(agent: string, task: string, options: SpawnOptions = {}): Promise<SpawnOutcome> {
-    return await this.#guarded(() => spawn(this.#scope, agent, task, options));
+    return await this.#operations.guarded(() => spawn(this.#scope, agent, task, options));
   }
 
   async ask(child: AgentRef, timeoutMs?: number): Promise<Reply> {
     const entry = this.manifest.subAgents.find(({ name }) => name === child.name);
     const longest = timeoutMs ?? entry?.askTimeoutMs ?? ASK_TIMEOUT_MS;
-    return await this.#guarded(() => ask(this.#scope, child, longest));
+    return await this.#operations.guarded(() => ask(this.#scope, child, longest));
   }
 
   async handOff(agent: string, task: string, options: SpawnOptions = {}): Promise<HandoffOutcome> {
@@ -214,19 +191,19 @@ export class RuntimeContext implements AgentContext {
   }
 
   async emit(topic: string, item: JsonObject): Promise<void> {
-    await this.#guarded(() => emit(this.#scope, topic, item));
+    await this.#operations.guarded(() => emit(this.#scope, topic, item));
   }
 
   async follow(topic: string, options: FollowOptions = {}): Promise<void> {
-    await this.#guarded(() => follow(this.#scope, topic, options));
+    await this.#operations.guarded(() => follow(this.#scope, topic, options));
   }
 
   async sleep(ms: number): Promise<void> {
-    await this.#guarded(() => sleep(this.#scope, ms));
+    await this.#operations.guarded(() => sleep(this.#scope, ms));
   }
 
   async turn(limit: RateLimit): Promise<void> {
-    const { value: at } = await this.#remote('turn', limit, 'read', () =>
+    const { value: at } = await this.#operations.remote('turn', limit, 'read', () =>
       turnOf(this.#scope, limit),
     );
     const wait = at - this.now().getTime();
@@ -234,23 +211,24 @@ export class RuntimeContext implements AgentContext {
   }
 
   async all<T>(branches: readonly ((ctx: AgentContext) => Promise<T>)[]): Promise<T[]> {
-    return await this.#guarded(() =>
+    return await this.#operations.guarded(() =>
       runBranches(
         this.#scope,
         branches.map(
-          (branch) => (scope: RunScope) => branch(new RuntimeContext(scope, this.#log, this.#fate)),
+          (branch) => (scope: RunScope) =>
+            branch(new RuntimeContext(scope, this.#log, this.#shared)),
         ),
       ),
     );
   }
 
   async step<T>(step: number, work: () => Promise<T>, waitsFor = ''): Promise<T> {
-    return await this.#guarded(() => this.#scope.steps.run(step, waitsFor, work));
+    return await this.#operations.guarded(() => this.#scope.steps.run(step, waitsFor, work));
   }
 
   flow(moment: 'started' | 'ended', status = 'ok'): void {
     const { commits, events, session, steps } = this.#scope;
-    this.#local('flow', { moment, status }, () => {
+    this.#operations.local('flow', { moment, status }, () => {
       const lastStep = steps.ended;
       commits.emit((at) =>
         moment === 'started'
@@ -263,7 +241,7 @@ export class RuntimeContext implements AgentContext {
 
   trip(guardrail: Guardrail): void {
     const { commits, events, session, steps } = this.#scope;
-    this.#local('trip', { guardrail }, (callId) => {
+    this.#operations.local('trip', { guardrail }, (callId) => {
       const trip = { agent: session.row, step: steps.current, callId, guardrail };
       commits.emit((at) => events.guardrailTripped(trip, at));
       return null;
@@ -272,7 +250,7 @@ export class RuntimeContext implements AgentContext {
 
   async recall(): Promise<readonly ChatTurn[]> {
     const { history } = this.#scope;
-    const { value } = await this.#remote('recall', '', 'read', () => history.load());
+    const { value } = await this.#operations.remote('recall', '', 'read', () => history.load());
     return value;
   }
 
@@ -282,12 +260,12 @@ export class RuntimeContext implements AgentContext {
 
   async restore(): Promise<Restored | undefined> {
     const { checkpoints, cursor } = this.#scope;
-    return await this.#guarded(() => checkpoints.restore(cursor));
+    return await this.#operations.guarded(() => checkpoints.restore(cursor));
   }
 
   checkpoint(checkpoint: Checkpoint): void {
     this.check();
-    this.#sticky(() => this.#scope.checkpoints.take(this.#scope.cursor, checkpoint));
+    this.#operations.sticky(() => this.#scope.checkpoints.take(this.#scope.cursor, checkpoint));
   }
 
   draft(compose: () => string): void {
@@ -295,86 +273,6 @@ export class RuntimeContext implements AgentContext {
   }
 
   stop(stop: Stop): never {
-    throw this.#unwind(new Stopped(stop));
-  }
-
-  /** Runs an operation that calls no other service. */
-  #local<T extends number | JsonObject | null>(
-    kind: OperationKind,
-    args: unknown,
-    live: (callId: string) => T,
-  ): T {
-    this.check();
-    const { journal, cursor } = this.#scope;
-    const call = cursor.next();
-    const operation = this.#operation(call, kind, args);
-    const recorded = this.#sticky((): JournalEntry | undefined => journal.recall(operation));
-    if (recorded !== undefined) return recorded.value as T;
-    const value = live(call.callId);
-    journal.record({ ...operation, value }, kind === 'now' || kind === 'random');
-    return value;
-  }
-
-  /**
-   * Runs an operation of another service, which identifies it by call_id. An effect requires a commit
-   * of what it may depend on; a read changes nothing, but a repeat may have another result.
-   */
-  async #remote<T>(
-    kind: OperationKind,
-    args: unknown,
-    access: 'read' | 'effect',
-    live: (callId: string) => Promise<T>,
-  ): Promise<{ readonly callId: string; readonly value: T }> {
-    return await this.#guarded(async () => {
-      const { journal, commits, session, cursor } = this.#scope;
-      const call = cursor.next();
-      const { callId } = call;
-      const operation = this.#operation(call, kind, args);
-      const recorded = journal.recall(operation);
-      if (recorded !== undefined) return { callId, value: recorded.value as T };
-      session.check();
-      if (access === 'effect') await commits.beforeEffect();
-      const value = await live(callId);
-      journal.record({ ...operation, value }, access === 'read');
-      return { callId, value };
-    });
-  }
-
-  #operation({ branch, position }: NumberedCall, kind: OperationKind, args: unknown): Operation {
-    return { branch, position, part: 0, kind, argsDigest: canonicalDigest(args) };
-  }
-
-  #assertNotUnwinding(): void {
-    if (this.#fate.unwinding !== undefined) throw this.#fate.unwinding;
-    if (this.#wait !== undefined) throw this.#wait;
-  }
-
-  /** Rejects every operation after an unwinding, even if the agent caught it. */
-  async #guarded<T>(work: () => Promise<T>): Promise<T> {
-    this.#assertNotUnwinding();
-    try {
-      return await work();
-    } catch (error) {
-      if (error instanceof Unwinding) throw this.#unwind(error);
-      throw error;
-    }
-  }
-
-  /** Like {@link #guarded}, for work that does not wait. */
-  #sticky<T>(work: () => T): T {
-    try {
-      return work();
-    } catch (error) {
-      throw error instanceof Unwinding ? this.#unwind(error) : error;
-    }
-  }
-
-  #unwind(unwinding: Unwinding): Unwinding {
-    if (unwinding instanceof BranchSuspended) {
-      this.#wait ??= unwinding;
-      return this.#wait;
-    }
-    this.#fate.unwinding ??= unwinding;
-    return this.#fate.unwinding;
+    throw this.#operations.unwind(new Stopped(stop));
   }
 }
