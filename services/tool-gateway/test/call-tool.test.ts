@@ -6,7 +6,8 @@ import { ResultKind } from '@writ/contracts/writ/tool/v1/tool_pb';
 import { sha256Hex } from '@writ/kernel';
 import { context, contextFromTraceparent } from '@writ/telemetry';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type Fixture, keyOf, startFixture } from './gateway-fixture.ts';
+import { type Fixture, startFixture } from './gateway-fixture.ts';
+import { keyOf } from './test-call.ts';
 import { TOOLS } from './tools-yaml.ts';
 
 let fixture: Fixture;

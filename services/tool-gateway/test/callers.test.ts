@@ -1,7 +1,8 @@
 import { FreezeCause } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { ResolvedOutcome } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Fixture, keyOf, startFixture } from './gateway-fixture.ts';
+import { type Fixture, startFixture } from './gateway-fixture.ts';
+import { keyOf } from './test-call.ts';
 
 let fixture: Fixture;
 

@@ -1,7 +1,8 @@
 import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { VoidState } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Fixture, keyOf, startFixture, type TestCall } from './gateway-fixture.ts';
+import { type Fixture, startFixture } from './gateway-fixture.ts';
+import { keyOf, type TestCall } from './test-call.ts';
 import { neverReturns } from './world.ts';
 
 let fixture: Fixture;

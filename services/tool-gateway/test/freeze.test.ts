@@ -4,7 +4,8 @@ import { FreezeCause, type ScopeSchema } from '@writ/contracts/writ/control/v1/f
 import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type Fixture, keyOf, startFixture } from './gateway-fixture.ts';
+import { type Fixture, startFixture } from './gateway-fixture.ts';
+import { keyOf } from './test-call.ts';
 import { failsOnAbort, held, neverReturns } from './world.ts';
 
 let fixture: Fixture;

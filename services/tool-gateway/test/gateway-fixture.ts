@@ -1,25 +1,14 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { MessageInitShape } from '@bufbuild/protobuf';
 import { type BusMessage, createInProcessBus } from '@writ/bus';
 import {
   type RefusedAttempt,
   SupervisionService,
 } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
-import {
-  type CallToolRequestSchema,
-  ToolGatewayService,
-} from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
-import {
-  type ClaimsInit,
-  createTrust,
-  createVerifier,
-  mintWrit,
-  readReceipt,
-  type Verifier,
-} from '@writ/identity';
-import { newId, sha256Hex } from '@writ/kernel';
+import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { createTrust, createVerifier, readReceipt, type Verifier } from '@writ/identity';
+import { newId } from '@writ/kernel';
 import { type CallOptions, type ClosableRpcClient, route, unimplemented } from '@writ/rpc';
 import { createTelemetry, InMemorySpans, type Telemetry } from '@writ/telemetry';
 import { addressOf, type KeyPeer, startKeyPeer } from '@writ/testing';
@@ -32,6 +21,7 @@ import {
   type ToolGatewayConfig,
 } from '../src/index.ts';
 import { loadToolsFile } from '../src/sources/tools-file.ts';
+import { type CallRequest, requestOf, type TestCall } from './test-call.ts';
 import { TOOLS, type ToolsSettings, toolsYaml } from './tools-yaml.ts';
 import { type World, worldOf } from './world.ts';
 
@@ -46,20 +36,6 @@ export interface FixtureOptions extends ToolsSettings {
   readonly onRefusals?: (attempts: readonly RefusedAttempt[]) => readonly string[];
 }
 
-/** A call of a test, and how its writ differs from a matching writ. */
-export interface TestCall {
-  readonly tool?: string;
-  readonly args?: unknown;
-  readonly argumentsJson?: string;
-  readonly callId?: string;
-  readonly tenant?: string;
-  readonly runId?: string;
-  readonly agent?: string;
-  /** Claims that replace the matching ones. */
-  readonly writ?: Partial<ClaimsInit<'writ'>>;
-  readonly ttlMs?: number;
-}
-
 /** A gateway and its clients. */
 export interface Replica {
   readonly gateway: ToolGateway;
@@ -68,7 +44,6 @@ export interface Replica {
 }
 
 type Gateway = ClosableRpcClient<typeof ToolGatewayService>;
-type CallRequest = MessageInitShape<typeof CallToolRequestSchema>;
 
 /** A gateway under test with a supervisor, a worker, tools and a world. */
 export interface Fixture extends AsyncDisposable {
@@ -95,13 +70,6 @@ export interface Fixture extends AsyncDisposable {
   startReplica(): Promise<Replica>;
   /** The claims of a receipt of this gateway. */
   receipt(token: string): ReturnType<typeof readReceipt>;
-}
-
-const AGENT = { name: 'payer', instance: 'payer-1' };
-
-/** The key of a call of {@link Fixture.call}. */
-export function keyOf({ tenant = 'acme', runId = 'run_1', agent, callId = 'op-1' }: TestCall = {}) {
-  return { tenant, runId, agentInstance: agent ?? AGENT.instance, callId };
 }
 
 /** Starts a gateway on a free port, with its store in a temporary folder that is deleted with it. */
@@ -243,31 +211,8 @@ class RunningFixture implements Fixture {
     };
   }
 
-  async request({
-    tool = 'pay',
-    args = { to: 'anna' },
-    argumentsJson = JSON.stringify(args),
-    writ = {},
-    ttlMs = 60_000,
-    ...call
-  }: TestCall = {}): Promise<CallRequest> {
-    const key = keyOf(call);
-    const claims: ClaimsInit<'writ'> = {
-      tenant: key.tenant,
-      runId: key.runId,
-      agent: { name: AGENT.name, instance: key.agentInstance },
-      callId: key.callId,
-      tool,
-      definitionDigest: this.#digestOf(tool),
-      argsSha256: sha256Hex(argumentsJson),
-      decisionId: 'decision_1',
-      policyVersion: 'policy_1',
-      executedFrom: 'original',
-      allowedTools: [tool],
-      sessionId: 'session_1',
-    };
-    const order = await mintWrit(this.supervisor.signer, { ...claims, ...writ } as never, ttlMs);
-    return { call: key, tool, argumentsJson, writ: order.token, step: 3 };
+  async request(call: TestCall = {}): Promise<CallRequest> {
+    return await requestOf(call, this.supervisor.signer, this.#digestOf);
   }
 
   async call(call: TestCall = {}, options: CallOptions = {}): ReturnType<Gateway['callTool']> {

@@ -2,7 +2,8 @@ import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import type { CallToolResponse } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { argsHash } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Fixture, startFixture, type TestCall } from './gateway-fixture.ts';
+import { type Fixture, startFixture } from './gateway-fixture.ts';
+import type { TestCall } from './test-call.ts';
 
 let fixture: Fixture;
 

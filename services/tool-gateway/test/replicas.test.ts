@@ -4,13 +4,8 @@ import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { VoidState } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  type Fixture,
-  keyOf,
-  type Replica,
-  startFixture,
-  type TestCall,
-} from './gateway-fixture.ts';
+import { type Fixture, type Replica, startFixture } from './gateway-fixture.ts';
+import { keyOf, type TestCall } from './test-call.ts';
 import { failsOnAbort, held, neverReturns } from './world.ts';
 
 let fixture: Fixture;

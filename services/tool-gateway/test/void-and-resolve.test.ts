@@ -2,7 +2,8 @@ import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { ResolvedOutcome, VoidState } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { sha256Hex } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Fixture, keyOf, startFixture } from './gateway-fixture.ts';
+import { type Fixture, startFixture } from './gateway-fixture.ts';
+import { keyOf } from './test-call.ts';
 import { held, neverReturns } from './world.ts';
 
 let fixture: Fixture;

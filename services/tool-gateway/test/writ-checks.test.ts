@@ -4,7 +4,8 @@ import type { ClaimsInit, SignOptions, TokenKind } from '@writ/identity';
 import { sha256Hex } from '@writ/kernel';
 import { type KeyPeer, startKeyPeer } from '@writ/testing';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type Fixture, startFixture, type TestCall } from './gateway-fixture.ts';
+import { type Fixture, startFixture } from './gateway-fixture.ts';
+import type { TestCall } from './test-call.ts';
 
 let fixture: Fixture;
 let otherPeer: KeyPeer;
