@@ -1,3 +1,4 @@
+import type { RunKey } from '@writ/kernel';
 import type { Kysely, Transaction } from 'kysely';
 
 /** The supported databases. */
@@ -25,6 +26,8 @@ export type StoreLocation =
       readonly schema: string;
       /** Limits of its sessions; omitted ones have defaults. */
       readonly bounds?: Partial<PostgresBounds>;
+      /** Whether transactions that name their run or tenant are serialized like the others; default: they are not. */
+      readonly oneAtATime?: boolean;
     };
 
 /** Limits of the sessions of one process on PostgreSQL. Milliseconds. */
@@ -37,8 +40,10 @@ export interface PostgresBounds {
   readonly idleTimeoutMs: number;
   /** Time limit for opening a session; default 5 000. */
   readonly connectTimeoutMs: number;
-  /** Sessions for reads outside of transactions; default 4. Three more write, signal liveness and lead the relay. */
+  /** Sessions for reads outside of transactions; default 4. Two more signal liveness and lead the relay. */
   readonly poolSize: number;
+  /** Sessions that write; default 4. More than one is opened only for transactions of different runs or tenants. */
+  readonly writers: number;
 }
 
 /** A transaction of a {@link Store}. */
@@ -46,6 +51,14 @@ export type StoreTransaction<DB> = Transaction<DB>;
 
 /** Options of a transaction. */
 export interface TransactionOptions {
+  /**
+   * The only run whose rows the transaction reads or writes. On PostgreSQL, transactions of different runs overlap;
+   * those of one run, and those that name neither a run nor a tenant, do not. Rows that belong to no run may only be
+   * read, and only if every transaction that writes them names no run.
+   */
+  readonly run?: RunKey | undefined;
+  /** Like `run`, for a transaction that reads or writes rows of several runs of one tenant, and of no other tenant. */
+  readonly tenant?: string | undefined;
   /** Goes before waiting transactions that are not urgent: halts must not wait for a flood of requests (BD-2). */
   readonly urgent?: boolean;
   /** No request waits for it (relay, chainer, pruning); counted separately. */
@@ -76,9 +89,9 @@ export interface Store<DB> {
 
   /**
    * Runs `work` in a transaction and resolves with its result once it is durable. If `work` throws, the transaction
-   * is rolled back and the error passes through. Transactions run one after the other in order of arrival; waiting
-   * ones may share a commit, in which each still fails alone. Nothing is retried. `work` must only make database
-   * calls, because all other transactions wait for it.
+   * is rolled back and the error passes through. Transactions run one after the other in order of arrival, unless they
+   * name different runs or tenants; waiting ones may share a commit, in which each still fails alone. Nothing is
+   * retried. `work` must only make database calls, because other transactions wait for it.
    * @throws InternalError STORE_NESTED_TRANSACTION if called inside of a transaction of this store;
    *   DeadlineError STORE_TRANSACTION_TIMEOUT; UnavailableError STORE_BUSY, STORE_COMMIT_FAILED,
    *   STORE_DISK_FAILED, STORE_CLOSED; OverloadedError STORE_QUEUE_FULL, STORE_DISK_FULL

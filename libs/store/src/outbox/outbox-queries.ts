@@ -1,4 +1,4 @@
-import type { Kysely } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import { prepareQuery } from '../query/prepared-query.ts';
 import type { Store } from '../store.ts';
 import type { OutboxDatabase, OutboxMessage } from './outbox.ts';
@@ -9,13 +9,20 @@ export interface PendingMessage {
   readonly message: Required<OutboxMessage>;
 }
 
-/** The oldest messages not yet published, in order; with `after`, only those at later positions. */
+/**
+ * The oldest messages not yet published, in order, without those in `accepted`, which the bus has accepted and which are
+ * not yet marked. On PostgreSQL, where transactions overlap, a message may become visible after one with a higher
+ * position, so the highest accepted position says nothing about those below it.
+ */
 export async function readPending(
-  store: Store<OutboxDatabase>,
+  { db, dialect }: Store<OutboxDatabase>,
   limit: number,
-  after: number | bigint = 0,
+  accepted: readonly (number | bigint)[] = [],
 ): Promise<PendingMessage[]> {
-  const { rows } = await selectPending(store.db, { limit, after });
+  const isOrdered = dialect === 'sqlite' || accepted.length === 0;
+  const { rows } = isOrdered
+    ? await selectPending(db, { limit, after: accepted.at(-1) ?? 0 })
+    : await selectPendingExcept(db, { limit, accepted: `{${accepted.join()}}` });
   return rows.map((row) => ({
     position: row.position,
     message: {
@@ -37,6 +44,20 @@ const selectPending = prepareQuery(
       .select(['position', 'event_id', 'subject', 'payload', 'headers'])
       .where('published_at', 'is', null)
       .where('position', '>', after)
+      .orderBy('position')
+      .limit(limit),
+);
+
+const selectPendingExcept = prepareQuery(
+  (
+    db: Kysely<OutboxDatabase>,
+    { limit, accepted }: { readonly limit: number; readonly accepted: string },
+  ) =>
+    db
+      .selectFrom('outbox')
+      .select(['position', 'event_id', 'subject', 'payload', 'headers'])
+      .where('published_at', 'is', null)
+      .where(sql<boolean>`position <> all (${accepted}::bigint[])`)
       .orderBy('position')
       .limit(limit),
 );

@@ -176,7 +176,7 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
     const { publish, batch = 100 } = this.#options;
     this.#publishing = undefined;
     const isLeader = await this.#leadership.acquire();
-    const pending = await readPending(this.#store, isLeader ? batch : 1, this.#marks.cursor);
+    const pending = await readPending(this.#store, isLeader ? batch : 1, this.#marks.positions);
     if (pending.length === 0) return 'done';
     if (!isLeader) return 'standby';
     if (!this.#hasSubscribers()) return 'no subscriber';

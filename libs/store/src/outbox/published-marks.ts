@@ -26,12 +26,9 @@ export class PublishedMarks {
     this.#intervalMs = intervalMs;
   }
 
-  /**
-   * The position behind which unpublished messages are read. Undefined once everything is marked: then the marks say
-   * what is unpublished, also of a message that became visible late with an earlier position.
-   */
-  get cursor(): Position | undefined {
-    return this.#positions.at(-1);
+  /** The positions of these messages, in the order in which the bus has accepted them. */
+  get positions(): readonly Position[] {
+    return this.#positions;
   }
 
   /** Milliseconds until the marks are due; undefined when there is nothing to mark. */

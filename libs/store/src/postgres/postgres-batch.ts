@@ -3,19 +3,18 @@ import { isDiskFull } from '../disk-full.ts';
 import type { CommitKind } from '../sqlite/commit-batch.ts';
 import type { PostgresSession } from './postgres-session.ts';
 import type { PostgresTurn } from './postgres-turn.ts';
+import { LockSet } from './write-locks.ts';
 
-/** The write lock of a schema, across all processes. */
-const TAKE_LOCK = `select pg_advisory_xact_lock(hashtextextended('writ store ' || current_schema(), 0))`;
-/** Acquires the lock with its own timeout, then sets that of statements; returns the transaction id. */
-const open = ({ statementTimeoutMs }: PostgresSession) =>
-  `begin isolation level read committed read write; ${TAKE_LOCK}; select pg_current_xact_id()::text, set_config('statement_timeout', '${statementTimeoutMs}', true)`;
+/** Acquires the locks with their own timeout, then sets that of statements; returns the transaction id. */
+const open = ({ statementTimeoutMs }: PostgresSession, locks: LockSet) =>
+  `begin isolation level read committed read write; ${locks.sql}; select pg_current_xact_id()::text, set_config('statement_timeout', '${statementTimeoutMs}', true)`;
 
 /** Opens another session on the same database. */
 export type Reconnect = () => Promise<PostgresSession>;
 
 /**
- * Several transactions, one after the other, under one commit and the write lock; a failed one is rolled back alone.
- * Finished work resolves only when the commit is durable.
+ * Several transactions, one after the other, under one commit and the locks of all of them; a failed one is rolled back
+ * alone. Finished work resolves only when the commit is durable.
  */
 export class PostgresBatch {
   readonly #session: PostgresSession;
@@ -34,15 +33,19 @@ export class PostgresBatch {
   }
 
   /**
-   * Begins the shared transaction with the write lock.
+   * Begins the shared transaction with its locks.
    * @throws UnavailableError STORE_BUSY, STORE_UNREACHABLE
    */
-  static async begin(session: PostgresSession, reconnect: Reconnect): Promise<PostgresBatch> {
+  static async begin(
+    session: PostgresSession,
+    reconnect: Reconnect,
+    locks: LockSet,
+  ): Promise<PostgresBatch> {
     try {
-      const { text } = await session.run(open(session));
+      const { text } = await session.run(open(session, locks));
       return new PostgresBatch(session, reconnect, text);
     } catch (error) {
-      // The wait for the lock failed inside of the open transaction.
+      // The wait for a lock failed inside of the open transaction.
       await session.close();
       throw error;
     }
@@ -115,8 +118,11 @@ export class PostgresBatch {
   async #statusAfter(cause: unknown): Promise<unknown> {
     try {
       const session = await this.#reconnect();
+      const everything = new LockSet();
+      everything.add('everything');
       try {
-        await session.run(open(session));
+        // Waits until the server has ended the lost transaction.
+        await session.run(open(session, everything));
         const { text } = await session.run(`select pg_xact_status('${this.#transaction}')`);
         if (text === 'committed' && session.serverRun === this.#session.serverRun) return undefined;
         if (text === 'aborted') return commitFailed(cause);

@@ -20,6 +20,7 @@ import { prepareSchema } from './postgres-schema.ts';
 import { PostgresSession, type SessionSettings } from './postgres-session.ts';
 import { PostgresTransactions } from './postgres-transactions.ts';
 import { PostgresWriter } from './postgres-writer.ts';
+import { type WriteScope, writeScopes } from './write-locks.ts';
 
 type PostgresLocation = Extract<StoreLocation, { readonly dialect: 'postgres' }>;
 
@@ -29,6 +30,7 @@ const DEFAULT_BOUNDS: Omit<PostgresBounds, 'idleTimeoutMs'> = {
   lockTimeoutMs: 8_000,
   connectTimeoutMs: 5_000,
   poolSize: 4,
+  writers: 4,
 };
 /** A process that is paused in a transaction blocks the others at most for its time limit plus this time. */
 const IDLE_GRACE_MS = 1_000;
@@ -56,14 +58,20 @@ export async function openPostgresStore<DB>(
   // Another process may be migrating, and a migration may take long; its commits do not count.
   const patient = { ...settings, statementTimeoutMs: MIGRATION_MS, lockTimeoutMs: MIGRATION_MS };
   const connect = () => PostgresSession.open(patient, MIGRATION_IDLE);
-  const alone = new PostgresWriter(settings.label, connect, all);
+  const alone = new PostgresWriter({
+    label: settings.label,
+    connect,
+    limits: { ...all, writers: 1 },
+    scopeOf: () => 'everything',
+  });
   try {
     const { parent } = new PostgresTransactions<unknown>(alone, settings.schema);
     await migrate(parent, migrations, settings.label, markGuard(settings.label, marker));
   } finally {
     await alone.close();
   }
-  return new PostgresStore<DB>(settings, bounds, all, observer);
+  const scopeOf = writeScopes(location.schema, location);
+  return new PostgresStore<DB>(settings, bounds, { limits: all, scopeOf, observer });
 }
 
 /** The limits of the store options override those of the location, which override the defaults. */
@@ -78,6 +86,13 @@ function boundsOf(
     ...(busyTimeoutMs !== undefined && { lockTimeoutMs: busyTimeoutMs }),
   };
   return { idleTimeoutMs: chosen.statementTimeoutMs + IDLE_GRACE_MS, ...chosen };
+}
+
+/** What the transactions of a store need besides its sessions. */
+interface Writing {
+  readonly limits: GroupCommitLimits;
+  readonly scopeOf: (options: TransactionOptions) => WriteScope;
+  readonly observer: CommitObserver | undefined;
 }
 
 class PostgresStore<DB> implements Store<DB> {
@@ -95,8 +110,7 @@ class PostgresStore<DB> implements Store<DB> {
   constructor(
     settings: SessionSettings,
     bounds: PostgresBounds,
-    limits: GroupCommitLimits,
-    observer: CommitObserver | undefined,
+    { limits, scopeOf, observer }: Writing,
   ) {
     const { label, schema } = settings;
     this.#label = label;
@@ -104,12 +118,13 @@ class PostgresStore<DB> implements Store<DB> {
     this.#timeoutMs = bounds.statementTimeoutMs;
     const forWriting = `set idle_in_transaction_session_timeout to ${bounds.idleTimeoutMs}`;
     const forReading = `set default_transaction_read_only to on; set statement_timeout to ${bounds.statementTimeoutMs}`;
-    this.#writer = new PostgresWriter(
+    this.#writer = new PostgresWriter({
       label,
-      () => PostgresSession.open(settings, forWriting),
-      limits,
+      connect: () => PostgresSession.open(settings, forWriting),
+      limits: { ...limits, writers: bounds.writers },
+      scopeOf,
       observer,
-    );
+    });
     this.#readers = new PostgresReaders(
       () => PostgresSession.open(settings, forReading),
       bounds.poolSize,

@@ -2,11 +2,13 @@ import { InternalError } from '@writ/kernel';
 import { refuseTransactionControl } from '../connection-refusals.ts';
 import type { TransactionOptions } from '../store.ts';
 import type { PostgresSession, SessionResult } from './postgres-session.ts';
+import type { WriteScope } from './write-locks.ts';
 
 /** The turn of one transaction on the writing session. */
 export class PostgresTurn {
   readonly urgent: boolean;
   readonly background: boolean;
+  readonly scope: WriteScope;
   readonly caller: unknown;
   readonly #started = Promise.withResolvers<PostgresTurn>();
   readonly #ended = Promise.withResolvers<'finished' | 'rolled back'>();
@@ -18,9 +20,14 @@ export class PostgresTurn {
   #wrote = false;
 
   /** @param caller from the observer of commits */
-  constructor({ urgent = false, background = false }: TransactionOptions, caller?: unknown) {
+  constructor(
+    { urgent = false, background = false }: TransactionOptions,
+    scope: WriteScope,
+    caller?: unknown,
+  ) {
     this.urgent = urgent;
     this.background = background;
+    this.scope = scope;
     this.caller = caller;
     // Awaited by finish(); after a rollback nothing awaits it.
     this.#durable.promise.catch(() => undefined);

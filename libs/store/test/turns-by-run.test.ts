@@ -1,0 +1,271 @@
+import { setImmediate as nextEventLoopTurn } from 'node:timers/promises';
+import { ManualClock } from '@writ/kernel';
+import { isPostgresAvailable } from '@writ/testing/postgres';
+import { sql } from 'kysely';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import {
+  appendOutbox,
+  beforeCommit,
+  createOutboxRelay,
+  type Store,
+  type TransactionOptions,
+} from '../src/index.ts';
+import { entry, type LedgerDatabase } from './ledger.ts';
+import { openLedger, openLedgerAt } from './open-ledger.ts';
+import { AT, message } from './outbox-fixture.ts';
+
+type Ledger = Store<LedgerDatabase>;
+
+const RUN_1 = { run: { tenant: 'acme', runId: 'run-1' } };
+const RUN_2 = { run: { tenant: 'acme', runId: 'run-2' } };
+const RUN_OF_OTHER = { run: { tenant: 'other', runId: 'run-1' } };
+const TENANT = { tenant: 'acme' };
+const OTHER_TENANT = { tenant: 'other' };
+const ALL = {};
+
+const OVERLAPPING: readonly (readonly [string, TransactionOptions, TransactionOptions])[] = [
+  ['two runs', RUN_1, RUN_2],
+  ['runs of the same id of two tenants', RUN_1, RUN_OF_OTHER],
+  ['two tenants', TENANT, OTHER_TENANT],
+  ['a tenant and a run of another one', TENANT, RUN_OF_OTHER],
+];
+
+const SERIALIZED: readonly (readonly [string, TransactionOptions, TransactionOptions])[] = [
+  ['one run', RUN_1, RUN_1],
+  ['a run and its tenant', RUN_1, TENANT],
+  ['a tenant and one of its runs', TENANT, RUN_1],
+  ['one tenant', TENANT, TENANT],
+  ['a run and everything', RUN_1, ALL],
+  ['everything and a run', ALL, RUN_1],
+  ['a tenant and everything', TENANT, ALL],
+  ['everything', ALL, ALL],
+];
+
+/** Begins a transaction that stays open until it is released. */
+async function hold(
+  store: Ledger,
+  options: TransactionOptions,
+  atRelease: () => void = () => undefined,
+) {
+  const begun = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  const ended = store.transaction(async (trx) => {
+    await sql`select 1`.execute(trx);
+    begun.resolve();
+    await released.promise;
+    atRelease();
+  }, options);
+  await begun.promise;
+  return {
+    release: async () => {
+      released.resolve();
+      await ended;
+    },
+  };
+}
+
+/** Two stores of one schema, or twice the same. */
+async function openTwo(where: string, oneAtATime = false): Promise<readonly [Ledger, Ledger]> {
+  const { store, location } = await openLedger('PostgreSQL');
+  const options = { ...location, oneAtATime };
+  const first = oneAtATime ? (await openLedgerAt(options)).store : store;
+  return [first, where === 'one process' ? first : (await openLedgerAt(options)).store];
+}
+
+/** Time for a transaction that does not wait to begin: some round trips. */
+async function roundTrips(store: Ledger): Promise<void> {
+  for (let count = 0; count < 5; count += 1) {
+    await nextEventLoopTurn();
+    await store.db.selectFrom('entry').select('id').execute();
+  }
+}
+
+describe.runIf(isPostgresAvailable()).each(['one process', 'two processes'])(
+  'transactions in %s',
+  (where) => {
+    it.each(OVERLAPPING)('overlap for %s (SYS-5)', async (_, first, second) => {
+      const [store, other] = await openTwo(where);
+      const { release } = await hold(store, first);
+      // Waits for the timeout of transactions if they do not overlap.
+      await other.transaction((trx) => sql`select 1`.execute(trx), second);
+      await release();
+    });
+
+    it.each(SERIALIZED)('run one after the other for %s (EM-3, SV-9)', async (_, first, second) => {
+      const [store, other] = await openTwo(where);
+      const log: string[] = [];
+      const { release } = await hold(store, first, () => log.push('first ends'));
+      const later = other.transaction(async () => void log.push('second begins'), second);
+      await roundTrips(store);
+      await release();
+      await later;
+      expect(log).toEqual(['first ends', 'second begins']);
+    });
+
+    it('run one after the other for two runs in a store with this option (SYS-5)', async () => {
+      const [store, other] = await openTwo(where, true);
+      const log: string[] = [];
+      const { release } = await hold(store, RUN_1, () => log.push('first ends'));
+      const later = other.transaction(async () => void log.push('second begins'), RUN_2);
+      await roundTrips(store);
+      await release();
+      await later;
+      expect(log).toEqual(['first ends', 'second begins']);
+    });
+
+    it('are not overtaken while they wait for all others (SV-9)', async () => {
+      const [store, other] = await openTwo(where);
+      const log: string[] = [];
+      const { release } = await hold(store, RUN_1, () => log.push('run 1'));
+      const halt = store.transaction(async () => void log.push('halt'), { urgent: true });
+      await waitingAtServer(store);
+      const after = other.transaction(async () => void log.push('run 2'), RUN_2);
+      await roundTrips(store);
+      await release();
+      await Promise.all([halt, after]);
+      expect(log).toEqual(['run 1', 'halt', 'run 2']);
+    });
+  },
+);
+
+/** Resolves when a transaction waits for a lock. */
+async function waitingAtServer(store: Ledger): Promise<void> {
+  const waiting = async () => {
+    const { rows } = await sql`select 1 from pg_locks where locktype = 'advisory'
+      and not granted and database = (select oid from pg_database where datname = current_database())`.execute(
+      store.db,
+    );
+    return rows.length;
+  };
+  await expect.poll(waiting).toBeGreaterThan(0);
+}
+
+describe.runIf(isPostgresAvailable())('the outbox of overlapping transactions', () => {
+  it('is published in the order of each run, also a message that becomes visible late (HK-1, HK-2)', async () => {
+    const { store } = await openLedger('PostgreSQL');
+    const published: string[] = [];
+    const relay = createOutboxRelay({
+      store,
+      publish: async ({ eventId }) => void published.push(eventId),
+      onError: () => expect.unreachable(),
+      clock: new ManualClock(AT),
+      // Published messages stay unmarked.
+      markIntervalMs: 600_000,
+      pollMs: 10,
+    });
+    onTestFinished(() => relay.stop());
+    const append = (id: string, run: TransactionOptions, wait?: () => Promise<void>) =>
+      store.transaction(async (trx) => {
+        appendOutbox(trx, message(id), AT);
+        if (wait !== undefined) beforeCommit(trx, wait, wait);
+      }, run);
+    const inserted = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
+    const first = append('run 1, first', RUN_1, async () => {
+      inserted.resolve();
+      await released.promise;
+    });
+    await inserted.promise;
+    await append('run 2', RUN_2);
+    relay.start();
+    await expect.poll(() => published).toEqual(['run 2']);
+    released.resolve();
+    await first;
+    await append('run 1, second', RUN_1);
+    await expect.poll(() => published).toEqual(['run 2', 'run 1, first', 'run 1, second']);
+  });
+});
+
+const TENANTS = ['acme', 'other', 'third'];
+const RUNS = ['1', '2', '3', '4'];
+
+/** The accounts of a transaction, which it reads and then writes. */
+function accountsOf({ tenant, run }: TransactionOptions): string[] {
+  if (run !== undefined) return [`${run.tenant}/${run.runId}`];
+  const tenants = tenant === undefined ? TENANTS : [tenant];
+  return tenants.flatMap((each) => RUNS.map((runId) => `${each}/${runId}`));
+}
+
+function optionsOf(random: () => number): TransactionOptions {
+  const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
+  const kind = random();
+  if (kind < 0.05) return ALL;
+  if (kind < 0.15) return { tenant: pick(TENANTS) };
+  return { run: { tenant: pick(TENANTS), runId: pick(RUNS) } };
+}
+
+/** Numbers from 0 to 1 that are the same in each test run. */
+function seeded(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+/** Reads the accounts, adds one to each, and records which: a lost update shows as a wrong balance. */
+async function addOne(store: Ledger, id: string, options: TransactionOptions): Promise<void> {
+  await store.transaction(async (trx) => {
+    for (const name of accountsOf(options)) {
+      const found = await trx
+        .selectFrom('account')
+        .select('balance')
+        .where('name', '=', name)
+        .executeTakeFirstOrThrow();
+      await trx
+        .updateTable('account')
+        .set({ balance: found.balance + 1n })
+        .where('name', '=', name)
+        .execute();
+      await trx
+        .insertInto('entry')
+        .values(entry(`${name} ${id}`))
+        .execute();
+    }
+  }, options);
+}
+
+describe.runIf(isPostgresAvailable())('transactions of three processes', () => {
+  it('lose no update and never deadlock, whatever they name, also when sessions end (EM-3, SYS-5)', async () => {
+    const { store, location } = await openLedger('PostgreSQL');
+    const stores = [
+      store,
+      (await openLedgerAt(location)).store,
+      (await openLedgerAt(location)).store,
+    ];
+    await store.transaction(async (trx) => {
+      const rows = accountsOf(ALL).map((name) => ({ name, balance: 0n }));
+      await trx.insertInto('account').values(rows).execute();
+    });
+    const reasons = new Set<string>();
+    const client = async (name: number) => {
+      const random = seeded(name);
+      for (let count = 0; count < 25; count += 1) {
+        const one = stores[Math.floor(random() * stores.length)] ?? store;
+        await addOne(one, `${name}-${count}`, optionsOf(random)).catch((error) => {
+          reasons.add(error.reason);
+        });
+        if (name === 0 && count % 8 === 4) await endSessions(store);
+      }
+    };
+    await Promise.all(Array.from({ length: 12 }, (_, name) => client(name)));
+    // A deadlock would be STORE_CONFLICT.
+    for (const reason of reasons) {
+      expect(reason).toMatch(/^STORE_(UNREACHABLE|COMMIT_FAILED|COMMIT_UNKNOWN)$/);
+    }
+    const accounts = await store.db.selectFrom('account').selectAll().orderBy('name').execute();
+    const entries = await store.db.selectFrom('entry').select('id').execute();
+    const counts = Map.groupBy(entries, ({ id }) => id.split(' ')[0]);
+    expect(accounts.map(({ name, balance }) => [name, Number(balance)])).toEqual(
+      accounts.map(({ name }) => [name, counts.get(name)?.length ?? 0]),
+    );
+    expect(entries.length).toBeGreaterThan(100);
+  });
+});
+
+/** Ends the sessions with a transaction, as a failing network would. */
+async function endSessions(store: Ledger): Promise<void> {
+  const ended = sql`select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'`;
+  await ended.execute(store.db);
+}
