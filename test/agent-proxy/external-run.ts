@@ -91,7 +91,7 @@ export interface ExternalRun {
 
 /** Starts a run of an external agent; only base URL and key of the client are set. */
 export async function startExternalRun(
-  { client }: TestPlatform,
+  { client }: Pick<TestPlatform, 'client'>,
   options: Partial<Pick<StartRunRequest, 'agent' | 'runBudget' | 'retention'>> = {},
 ): Promise<ExternalRun> {
   const { run } = await client.runs.startRun({

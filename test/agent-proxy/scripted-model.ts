@@ -5,9 +5,11 @@ import { onTestFinished } from 'vitest';
 
 /** A request that the scripted model server received. */
 export interface ModelRequest {
+  readonly method: string;
   /** Path below `/v1`. */
   readonly path: string;
   readonly headers: IncomingMessage['headers'];
+  /** Empty without one. */
   readonly body: Readonly<Record<string, unknown>>;
   /** Aborts when the caller closes the connection. */
   readonly closed: AbortSignal;
@@ -25,14 +27,16 @@ export async function scriptedModel(
   answer: (request: ModelRequest, response: ServerResponse) => Promise<void> | void,
 ): Promise<ScriptedModel> {
   const requests: ModelRequest[] = [];
-  const server = createServer(async (request, response) => {
+  // A server that closes idle connections first resets requests when the machine is busy.
+  const server = createServer({ keepAliveTimeout: 300_000 }, async (request, response) => {
     const closed = new AbortController();
     response.once('close', () => closed.abort());
     const parts: Buffer[] = [];
     for await (const part of request) parts.push(part as Buffer);
-    const body = JSON.parse(Buffer.concat(parts).toString()) as ModelRequest['body'];
-    const path = (request.url ?? '').replace(/^\/v1/, '');
-    const received = { path, headers: request.headers, body, closed: closed.signal };
+    const body = JSON.parse(Buffer.concat(parts).toString() || '{}') as ModelRequest['body'];
+    const { method = '', url = '' } = request;
+    const path = url.replace(/^\/v1/, '');
+    const received = { method, path, headers: request.headers, body, closed: closed.signal };
     requests.push(received);
     await answer(received, response);
   });

@@ -1,4 +1,5 @@
-import { request as httpRequest } from 'node:http';
+import { once } from 'node:events';
+import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { createClient } from '@connectrpc/connect';
 import { createConnectTransport, createGrpcWebTransport } from '@connectrpc/connect-node';
@@ -144,6 +145,20 @@ describe('one port', () => {
     const get = 'GET /x HTTP/1.1\r\nhost: x\r\n\r\n';
     expect(await dial('G', 'ET', get.slice(3))).toMatch(/^HTTP\/1\.1 404/);
     expect(await dial('PR', 'X\r\n\r\n')).toMatch(/^HTTP\/1\.1 400/);
+  });
+
+  it('keeps an idle connection of HTTP/1.1 as long as one of HTTP/2, so that its client closes first (SYS-2)', async () => {
+    const { address } = await edge();
+    const { headers } = await fetch(`http://${address}/nothing`);
+    // Node's default of five seconds resets requests of clients that are as patient.
+    expect(headers.get('keep-alive')).toBe('timeout=300');
+    const brief = await edge({ limits: { connectionIdleMs: 1_000 } });
+    const agent = new Agent({ keepAlive: true });
+    const asked = httpRequest(`http://${brief.address}/nothing`, { agent }).end();
+    const [response] = (await once(asked, 'response')) as [IncomingMessage];
+    expect(response.headers['keep-alive']).toBe('timeout=1');
+    response.resume();
+    await once(response.socket, 'close');
   });
 
   it('passes other requests to the web hook and responds 404 to the rest (SYS-2)', async () => {

@@ -55,7 +55,11 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
   });
   warmValidation(routes.flatMap(({ methods }) => methods.map(({ method }) => method.input)));
 
-  const http1 = createHttp1Server((request, response) => handle(request, response));
+  const http1 = createHttp1Server(
+    // As long as over HTTP/2. A server that closes first resets a request that is on its way (SYS-2).
+    { keepAliveTimeout: limits.connectionIdleMs },
+    (request, response) => handle(request, response),
+  );
   const http2 = createHttp2Server(
     {
       maxSessionMemory: limits.maxSessionMemoryMb,

@@ -7,6 +7,8 @@ import type { Telemetry } from '@writ/telemetry';
 const CLOSE_GRACE_MS = 500;
 /** Idle time before TCP keepalive probes, ms. */
 const KEEPALIVE_DELAY_MS = 60_000;
+/** Connections that may wait to be accepted; the system permits 4,096 by default. */
+const BACKLOG = 4_096;
 /** Minimum interval between two log lines about refused connections, ms. */
 const WARN_INTERVAL_MS = 60_000;
 
@@ -61,7 +63,7 @@ export class Listener {
       telemetry.log.warn({ port, limit }, 'connection limit reached; refusing new connections');
     });
     try {
-      server.listen(port, host);
+      server.listen(port, host, BACKLOG);
       await once(server, 'listening');
     } catch (error) {
       throw cannotListen(host, port, portSetting, error);

@@ -97,7 +97,8 @@ export function httpErrorOf(thrown: unknown, userAgent = ''): HttpError {
   const error = isWritError(thrown) ? thrown : wrapUnknown(thrown);
   const { status, type, code, shouldRetry } = shapeOf(error);
   const isFinal = shouldRetry === false && [402, 403].includes(status);
-  const retryAfterMs = Number(error.metadata.retry_after_ms ?? (status === 503 ? 1_000 : 0));
+  const isLater = shouldRetry !== false && [429, 503].includes(status);
+  const retryAfterMs = Number(error.metadata.retry_after_ms ?? (isLater ? 1_000 : 0));
   return {
     status: isFinal && /^codex/i.test(userAgent) ? 400 : status,
     headers: {

@@ -32,7 +32,8 @@ export function mcpErrorOf(thrown: unknown, metadataUrl: string): McpHttpError {
     : isTooLarge
       ? 413
       : (STATUS[error.kind] ?? 500);
-  const retryAfterMs = Number(error.metadata.retry_after_ms ?? (status === 503 ? 1_000 : 0));
+  const isLater = [429, 503].includes(status);
+  const retryAfterMs = Number(error.metadata.retry_after_ms ?? (isLater ? 1_000 : 0));
   return {
     status,
     headers: {
