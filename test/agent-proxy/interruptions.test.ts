@@ -1,12 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { HaltState } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
 import { newId } from '@writ/kernel';
 import { expect, it, vi } from 'vitest';
-import { ALIAS, proxyPlatform, startExternalRun, stopReasonOf } from './external-run.ts';
-import { answerText, chunk, type ModelRequest, scriptedModel } from './scripted-model.ts';
+import { ALIAS, CLAUDE, proxyPlatform, startExternalRun, stopReasonOf } from './external-run.ts';
+import { answerText, chunk, event, type ModelRequest, scriptedModel } from './scripted-model.ts';
 
 const HELLO = [{ role: 'user', content: 'Hello.' }] as const;
 const PATIENT = { timeout: 30_000 };
+const HALTED: unknown = expect.stringMatching(/^Halted by developer: It must stop\.$/);
 
 /** A model that streams one word and then waits until its caller leaves, or until `rest` is resolved. */
 async function slowModel() {
@@ -25,33 +27,94 @@ async function untilClosed({ closed }: ModelRequest): Promise<void> {
   await new Promise<void>((resolve) => closed.addEventListener('abort', () => resolve()));
 }
 
-it('closes the connection to the provider when a run is halted, and refuses the next call (AP-1, SV-9)', async () => {
-  const { model } = await slowModel();
-  const test = await proxyPlatform(model);
-  const { runId, openai } = await startExternalRun(test);
-  const stream = await openai.chat.completions.create({
-    model: ALIAS,
-    messages: [...HELLO],
-    stream: true,
-  });
-  let text = '';
-  const reading = (async () => {
-    for await (const part of stream) text += part.choices[0]?.delta.content ?? '';
-  })();
-  const ended = expect(reading).rejects.toThrow(/halt/i);
-  await vi.waitFor(() => expect(text).toBe('One '), PATIENT);
-  await test.client.control.halt({
-    requestId: newId('req'),
-    scope: { kind: { case: 'run', value: { tenant: 'default', runId } } },
-    reason: 'It must stop.',
-  });
-  await vi.waitFor(() => expect(model.requests[0]?.closed.aborted).toBe(true), PATIENT);
-  await ended;
-  await expect(
-    openai.chat.completions.create({ model: ALIAS, messages: [...HELLO] }),
-  ).rejects.toMatchObject({ status: 403, code: 'run_halted' });
-  expect(model.requests).toHaveLength(1);
-});
+/** A request in each dialect, the first events of its answer, and the event with which a halt ends it. */
+const STREAMED = {
+  'chat completions': {
+    path: '/chat/completions',
+    body: { model: ALIAS, messages: HELLO },
+    begin: [chunk({ content: 'One ' })],
+    end: { error: { code: 'run_halted', type: 'permission_denied', message: HALTED } },
+  },
+  responses: {
+    path: '/responses',
+    body: { model: ALIAS, input: 'Hello.' },
+    begin: [
+      event({ type: 'response.created', response: { id: 'resp_1', object: 'response' } }),
+      event({ type: 'response.output_text.delta', item_id: 'msg_1', delta: 'One ' }),
+    ],
+    end: {
+      type: 'response.failed',
+      response: { status: 'failed', error: { code: 'run_halted', message: HALTED } },
+    },
+  },
+  messages: {
+    path: '/messages',
+    body: { model: CLAUDE, max_tokens: 50, messages: HELLO },
+    begin: [
+      event({ type: 'message_start', message: { id: 'msg_1', usage: { input_tokens: 7 } } }),
+      event({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: 'One ' } }),
+    ],
+    end: {
+      type: 'error',
+      error: { type: 'permission_error', code: 'run_halted', message: HALTED },
+    },
+  },
+};
+
+it.each(Object.entries(STREAMED))(
+  'ends a stream of %s when its run is halted: the provider is left, the client gets an error, the next call is refused, the usage is settled (AP-1, AP-2, SV-9, EM-8)',
+  async (_, { path, body, begin, end }) => {
+    const model = await scriptedModel(async (request, response) => {
+      response.setHeader('content-type', 'text/event-stream');
+      for (const part of begin) response.write(part);
+      await untilClosed(request);
+    });
+    const test = await proxyPlatform(model);
+    const { runId, baseUrl, token } = await startExternalRun(test);
+    const ask = (more: object) =>
+      fetch(`${baseUrl}${path}`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        body: JSON.stringify({ ...body, ...more }),
+      });
+    const stream = await ask({ stream: true });
+    let text = '';
+    const reading = (async () => {
+      const decoder = new TextDecoder();
+      for await (const bytes of stream.body ?? []) text += decoder.decode(bytes, { stream: true });
+    })();
+    await vi.waitFor(() => expect(text).toContain('One '), PATIENT);
+    const { halt } = await test.client.control.halt({
+      requestId: newId('req'),
+      scope: { kind: { case: 'run', value: { tenant: 'default', runId } } },
+      reason: 'It must stop.',
+    });
+    // It waits at most one second for calls in flight, and lists those that are not settled by then.
+    expect(halt?.state).toBe(HaltState.IN_FORCE);
+    await vi.waitFor(() => expect(model.requests[0]?.closed.aborted).toBe(true), PATIENT);
+    await reading;
+    const last = text.split('\n').findLast((line) => line.startsWith('data: '));
+    expect(JSON.parse(last?.slice('data: '.length) ?? '')).toMatchObject(end);
+    const next = await ask({});
+    expect(next.status).toBe(403);
+    expect(await next.json()).toMatchObject({ error: { code: 'run_halted' } });
+    expect(model.requests).toHaveLength(1);
+    const tab = await vi.waitFor(async () => {
+      const settled = (await test.client.usage.getRunUsage({ runId })).tab;
+      expect(settled?.totals).toMatchObject({ turns: 1n, estimatedTurns: 1n });
+      return settled;
+    }, PATIENT);
+    expect(tab?.totals?.usage?.inputTokens).toBeGreaterThan(0n);
+    expect(tab?.levels).not.toEqual([]);
+    for (const level of tab?.levels ?? []) {
+      expect(level).toMatchObject({
+        reservedTokens: 0n,
+        reservedCostNanoUsd: 0n,
+        reservedTurns: 0n,
+      });
+    }
+  },
+);
 
 it('answers a repeat after a lost connection from the same call, which is paid once (AP-2, EM-7)', async () => {
   const { model, rest } = await slowModel();
