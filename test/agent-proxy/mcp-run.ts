@@ -33,7 +33,7 @@ export async function refundPlatform(options: TestPlatformOptions = {}): Promise
   return test;
 }
 
-const COUNTER_TOOLS = `
+const counterTools = (module: string) => `
 tools:
   - name: wipe_disk
     description: Counts its executions.
@@ -43,7 +43,7 @@ tools:
     max_repeats: 1
     source: counter
 sources:
-  counter: { kind: local, module: "${import.meta.dirname}/counter-tools.ts" }
+  counter: { kind: local, module: "${module}" }
 `;
 const COUNTER_POLICY = `
 policy: counter
@@ -61,15 +61,18 @@ agents:
     tools: [wipe_disk]
 `;
 
+/** Settings files of a platform whose only tool, of this module, is destructive and counts its executions. */
+export const counterFiles = (module: string) => ({
+  WRIT_AGENTS_FILE: COUNTER_AGENTS,
+  WRIT_TOOLS_FILE: counterTools(module),
+  WRIT_POLICY_FILE: COUNTER_POLICY,
+});
+
 /** A platform whose only tool is destructive and counts its executions (counter-tools.ts). */
 export async function counterPlatform(options: TestPlatformOptions = {}): Promise<TestPlatform> {
   counter.runs = 0;
   counter.gate = Promise.resolve();
-  const files = {
-    WRIT_AGENTS_FILE: COUNTER_AGENTS,
-    WRIT_TOOLS_FILE: COUNTER_TOOLS,
-    WRIT_POLICY_FILE: COUNTER_POLICY,
-  };
+  const files = counterFiles(`${import.meta.dirname}/counter-tools.ts`);
   return await refundPlatform({ files, ...options });
 }
 
@@ -191,7 +194,10 @@ export async function connect(
 }
 
 /** Waits for the pending approval of a run. */
-export async function pendingApproval({ client }: TestPlatform, runId: string): Promise<Approval> {
+export async function pendingApproval(
+  { client }: Pick<TestPlatform, 'client'>,
+  runId: string,
+): Promise<Approval> {
   return await vi.waitFor(async () => {
     const { approvals } = await client.approvals.listApprovals({ runId });
     const approval = approvals.find(({ state }) => state === ApprovalState.PENDING);

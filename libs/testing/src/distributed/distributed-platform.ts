@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { OBSERVER_USER, SERVICE_USERS } from '@writ/bus';
 import { createWritClient, type WritClient } from '@writ/client';
-import { CORE_SERVICES, type CoreService, devApiKey } from '@writ/identity';
+import { devApiKey, SERVICE_NAMES, type ServiceName } from '@writ/identity';
 import { type Example, loadExample, openModelSource, readPlatformConfig } from '@writ/platform';
 import { type RequestRecord, readRequestLog } from '@writ/simulator';
 import { traceparentOf } from '@writ/telemetry';
@@ -35,7 +35,7 @@ const USERS_CONF = resolve(import.meta.dirname, '../../../../deploy/nats/users.c
 export interface DistributedOptions {
   /** The example to run, or its name; default `refund-desk`. */
   readonly example?: Example | string;
-  /** Number of replicas of every service, or per service; default 2. */
+  /** Number of replicas of every service but agent-proxy, or per service; default 2, of agent-proxy none. */
   readonly replicas?: number | Partial<ReplicaCounts>;
   /** Environment variables of every replica on top of the defaults. */
   readonly env?: Readonly<Record<string, string>>;
@@ -62,6 +62,8 @@ export interface DistributedPlatform {
   readonly clients: readonly WritClient[];
   /** Base URLs of the supervisors' public listeners. */
   readonly edgeUrls: readonly string[];
+  /** Base URLs of the listeners for external agents, without a path. */
+  readonly endpointUrls: readonly string[];
   readonly apiKey: string;
   /** Folder with keys and the data of tools. */
   readonly dataDir: string;
@@ -81,7 +83,7 @@ export interface DistributedPlatform {
   /** Removes every fault. */
   heal(): void;
   /** Runs a query on a service's store. */
-  rows(service: CoreService, sql: string, values?: readonly unknown[]): Promise<Row[]>;
+  rows(service: ServiceName, sql: string, values?: readonly unknown[]): Promise<Row[]>;
   /** Requests to the model in order. */
   modelRequests(): readonly RequestRecord[];
   /** Kills every process and deletes the data. */
@@ -116,7 +118,6 @@ async function open(
   const { example: requested = 'refund-desk' } = options;
   const example = typeof requested === 'string' ? loadExample(requested) : requested;
   const ids = replicaIds(countsOf(options.replicas ?? 2));
-  const supervisors = ids.filter(({ service }) => service === 'supervisor');
   const [natsPort = 0, postgresPort = 0, ...ports] = await freePorts(2 + 2 * ids.length);
 
   const certificates =
@@ -175,11 +176,11 @@ async function open(
   opened.defer(() => endAll(replicas));
   await Promise.all(replicas.map((each) => each.start(options.build)));
 
-  const edgeUrls = supervisors.map(({ name }) => {
-    const place = places.find(({ id }) => id.name === name);
-    const scheme = certificates === undefined ? 'http' : 'https';
-    return `${scheme}://127.0.0.1:${place?.ports.edgePort}`;
-  });
+  const publicUrls = (service: ServiceName, scheme: string): string[] =>
+    places
+      .filter(({ id }) => id.service === service)
+      .map((place) => `${scheme}://127.0.0.1:${place.ports.edgePort}`);
+  const edgeUrls = publicUrls('supervisor', certificates === undefined ? 'http' : 'https');
   const clients = edgeUrls.map((baseUrl) =>
     createWritClient({
       baseUrl,
@@ -196,6 +197,7 @@ async function open(
     client,
     clients,
     edgeUrls,
+    endpointUrls: publicUrls('agent-proxy', 'http'),
     apiKey,
     dataDir,
     replicas,
@@ -221,7 +223,10 @@ function countsOf(replicas: number | Partial<ReplicaCounts>): ReplicaCounts {
   const given = typeof replicas === 'number' ? {} : replicas;
   const fallback = typeof replicas === 'number' ? replicas : 2;
   return Object.fromEntries(
-    CORE_SERVICES.map((service) => [service, given[service] ?? fallback]),
+    SERVICE_NAMES.map((service) => [
+      service,
+      given[service] ?? (service === 'agent-proxy' ? 0 : fallback),
+    ]),
   ) as unknown as ReplicaCounts;
 }
 

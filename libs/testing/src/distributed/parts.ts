@@ -1,27 +1,27 @@
-import { CORE_SERVICES, type CoreService } from '@writ/identity';
+import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
 
 /** One replica of a service, numbered from 0: `agent-worker-1`. */
-export type ReplicaName = `${CoreService}-${number}`;
+export type ReplicaName = `${ServiceName}-${number}`;
 
 /** Anything that a fault proxy of a distributed platform can connect. */
 export type PartName = ReplicaName | 'postgres' | 'nats' | 'model' | 'client';
 
 /** A part, or a service to select all its replicas. */
-export type Selector = PartName | CoreService;
+export type Selector = PartName | ServiceName;
 
 /** Number of replicas per service. */
-export type ReplicaCounts = Readonly<Record<CoreService, number>>;
+export type ReplicaCounts = Readonly<Record<ServiceName, number>>;
 
 /** A replica's name and its components. */
 export interface ReplicaId {
   readonly name: ReplicaName;
-  readonly service: CoreService;
+  readonly service: ServiceName;
   readonly index: number;
 }
 
 /** Lists every replica, grouped by service. */
 export function replicaIds(counts: ReplicaCounts): ReplicaId[] {
-  return CORE_SERVICES.flatMap((service) =>
+  return SERVICE_NAMES.flatMap((service) =>
     Array.from({ length: counts[service] }, (_, index): ReplicaId => {
       return { name: `${service}-${index}`, service, index };
     }),
@@ -34,6 +34,6 @@ export function selects(selector: Selector, part: PartName): boolean {
 }
 
 /** Name of a service's environment variable, such as `WRIT_TOOL_GATEWAY_PORT`. */
-export function variableOf(service: CoreService, what: string): string {
+export function variableOf(service: ServiceName, what: string): string {
   return `WRIT_${service.toUpperCase().replaceAll('-', '_')}_${what}`;
 }

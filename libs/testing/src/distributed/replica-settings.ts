@@ -1,4 +1,4 @@
-import { CORE_SERVICES, type CoreService } from '@writ/identity';
+import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
 import type { TestCertificates } from '../certificates/index.ts';
 import type { DedicatedPostgres } from '../postgres/index.ts';
 import type { FaultProxies } from './fault-proxies.ts';
@@ -12,7 +12,7 @@ export interface SharedSettings {
   readonly proxies: FaultProxies;
   readonly postgres: DedicatedPostgres;
   /** The password of a service's NATS user. */
-  readonly natsPassword: (service: CoreService) => string;
+  readonly natsPassword: (service: ServiceName) => string;
   /** Base URL of the model. */
   readonly modelUrl: string;
   /** Present with TLS. */
@@ -22,7 +22,7 @@ export interface SharedSettings {
 /** The ports of one replica. */
 export interface ReplicaPorts {
   readonly port: number;
-  /** Port of a supervisor's public listener. */
+  /** Port of the public listener of a supervisor, or of the one for external agents. */
   readonly edgePort: number;
 }
 
@@ -34,9 +34,9 @@ export async function replicaSettings(
 ): Promise<Record<string, string>> {
   const proxyTo = (to: PartName) => proxies.open(id.name, to);
   const peers: Record<string, string> = {};
-  for (const service of CORE_SERVICES) {
-    if (service === id.service) continue;
+  for (const service of SERVICE_NAMES) {
     const replicas = ids.filter((each) => each.service === service);
+    if (service === id.service || replicas.length === 0) continue;
     const addresses = await Promise.all(replicas.map(({ name }) => proxyTo(name)));
     peers[variableOf(service, 'ADDRESS')] = addresses.join(',');
   }
@@ -46,12 +46,25 @@ export async function replicaSettings(
     ...(id.service === 'execution-meter' ? await modelSettings(modelUrl, proxyTo) : {}),
     ...(id.service === 'agent-worker' ? { WRIT_WORKER_ID: id.name } : {}),
     ...(id.service === 'supervisor' ? { WRIT_EDGE_PORT: String(edgePort) } : {}),
+    ...(id.service === 'agent-proxy' ? { WRIT_AGENT_PROXY_ENDPOINT_PORT: String(edgePort) } : {}),
     [variableOf(id.service, 'PORT')]: String(port),
     [variableOf(id.service, 'DATABASE_URL')]:
       `${postgres.url(await proxyTo('postgres'))}${sslParameters(certificates)}`,
-    WRIT_NATS_URL: `${certificates === undefined ? 'nats' : 'tls'}://${await proxyTo('nats')}`,
-    WRIT_NATS_PASSWORD: natsPassword(id.service),
+    ...(await natsSettings(id, { natsPassword, certificates }, proxyTo)),
     ...(certificates && tlsSettings(id, certificates)),
+  };
+}
+
+/** agent-proxy publishes and receives no events. */
+async function natsSettings(
+  { service }: ReplicaId,
+  { natsPassword, certificates }: Pick<SharedSettings, 'natsPassword' | 'certificates'>,
+  proxyTo: (to: PartName) => Promise<string>,
+): Promise<Record<string, string>> {
+  if (service === 'agent-proxy') return {};
+  return {
+    WRIT_NATS_URL: `${certificates === undefined ? 'nats' : 'tls'}://${await proxyTo('nats')}`,
+    WRIT_NATS_PASSWORD: natsPassword(service),
   };
 }
 
