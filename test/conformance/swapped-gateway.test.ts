@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { resultJson } from '@writ/client/display';
@@ -14,11 +14,21 @@ import { freePorts } from '@writ/testing/distributed';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { waitForLine } from '@writ/testing/processes';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { connect, pendingApproval, startMcpRun, verifiedAudit } from '../agent-proxy/mcp-run.ts';
 import { type PythonGateway, requirePython, startPythonGateway } from './python-gateway.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const python = requirePython();
 const example = loadExample('refund-desk');
+
+const TOOLS = ['get_refund_context', 'issue_refund', 'send_refund_email'];
+/** The agents of the example, and one of another framework. */
+const AGENTS = `${readFileSync(join(example.folder, 'agents.yaml'), 'utf8')}
+  - name: refund-bot
+    kind: external
+    model: { model: refund-desk }
+    tools: [${TOOLS.join(', ')}]
+`;
 
 describe.skipIf(python === undefined)('the refund desk on the Python gateway (TG-7)', () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'writ-swap-'));
@@ -39,6 +49,7 @@ describe.skipIf(python === undefined)('the refund desk on the Python gateway (TG
     const platform = startTestPlatform({
       dataDir,
       env: { WRIT_TOOL_GATEWAY_ADDRESS: gateway.address },
+      files: { WRIT_AGENTS_FILE: AGENTS },
     });
     const [stopTools, started] = await Promise.all([startTools(tools, gateway.address), platform]);
     test = started;
@@ -117,6 +128,44 @@ describe.skipIf(python === undefined)('the refund desk on the Python gateway (TG
     const expected = example.scripts.find(({ name }) => name === 'repeat-call')?.expect;
     const { status, stop_reason } = await runScript('repeat-call', 'approve');
     expect({ status, stop_reason }).toEqual(expected);
+  });
+
+  it('serves the tools of an external agent by MCP, with edits, receipts and the limits of tools.yaml alone (TG-7, AP-3, AP-4)', async () => {
+    const run = await startMcpRun(test);
+    const client = await connect(run);
+    const call = async (name: string, args: Readonly<Record<string, unknown>>) =>
+      await client.callTool({ name, arguments: { user_id: 42, ...args } });
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(TOOLS);
+    expect(await call('get_refund_context', {})).toMatchObject({
+      structuredContent: { user: { name: 'Anna' } },
+      _meta: { 'io.writ/receipt': expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+$/) },
+    });
+    const refund = call('issue_refund', { amount_usd: 1200, reason: 'Paid ten days ago.' });
+    const { approvalId } = await pendingApproval(test, run.runId);
+    await test.client.approvals.decideApproval({
+      requestId: newId('req'),
+      approvalId,
+      answer: { case: 'approveWithEdits', value: { changesJson: '{"amount_usd":800}' } },
+    });
+    expect(await refund).toMatchObject({
+      structuredContent: { refund: { amount_usd: 800 } },
+      _meta: { 'io.writ/executed_from': 'human_revised', 'io.writ/approval': approvalId },
+    });
+    const mail = () => call('send_refund_email', { amount_usd: 800, message: 'It is paid.' });
+    // tools.yaml permits two calls; the default of one with the same arguments does not apply.
+    expect([await mail(), await mail()]).toMatchObject([
+      { structuredContent: { status: 'ok' } },
+      { structuredContent: { status: 'ok' } },
+    ]);
+    expect(await mail()).toMatchObject({
+      isError: true,
+      _meta: { 'io.writ/reason': 'loop_detected:per_tool_limit' },
+    });
+    const { refunds, emails } = readLedger(dataDir);
+    const isOfRun = ({ run_id }: { readonly run_id: string }) => run_id === run.runId;
+    expect(refunds.filter(isOfRun).map(({ amount_cents }) => amount_cents)).toEqual([80_000]);
+    expect(emails.filter(isOfRun)).toHaveLength(2);
+    await verifiedAudit(test);
   });
 });
 

@@ -26,7 +26,11 @@ from .store import Store
 from .tokens import KeyRing, SigningKey
 
 GRACE_S = 5.0
-DEFAULTS = {"supervisor": "127.0.0.1:50051", "agent-worker": "127.0.0.1:50055"}
+DEFAULTS = {
+    "supervisor": "127.0.0.1:50051",
+    "agent-worker": "127.0.0.1:50055",
+    "agent-proxy": "127.0.0.1:50056",
+}
 
 
 def setting(name: str, default: str) -> str:

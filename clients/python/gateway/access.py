@@ -14,17 +14,19 @@ from writ.identity.v1 import claims_pb2 as claims_pb
 from .errors import DETAILS_KEY, Code, GatewayError, denied, invalid, unauthenticated
 from .tokens import SKEW_S, KeyRing, verify
 
-#: By RPC: the services that may call it, and whether a worker needs an agent's token.
+#: The services that act for agents; agent-proxy stands for external ones.
+AGENT_HOSTS = ("agent-worker", "agent-proxy")
+#: By RPC: the services that may call it, and whether an agent host needs an agent's token.
 CALLERS: Mapping[str, tuple[tuple[str, ...], bool]] = {
-    "ListTools": (("supervisor", "agent-worker"), True),
-    "CallTool": (("agent-worker",), False),
-    "GetReceipt": (("supervisor", "agent-worker"), True),
+    "ListTools": (("supervisor", *AGENT_HOSTS), True),
+    "CallTool": (AGENT_HOSTS, False),
+    "GetReceipt": (("supervisor", *AGENT_HOSTS), True),
     "VoidWrit": (("supervisor",), False),
     "ResolveOutcome": (("supervisor",), False),
     "Freeze": (("supervisor",), False),
     "Unfreeze": (("supervisor",), False),
 }
-SERVICES = ("supervisor", "agent-worker")
+SERVICES = ("supervisor", *AGENT_HOSTS)
 
 log = logging.getLogger("gateway")
 
@@ -40,7 +42,7 @@ class Caller:
     replica: str
     #: Tenants that it serves; empty means all.
     tenants: tuple[str, ...]
-    #: The agent of a worker's agent token.
+    #: The agent of an agent token.
     agent: Any = None
     epoch: int = 0
     traceparent: str = ""
@@ -98,23 +100,23 @@ class Gate:
             "tenants": tuple(shown.claims.tenants),
             "traceparent": headers.get("traceparent", ""),
         }
-        if name != "agent-worker":
+        if name not in AGENT_HOSTS:
             return Caller(**caller)
         epoch = _epoch(headers.get("writ-epoch", ""), required=method == "CallTool")
         return Caller(
             **caller,
             epoch=epoch,
-            agent=await self._agent(headers, caller["tenants"]) if needs_agent else None,
+            agent=await self._agent(headers, Caller(**caller)) if needs_agent else None,
         )
 
-    async def _agent(self, headers: Mapping[str, str], tenants: tuple[str, ...]) -> Any:
+    async def _agent(self, headers: Mapping[str, str], caller: Caller) -> Any:
         token = headers.get("writ-agent-token", "")
         if not token:
-            raise unauthenticated("TOKEN_MISSING", "A worker needs an agent token here.")
+            raise unauthenticated("TOKEN_MISSING", f"{caller.service} needs an agent token here.")
         shown = await verify(self._ring, "agent", token, ("supervisor",), claims_pb.AgentClaims())
         if time.time() >= shown.expires_at + SKEW_S:
             raise unauthenticated("TOKEN_EXPIRED", "The agent token has expired.")
-        Caller("agent-worker", "", tenants).assert_serves(shown.claims.tenant)
+        caller.assert_serves(shown.claims.tenant)
         return shown.claims
 
 

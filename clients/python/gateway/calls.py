@@ -100,7 +100,7 @@ class Calls:
         shown: Verified,
         caller: Caller,
     ) -> gateway_pb.CallToolResponse:
-        self._admit_worker(key, caller.epoch)
+        self.admit_worker(key, caller.epoch)
         known = self._store.find_call(key)
         if known is not None:
             refuse_other(known, request)
@@ -118,7 +118,7 @@ class Calls:
         refuse_other(call, request)
         return to_response(call, replayed=joined)
 
-    def _admit_worker(self, key: CallKey, epoch: int) -> None:
+    def admit_worker(self, key: CallKey, epoch: int) -> None:
         """Rejects a worker that lost its lease, and stores a higher epoch (RT-2)."""
         if epoch > self._refuse_stale(key, epoch):
             with self._store.transaction():

@@ -46,28 +46,30 @@ def judge(registry: Registry, store: Store, key: CallKey, writ: Any, arguments_j
         return Verdict(stop_reason=f"tool_bad_args:{name}", message=str(error))
     if problems := tool.problems(args):
         return Verdict(stop_reason=f"tool_bad_args:{name}", message=" ".join(problems))
-    return _judge_repeats(tool, store, key, args_hash(args))
+    return _judge_repeats(tool, store, key, args_hash(args), no_defaults=writ.no_default_limits)
 
 
-def _judge_repeats(tool: Tool, store: Store, key: CallKey, hashed: str) -> Verdict:
+def _judge_repeats(tool: Tool, store: Store, key: CallKey, hashed: str, *, no_defaults: bool) -> Verdict:
+    """The limits of the tool; with `no_defaults` those that tools.yaml sets."""
+    limit = tool.set_max_calls_per_agent if no_defaults else tool.max_calls_per_agent
+    repeats = tool.set_max_repeats if no_defaults else tool.max_repeats
     calls = store.counted(key, tool.name)
-    if len(calls) >= tool.max_calls_per_agent:
-        limit = tool.max_calls_per_agent
+    if limit is not None and len(calls) >= limit:
         return Verdict(
             stop_reason="loop_detected:per_tool_limit",
             message=f"This agent has made {len(calls)} calls of {tool.name}; the limit is {limit}.",
             repetition=_repetition(tool, calls, limit, ""),
         )
     same = store.counted(key, tool.name, hashed)
-    if len(same) >= tool.max_repeats:
+    if repeats is not None and len(same) >= repeats:
         return Verdict(
             stop_reason="loop_detected:signature_repeat",
             message=f"This agent has made {len(same)} calls of {tool.name} with these same arguments"
-            f" ({hashed}); the limit is {tool.max_repeats}. Use the result that is there, or other"
+            f" ({hashed}); the limit is {repeats}. Use the result that is there, or other"
             " arguments.",
             args_hash=hashed,
             counts_tool=True,
-            repetition=_repetition(tool, same, tool.max_repeats, hashed),
+            repetition=_repetition(tool, same, repeats, hashed),
         )
     return Verdict(tool=tool, args_hash=hashed)
 

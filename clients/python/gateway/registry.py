@@ -17,6 +17,8 @@ from .strict_json import Json, sha256_hex, trim
 
 SIDE_EFFECTS = ("read_only", "idempotent", "destructive")
 MAX_NAMED = 16
+MAX_CALLS_PER_AGENT = 2
+MAX_REPEATS = 1
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -53,12 +55,23 @@ class Tool:
     side_effect: str
     timeout_s: float
     max_output_bytes: int
-    max_calls_per_agent: int
-    max_repeats: int
+    #: None is the default, which does not apply under a writ with no_default_limits.
+    set_max_calls_per_agent: int | None
+    set_max_repeats: int | None
     risk: float
     source: str
     #: SHA-256 of the definition; part of every writ (TG-1).
     digest: str
+
+    @property
+    def max_calls_per_agent(self) -> int:
+        """The largest number of calls by one agent of a run."""
+        return _or(self.set_max_calls_per_agent, MAX_CALLS_PER_AGENT)
+
+    @property
+    def max_repeats(self) -> int:
+        """The largest number of calls with the same arguments by one agent of a run."""
+        return _or(self.set_max_repeats, MAX_REPEATS)
 
     def problems(self, args: dict[str, Json]) -> list[str]:
         """The problems of arguments at execution, one sentence each."""
@@ -138,12 +151,20 @@ def _tool(entry: Mapping[str, Any]) -> Tool:
         "side_effect": side_effect,
         "timeout_s": _seconds(entry.get("timeout", "30s")),
         "max_output_bytes": int(entry.get("max_output_bytes", 65_536)),
-        "max_calls_per_agent": int(entry.get("max_calls_per_agent", 2)),
-        "max_repeats": int(entry.get("max_repeats", 1)),
+        "set_max_calls_per_agent": _int(entry.get("max_calls_per_agent")),
+        "set_max_repeats": _int(entry.get("max_repeats")),
         "risk": float(entry["risk"]),
         "source": entry["source"],
     }
     return Tool(**described, digest=sha256_hex(json.dumps(described, sort_keys=True)))
+
+
+def _int(value: Any) -> int | None:
+    return None if value is None else int(value)
+
+
+def _or(value: int | None, default: int) -> int:
+    return default if value is None else value
 
 
 def _source(name: str, entry: Mapping[str, Any], variables: Mapping[str, str]) -> Source:

@@ -17,7 +17,7 @@ from .freezes import freeze, unfreeze
 from .outcomes import Outcomes, timestamp
 from .registry import Registry, Tool
 from .resolve import resolve_outcome, void_writ
-from .store import Store
+from .store import CallKey, Store
 from .tokens import SELF, SigningKey
 from .writs import key_of
 
@@ -64,7 +64,7 @@ class Gateway(ToolGatewayServiceServicer):
     async def ListTools(
         self, request: gateway_pb.ListToolsRequest, context: Context
     ) -> gateway_pb.ListToolsResponse:
-        """Lists every tool to the supervisor, and to a worker those of its agent (TG-6)."""
+        """Lists every tool to the supervisor, and to an agent host those of its agent (TG-6)."""
         return await self._gate.answer("ListTools", request, context, self._list_tools)
 
     async def CallTool(
@@ -122,6 +122,10 @@ class Gateway(ToolGatewayServiceServicer):
     async def _list_tools(
         self, request: gateway_pb.ListToolsRequest, caller: Caller
     ) -> gateway_pb.ListToolsResponse:
+        own = caller.agent
+        if request.admit_epoch and own is not None:
+            key = CallKey(own.tenant, own.run_id, own.agent.instance, "")
+            self._calls.admit_worker(key, caller.epoch)
         version, after = self._registry.version, request.page_token
         if request.known_version == version:
             return gateway_pb.ListToolsResponse(registry_version=version, unchanged=True)
@@ -132,7 +136,7 @@ class Gateway(ToolGatewayServiceServicer):
             for name, tool in self._registry.tools.items()
             if name > after
             and (not request.names or name in request.names)
-            and (caller.agent is None or name in caller.agent.tools)
+            and (own is None or name in own.tools)
         ]
         page = wanted[: request.page_size or DEFAULT_PAGE]
         return gateway_pb.ListToolsResponse(

@@ -57,10 +57,11 @@ export class CaseRpcs {
     }
   }
 
-  #headers({ by = 'supervisor', audience = 'tool-gateway', agent_token: claims }: Step) {
+  #headers(step: Step) {
+    const { by = 'supervisor', audience = 'tool-gateway', agent_token: claims, epoch = 1 } = step;
     return {
       ...callerHeaders(this.#peers, by, audience),
-      ...(by === 'worker' ? { 'writ-epoch': '1' } : {}),
+      ...(by === 'worker' ? { 'writ-epoch': String(epoch) } : {}),
       ...(claims && { 'writ-agent-token': this.#agentToken(claims) }),
     };
   }

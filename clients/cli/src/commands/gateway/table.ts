@@ -79,6 +79,8 @@ export interface Step {
   readonly by?: CallerName;
   readonly certificate?: CertificateName;
   readonly agent_token?: Fields;
+  /** Lease epoch of the worker in an RPC; default 1. */
+  readonly epoch?: number;
   readonly audience?: string;
   /** Waits until the receipt of a labelled response is reported to the supervisor. */
   readonly reported?: string;
@@ -169,6 +171,7 @@ const SCHEMA: JsonSchema = {
                 by: { enum: ['worker', 'supervisor', 'anonymous'] },
                 certificate: { enum: CERTIFICATES },
                 agent_token: FIELDS,
+                epoch: { type: 'integer', minimum: 0 },
                 audience: { type: 'string' },
                 as: { type: 'string' },
                 expect: FIELDS,
