@@ -25,6 +25,18 @@ const SHARED = [
   'services/agent-worker/test/endings.test.ts',
   'services/agent-worker/test/races.test.ts',
   'services/agent-worker/test/slots.test.ts',
+  // Their platform has agent-proxy on PostgreSQL.
+  'test/agent-proxy/agent-keys.test.ts',
+  'test/agent-proxy/interruptions.test.ts',
+  'test/agent-proxy/sub-agents.test.ts',
+  'test/interop/mcp-waiting.test.ts',
+];
+
+/** Every test with rows of agent-proxy. */
+const ALL_OF_AGENT_PROXY = [
+  'test/agent-proxy/',
+  'test/interop/mcp-',
+  'test/interop/claude-code-hook',
 ];
 
 /** Kills at every point of every kind of agent: takes minutes, and crash.test.ts does the same for one kind. */
@@ -34,7 +46,7 @@ const { status } = runTests(process.argv.slice(2));
 process.exitCode = status ?? 1;
 
 function runTests(args: readonly string[]) {
-  const chosen = args.includes('--all') ? ['services/'] : SHARED;
+  const chosen = args.includes('--all') ? ['services/', ...ALL_OF_AGENT_PROXY] : SHARED;
   const others = args.filter((arg) => arg !== '--all');
   const tests = ['--project', 'tests', '--project', 'proofs', '--exclude', EXCLUDED];
   return spawnSync('vitest', ['run', ...tests, ...chosen, ...others], {

@@ -16,6 +16,7 @@ import {
 } from '@writ/platform';
 import { type RequestRecord, readRequestLog } from '@writ/simulator';
 import { InMemorySpans, traceparentOf } from '@writ/telemetry';
+import { storeVariables, testStore } from '../postgres/index.ts';
 
 /** Settings that name a file, and the file's name in the data folder. */
 const FILES = {
@@ -64,12 +65,22 @@ export interface TestPlatform {
   close(): Promise<void>;
 }
 
-/** Starts all five services with a simulated model on free ports (SYS-5). */
+/**
+ * Starts all services with a simulated model on free ports (SYS-5). agent-proxy, whose tests have nothing else, uses
+ * PostgreSQL with WRIT_TEST_STORE=postgres.
+ */
 export async function startTestPlatform(options: TestPlatformOptions = {}): Promise<TestPlatform> {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'writ-test-'));
   const { WRIT_LOOPBACK = 'memory' } = process.env;
   const files = writeFiles(dataDir, options.files);
-  const env = { WRIT_LOG_LEVEL: 'silent', WRIT_LOOPBACK, ...files, ...options.env };
+  const store = testStore({ dialect: 'sqlite', file: join(dataDir, 'agent-proxy.db') });
+  const env = {
+    WRIT_LOG_LEVEL: 'silent',
+    WRIT_LOOPBACK,
+    ...storeVariables('agent-proxy', store),
+    ...files,
+    ...options.env,
+  };
   const example = loadExample(options.example ?? 'refund-desk');
   const spans = new InMemorySpans();
   const { agents, reroute, busOf, clockOf, onLogLine } = options;
