@@ -1,7 +1,7 @@
 import { type AgentKey, type Clock, PreconditionError } from '@writ/kernel';
 import { type AgentCredentials, areFresh } from '../../domain/credentials.ts';
 import type { ProxyPeers } from '../../peers/peers.ts';
-import { findAgent, saveAgent } from '../../store/agents.ts';
+import { type AgentRow, findAgent, keyOf, saveAgent } from '../../store/agents.ts';
 import type { ProxyStore } from '../../store/proxy-store.ts';
 
 /** The tokens of external agents, renewed before they expire; replicas share them through the store. */
@@ -22,7 +22,22 @@ export class AgentTokens {
    * @throws PreconditionError RUN_ENDED
    */
   async of(agent: AgentKey, isRefused = false): Promise<AgentCredentials> {
-    const row = await findAgent(this.#store.db, agent);
+    return await this.#fresh(agent, await findAgent(this.#store.db, agent), isRefused);
+  }
+
+  /**
+   * The same for an agent whose row was just read.
+   * @throws PreconditionError RUN_ENDED
+   */
+  async ofRow(row: AgentRow): Promise<AgentCredentials> {
+    return await this.#fresh(keyOf(row), row, false);
+  }
+
+  async #fresh(
+    agent: AgentKey,
+    row: AgentRow | undefined,
+    isRefused: boolean,
+  ): Promise<AgentCredentials> {
     const text = row?.credentials ?? null;
     if (text === null) throw ended(agent);
     const known = JSON.parse(text) as AgentCredentials;

@@ -76,6 +76,9 @@ function requireModel(agent: AgentRow, { model }: ModelRequest): void {
   );
 }
 
+/** A row that a power failure loses costs nothing: the next equal request gets the recorded answer once more. */
+const REPEATABLE = { background: true, relaxedDurability: true } as const;
+
 async function numbered(
   { store, clock, open: requests }: ProxyContext,
   agent: AgentRow,
@@ -97,10 +100,11 @@ async function numbered(
       await insertCall(trx, { ...key, digest, number: next }, clock.now());
     open.callId = idOf(next);
     return next;
-  });
+  }, REPEATABLE);
   return {
     callId: idOf(number),
-    delivered: () => store.transaction((trx) => markDelivered(trx, { ...key, digest, number })),
+    delivered: () =>
+      store.transaction((trx) => markDelivered(trx, { ...key, digest, number }), REPEATABLE),
   };
 }
 
@@ -117,7 +121,8 @@ async function* eventsOf(
   const call = { callId, model, dialect, headers, bodyJson, disconnectGraceMs };
   for (let isFirst = true; ; isFirst = false) {
     const grant = await slots.grant(key);
-    const { executionMeter } = await tokens.of(key, !isFirst);
+    // The row was read for this request.
+    const { executionMeter } = await (isFirst ? tokens.ofRow(agent) : tokens.of(key, true));
     try {
       for await (const { chunk } of peers.generate(call, executionMeter, grant, open.signal)) {
         if (chunk.case === 'nativeEvent') yield { type: 'event', json: chunk.value.dataJson };
