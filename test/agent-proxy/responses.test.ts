@@ -90,6 +90,52 @@ it('refers to answers of its own session only, and reserves what they add (AP-2,
   expect(model.requests).toHaveLength(3);
 });
 
+it('reads, lists, cancels and deletes a stored response for the session that received it only, without a charge (AP-2, SYS-6)', async () => {
+  const model = await scriptedModel((request, response) => {
+    const { method, path } = request;
+    if (path === '/responses') return answerText(request, response, 'One two.');
+    response.setHeader('content-type', 'application/json');
+    if (path.endsWith('/cancel')) response.statusCode = 400;
+    const [, , id = ''] = path.split('/');
+    const list = { object: 'list', data: [{ id: 'msg_in', type: 'message' }], has_more: false };
+    const whole = { id, object: 'response', status: 'completed', output: [] };
+    const deleted = { id, object: 'response.deleted', deleted: true };
+    const read = path.includes('/input_items') ? list : whole;
+    response.end(JSON.stringify(method === 'DELETE' ? deleted : read));
+  });
+  const test = await proxyPlatform(model);
+  const { runId, openai, baseUrl, token } = await startExternalRun(test);
+  const other = await startExternalRun(test);
+  const { id } = await openai.responses.create(ASKED);
+  expect(await openai.responses.retrieve(id)).toMatchObject({ id, status: 'completed' });
+  const items = await openai.responses.inputItems.list(id, { limit: 2, order: 'asc' });
+  expect(items.data).toMatchObject([{ id: 'msg_in' }]);
+  await expect(openai.responses.cancel(id)).rejects.toMatchObject({ code: 'provider_error' });
+  expect(model.requests.slice(1).map(({ method, path }) => `${method} ${path}`)).toEqual([
+    `GET /responses/${id}`,
+    `GET /responses/${id}/input_items?limit=2&order=asc`,
+    `POST /responses/${id}/cancel`,
+  ]);
+  const streamed = await fetch(`${baseUrl}/responses/${id}?stream=true`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
+  expect(streamed.status).toBe(400);
+  const notFound = { status: 404, code: 'response_not_found' };
+  await expect(other.openai.responses.retrieve(id)).rejects.toMatchObject(notFound);
+  await expect(other.openai.responses.delete(id)).rejects.toMatchObject(notFound);
+  await expect(openai.responses.retrieve('resp_unknown')).rejects.toMatchObject(notFound);
+  expect(model.requests).toHaveLength(4);
+  await openai.responses.delete(id);
+  expect(model.requests).toHaveLength(5);
+  await expect(openai.responses.retrieve(id)).rejects.toMatchObject(notFound);
+  const later = openai.responses.create({ ...ASKED, previous_response_id: id });
+  await expect(later).rejects.toMatchObject(notFound);
+  expect(model.requests).toHaveLength(5);
+  expect(JSON.stringify(model.requests)).not.toContain(token);
+  const { tab } = await test.client.usage.getRunUsage({ runId });
+  expect(tab?.totals).toMatchObject({ turns: 1n, costNanoUsd: 800_000n });
+});
+
 it('refuses responses that are unmetered or unreviewed (AP-2)', async () => {
   const model = await scriptedModel((request, response) => answerText(request, response, 'Hm.'));
   const test = await proxyPlatform(model);

@@ -77,6 +77,7 @@ export class FakeMeter {
       route(ModelService, {
         listModels: async () => ({ models: meter.models }),
         countTokens: async () => ({}),
+        accessResponse: async () => ({}),
         async *generate(request, call) {
           const { runId, agent } = requireAgent(call);
           meter.requests.push(request);

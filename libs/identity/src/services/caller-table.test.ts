@@ -30,6 +30,7 @@ const WORKER_MAY = [
   'writ.spawn.v1.SpawnBudgetService/WatchPauses',
   'writ.model.v1.ModelService/Generate',
   'writ.model.v1.ModelService/CountTokens',
+  'writ.model.v1.ModelService/AccessResponse',
   'writ.model.v1.ModelService/ListModels',
   'writ.meter.v1.ExecutionMeterService/GetTab',
   'writ.tool.v1.ToolGatewayService/ListTools',
@@ -40,7 +41,7 @@ const OPENS_RUNS = 'writ.supervision.v1.SupervisionService/OpenExternalRun';
 const GATEWAY_MAY =
   /^writ\.(supervision\.v1\.SupervisionService\/ReportReceipts$|tool\.v1\.ToolProviderService\/)/;
 const SUPERVISOR_MAY = /^writ\.(spawn|meter|model|tool|worker)\.v1\./;
-const SUPERVISOR_MAY_NOT = /\/(Generate|CountTokens|CallTool)$|ToolProviderService/;
+const SUPERVISOR_MAY_NOT = /\/(Generate|CountTokens|AccessResponse|CallTool)$|ToolProviderService/;
 const PUBLIC = /^writ\.((run|approval|audit|control|usage)\.v1\.|identity\.v1\.CallerService)/;
 const OPEN = 'writ.identity.v1.KeyService/GetKeys';
 

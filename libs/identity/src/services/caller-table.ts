@@ -143,6 +143,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
   'writ.model.v1.ModelService': {
     Generate: AGENT_WITH_SLOT,
     CountTokens: AGENT_WITH_SLOT,
+    AccessResponse: AGENT_WITH_SLOT,
     ListModels: SUPERVISOR_AND_AGENT,
   },
   'writ.tool.v1.ToolGatewayService': {

@@ -1,5 +1,8 @@
 import type { Dialect } from '@writ/contracts/writ/model/v1/model_pb';
-import type { GenerateResponse } from '@writ/contracts/writ/model/v1/model_service_pb';
+import type {
+  GenerateResponse,
+  ResponseAccess,
+} from '@writ/contracts/writ/model/v1/model_service_pb';
 import { ModelService } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb';
 import { SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
@@ -44,6 +47,14 @@ export interface NativeCall extends CountCall {
   readonly disconnectGraceMs: number;
 }
 
+/** An answer that the provider has stored, and what is done with it. */
+export interface StoredResponseCall {
+  readonly responseId: string;
+  readonly access: ResponseAccess;
+  /** Query of a list. */
+  readonly query: string;
+}
+
 /** An agent key with the conversation or run that a request names. */
 export interface RunQuery {
   readonly apiKey: string;
@@ -72,6 +83,8 @@ export interface ProxyPeers extends ToolPeers, SubAgentPeers {
   ): AsyncIterable<GenerateResponse>;
   /** Asks the provider how many tokens a request has; its answer as JSON. */
   countTokens(call: CountCall, token: string, grant: string): Promise<Uint8Array>;
+  /** Reads, cancels or deletes an answer that the provider has stored; its answer as JSON. */
+  accessResponse(access: StoredResponseCall, token: string, grant: string): Promise<Uint8Array>;
   /** Renews the slot of an agent. */
   renew(token: string, intent: 'run' | 'suspend'): Promise<SlotAnswer>;
   /** Returns new tokens; the given one may have expired. */
@@ -137,6 +150,10 @@ export function createPeers(parts: PeerParts): ProxyPeers {
       const request = { model, native: { dialect, headers, bodyJson } };
       const options = { agentToken, slotGrant, epoch: EPOCH };
       return (await models.countTokens(request, options)).dataJson;
+    },
+    async accessResponse(access, agentToken, slotGrant) {
+      const options = { agentToken, slotGrant, epoch: EPOCH };
+      return (await models.accessResponse({ ...access }, options)).dataJson;
     },
     renew: (agentToken, intent) => renew(slots, agentToken, intent),
     async refreshTokens(agentToken) {

@@ -4,6 +4,7 @@ import { createFreezeHandlers } from '@writ/freeze';
 import { keyRoute } from '@writ/identity';
 import { type Route, reserved, route } from '@writ/rpc';
 import { freezeParts } from '../app/freezes/freeze-parts.ts';
+import { accessResponse } from './access-response.ts';
 import { closeTab } from './close-tab.ts';
 import { consume } from './consume.ts';
 import { countTokens } from './count-tokens.ts';
@@ -42,6 +43,7 @@ export function meterRoutes(context: RpcContext): readonly Route[] {
     route(ModelService, {
       generate: generate(context),
       countTokens: countTokens(context),
+      accessResponse: accessResponse(context),
       listModels: listModels(context),
     }),
     keyRoute(context.signer),

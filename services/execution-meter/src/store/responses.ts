@@ -66,3 +66,15 @@ export async function knownIds(
     output: row.output_tokens,
   }));
 }
+
+/** Deletes the id of an answer: no request can refer to it any more. */
+export async function deleteResponse(
+  trx: MeterTransaction,
+  { tenant, sessionId: session_id }: StoredTab,
+  id: string,
+): Promise<void> {
+  await trx
+    .deleteFrom('response_ids')
+    .where((eb) => eb.and({ tenant, session_id, id }))
+    .execute();
+}

@@ -1,7 +1,14 @@
 import type { Dialect, Finished } from '@writ/contracts/writ/model/v1/model_pb';
-import { derivedId, InvalidRequestError, isWritError, sha256Hex } from '@writ/kernel';
+import {
+  type AgentKey,
+  derivedId,
+  InvalidRequestError,
+  isWritError,
+  sha256Hex,
+} from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import { nextCallNumber } from '../../domain/next-call.ts';
+import type { StoredResponseCall } from '../../peers/peers.ts';
 import { type AgentRow, keyOf } from '../../store/agents.ts';
 import { insertCall, latestCall, markDelivered } from '../../store/calls.ts';
 import { endAgent } from '../agent/end-agent.ts';
@@ -64,6 +71,20 @@ export async function countTokens(
   const grant = await slots.grant(key);
   const { executionMeter } = await tokens.of(key);
   return await peers.countTokens({ ...request, bodyJson: request.body }, executionMeter, grant);
+}
+
+/**
+ * Reads, cancels or deletes an answer that the provider has stored; nothing is paid.
+ * @throws what the slots and the meter throw
+ */
+export async function accessResponse(
+  { slots, tokens, peers }: ProxyContext,
+  key: AgentKey,
+  access: StoredResponseCall,
+): Promise<Uint8Array> {
+  const grant = await slots.grant(key);
+  const { executionMeter } = await tokens.of(key);
+  return await peers.accessResponse(access, executionMeter, grant);
 }
 
 function requireModel(agent: AgentRow, { model }: ModelRequest): void {

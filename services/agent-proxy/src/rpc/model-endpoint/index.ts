@@ -7,6 +7,7 @@ import { assertHost } from '../assert-host.ts';
 import { listModels } from './list-models.ts';
 import { countTokensCalls, modelCalls } from './model-calls.ts';
 import { sendError } from './respond.ts';
+import { storedResponses } from './stored-responses.ts';
 
 type Endpoint = (request: WebRequest, response: WebResponse) => Promise<void>;
 
@@ -19,15 +20,17 @@ export function modelEndpoint(context: ProxyContext): WebHook {
     [`POST ${COUNTED.path}/count_tokens`]: countTokensCalls(context, COUNTED),
     'GET /v1/models': listModels(context),
   };
+  const stored = storedResponses(context);
   const { hosts } = context.config;
   const { log } = context.telemetry;
   return (request, response) => {
     const [path = ''] = (request.url ?? '').split('?', 1);
     if (!path.startsWith('/v1/')) return false;
-    const name = `${request.method} ${path}`;
+    const { method = '' } = request;
+    const name = `${method} ${path}`;
     const work = async (): Promise<void> => {
       assertHost(request, hosts);
-      const endpoint = endpoints[name];
+      const endpoint = endpoints[name] ?? stored(method, path);
       if (endpoint === undefined) throw unsupported(name);
       await endpoint(request, response);
     };

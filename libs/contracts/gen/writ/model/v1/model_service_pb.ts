@@ -2,20 +2,20 @@
 // @generated from file writ/model/v1/model_service.proto (package writ.model.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "@bufbuild/protovalidate/gen/buf/validate/validate_pb.js";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
 import type { AttemptStarted, ChatMessage, Finished, Fit, NativeEvent, NativeRequest, ResponseFormat, TextDelta, ToolChoice, ToolSpec } from "./model_pb.ts";
 import { file_writ_model_v1_model } from "./model_pb.ts";
-import type { Message } from "@bufbuild/protobuf";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file writ/model/v1/model_service.proto.
  */
 export const file_writ_model_v1_model_service: GenFile = /*@__PURE__*/
-  fileDesc("CiF3cml0L21vZGVsL3YxL21vZGVsX3NlcnZpY2UucHJvdG8SDXdyaXQubW9kZWwudjEimgcKD0dlbmVyYXRlUmVxdWVzdBIqCgdjYWxsX2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEi8KBW1vZGVsGAIgASgJQiC6SB1yGzIZXlthLXpBLVowLTkuXzovLV17MSwxMjh9JBI3CghtZXNzYWdlcxgDIAMoCzIaLndyaXQubW9kZWwudjEuQ2hhdE1lc3NhZ2VCCbpIBpIBAxCQThIxCgV0b29scxgEIAMoCzIXLndyaXQubW9kZWwudjEuVG9vbFNwZWNCCbpIBpIBAxCACBI4Cgt0b29sX2Nob2ljZRgFIAEoDjIZLndyaXQubW9kZWwudjEuVG9vbENob2ljZUIIukgFggECEAESIQoQdG9vbF9jaG9pY2VfbmFtZRgGIAEoCUIHukgEcgIYQBIxCgt0ZW1wZXJhdHVyZRgHIAEoAUIXukgUEhIZAAAAAAAAAEApAAAAAAAAAABIAIgBARIsChFtYXhfb3V0cHV0X3Rva2VucxgIIAEoA0IMukgJIgcYgK3iBCgBSAGIAQESQAoPcmVzcG9uc2VfZm9ybWF0GAkgASgOMh0ud3JpdC5tb2RlbC52MS5SZXNwb25zZUZvcm1hdEIIukgFggECEAESKQoDZml0GAogASgOMhIud3JpdC5tb2RlbC52MS5GaXRCCLpIBYIBAhABEg4KBmRlbHRhcxgLIAEoCBI5Cgd0aW1lb3V0GAwgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQg26SAqqAQciAwiQHCoAEgwKBHN0ZXAYDSABKA0SFwoPcmVxdWlyZV9jb250ZW50GA4gASgIEiwKBm5hdGl2ZRgPIAEoCzIcLndyaXQubW9kZWwudjEuTmF0aXZlUmVxdWVzdBJBChBkaXNjb25uZWN0X2dyYWNlGBAgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgy6SAmqAQYiAgg8MgA6iQG6SIUBGoIBChtnZW5lcmF0ZS5tZXNzYWdlc19vcl9uYXRpdmUSNG1lc3NhZ2VzIG9yIG5hdGl2ZSBpcyByZXF1aXJlZCwgYW5kIG9ubHkgb25lIG9mIHRoZW0aLWhhcyh0aGlzLm5hdGl2ZSkgIT0gKHNpemUodGhpcy5tZXNzYWdlcykgPiAwKUIOCgxfdGVtcGVyYXR1cmVCFAoSX21heF9vdXRwdXRfdG9rZW5zIuYBChBHZW5lcmF0ZVJlc3BvbnNlEjgKD2F0dGVtcHRfc3RhcnRlZBgBIAEoCzIdLndyaXQubW9kZWwudjEuQXR0ZW1wdFN0YXJ0ZWRIABIuCgp0ZXh0X2RlbHRhGAIgASgLMhgud3JpdC5tb2RlbC52MS5UZXh0RGVsdGFIABIrCghmaW5pc2hlZBgDIAEoCzIXLndyaXQubW9kZWwudjEuRmluaXNoZWRIABIyCgxuYXRpdmVfZXZlbnQYBCABKAsyGi53cml0Lm1vZGVsLnYxLk5hdGl2ZUV2ZW50SABCBwoFY2h1bmsiewoSQ291bnRUb2tlbnNSZXF1ZXN0Ei8KBW1vZGVsGAEgASgJQiC6SB1yGzIZXlthLXpBLVowLTkuXzovLV17MSwxMjh9JBI0CgZuYXRpdmUYAiABKAsyHC53cml0Lm1vZGVsLnYxLk5hdGl2ZVJlcXVlc3RCBrpIA8gBASIoChNDb3VudFRva2Vuc1Jlc3BvbnNlEhEKCWRhdGFfanNvbhgBIAEoDCITChFMaXN0TW9kZWxzUmVxdWVzdCKJAgoJTW9kZWxJbmZvEg0KBWFsaWFzGAEgASgJEhYKDnByb3ZpZGVyX21vZGVsGAIgASgJEhYKDmNvbnRleHRfd2luZG93GAMgASgDEi0KIGlucHV0X3ByaWNlX25hbm9fdXNkX3Blcl9taWxsaW9uGAQgASgDSACIAQESLgohb3V0cHV0X3ByaWNlX25hbm9fdXNkX3Blcl9taWxsaW9uGAUgASgDSAGIAQESEwoLcHJvdmlkZXJfaWQYBiABKAlCIwohX2lucHV0X3ByaWNlX25hbm9fdXNkX3Blcl9taWxsaW9uQiQKIl9vdXRwdXRfcHJpY2VfbmFub191c2RfcGVyX21pbGxpb24iPgoSTGlzdE1vZGVsc1Jlc3BvbnNlEigKBm1vZGVscxgBIAMoCzIYLndyaXQubW9kZWwudjEuTW9kZWxJbmZvMoYCCgxNb2RlbFNlcnZpY2USTQoIR2VuZXJhdGUSHi53cml0Lm1vZGVsLnYxLkdlbmVyYXRlUmVxdWVzdBofLndyaXQubW9kZWwudjEuR2VuZXJhdGVSZXNwb25zZTABElQKC0NvdW50VG9rZW5zEiEud3JpdC5tb2RlbC52MS5Db3VudFRva2Vuc1JlcXVlc3QaIi53cml0Lm1vZGVsLnYxLkNvdW50VG9rZW5zUmVzcG9uc2USUQoKTGlzdE1vZGVscxIgLndyaXQubW9kZWwudjEuTGlzdE1vZGVsc1JlcXVlc3QaIS53cml0Lm1vZGVsLnYxLkxpc3RNb2RlbHNSZXNwb25zZWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_duration, file_writ_model_v1_model]);
+  fileDesc("CiF3cml0L21vZGVsL3YxL21vZGVsX3NlcnZpY2UucHJvdG8SDXdyaXQubW9kZWwudjEimgcKD0dlbmVyYXRlUmVxdWVzdBIqCgdjYWxsX2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEi8KBW1vZGVsGAIgASgJQiC6SB1yGzIZXlthLXpBLVowLTkuXzovLV17MSwxMjh9JBI3CghtZXNzYWdlcxgDIAMoCzIaLndyaXQubW9kZWwudjEuQ2hhdE1lc3NhZ2VCCbpIBpIBAxCQThIxCgV0b29scxgEIAMoCzIXLndyaXQubW9kZWwudjEuVG9vbFNwZWNCCbpIBpIBAxCACBI4Cgt0b29sX2Nob2ljZRgFIAEoDjIZLndyaXQubW9kZWwudjEuVG9vbENob2ljZUIIukgFggECEAESIQoQdG9vbF9jaG9pY2VfbmFtZRgGIAEoCUIHukgEcgIYQBIxCgt0ZW1wZXJhdHVyZRgHIAEoAUIXukgUEhIZAAAAAAAAAEApAAAAAAAAAABIAIgBARIsChFtYXhfb3V0cHV0X3Rva2VucxgIIAEoA0IMukgJIgcYgK3iBCgBSAGIAQESQAoPcmVzcG9uc2VfZm9ybWF0GAkgASgOMh0ud3JpdC5tb2RlbC52MS5SZXNwb25zZUZvcm1hdEIIukgFggECEAESKQoDZml0GAogASgOMhIud3JpdC5tb2RlbC52MS5GaXRCCLpIBYIBAhABEg4KBmRlbHRhcxgLIAEoCBI5Cgd0aW1lb3V0GAwgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQg26SAqqAQciAwiQHCoAEgwKBHN0ZXAYDSABKA0SFwoPcmVxdWlyZV9jb250ZW50GA4gASgIEiwKBm5hdGl2ZRgPIAEoCzIcLndyaXQubW9kZWwudjEuTmF0aXZlUmVxdWVzdBJBChBkaXNjb25uZWN0X2dyYWNlGBAgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgy6SAmqAQYiAgg8MgA6iQG6SIUBGoIBChtnZW5lcmF0ZS5tZXNzYWdlc19vcl9uYXRpdmUSNG1lc3NhZ2VzIG9yIG5hdGl2ZSBpcyByZXF1aXJlZCwgYW5kIG9ubHkgb25lIG9mIHRoZW0aLWhhcyh0aGlzLm5hdGl2ZSkgIT0gKHNpemUodGhpcy5tZXNzYWdlcykgPiAwKUIOCgxfdGVtcGVyYXR1cmVCFAoSX21heF9vdXRwdXRfdG9rZW5zIuYBChBHZW5lcmF0ZVJlc3BvbnNlEjgKD2F0dGVtcHRfc3RhcnRlZBgBIAEoCzIdLndyaXQubW9kZWwudjEuQXR0ZW1wdFN0YXJ0ZWRIABIuCgp0ZXh0X2RlbHRhGAIgASgLMhgud3JpdC5tb2RlbC52MS5UZXh0RGVsdGFIABIrCghmaW5pc2hlZBgDIAEoCzIXLndyaXQubW9kZWwudjEuRmluaXNoZWRIABIyCgxuYXRpdmVfZXZlbnQYBCABKAsyGi53cml0Lm1vZGVsLnYxLk5hdGl2ZUV2ZW50SABCBwoFY2h1bmsiewoSQ291bnRUb2tlbnNSZXF1ZXN0Ei8KBW1vZGVsGAEgASgJQiC6SB1yGzIZXlthLXpBLVowLTkuXzovLV17MSwxMjh9JBI0CgZuYXRpdmUYAiABKAsyHC53cml0Lm1vZGVsLnYxLk5hdGl2ZVJlcXVlc3RCBrpIA8gBASIoChNDb3VudFRva2Vuc1Jlc3BvbnNlEhEKCWRhdGFfanNvbhgBIAEoDCKhAQoVQWNjZXNzUmVzcG9uc2VSZXF1ZXN0EjQKC3Jlc3BvbnNlX2lkGAEgASgJQh+6SBxyGjIYXlthLXpBLVowLTlfLjotXXsxLDEyOH0kEjkKBmFjY2VzcxgCIAEoDjIdLndyaXQubW9kZWwudjEuUmVzcG9uc2VBY2Nlc3NCCrpIB4IBBBABIAASFwoFcXVlcnkYAyABKAlCCLpIBXIDGIAQIisKFkFjY2Vzc1Jlc3BvbnNlUmVzcG9uc2USEQoJZGF0YV9qc29uGAEgASgMIhMKEUxpc3RNb2RlbHNSZXF1ZXN0IokCCglNb2RlbEluZm8SDQoFYWxpYXMYASABKAkSFgoOcHJvdmlkZXJfbW9kZWwYAiABKAkSFgoOY29udGV4dF93aW5kb3cYAyABKAMSLQogaW5wdXRfcHJpY2VfbmFub191c2RfcGVyX21pbGxpb24YBCABKANIAIgBARIuCiFvdXRwdXRfcHJpY2VfbmFub191c2RfcGVyX21pbGxpb24YBSABKANIAYgBARITCgtwcm92aWRlcl9pZBgGIAEoCUIjCiFfaW5wdXRfcHJpY2VfbmFub191c2RfcGVyX21pbGxpb25CJAoiX291dHB1dF9wcmljZV9uYW5vX3VzZF9wZXJfbWlsbGlvbiI+ChJMaXN0TW9kZWxzUmVzcG9uc2USKAoGbW9kZWxzGAEgAygLMhgud3JpdC5tb2RlbC52MS5Nb2RlbEluZm8qqQEKDlJlc3BvbnNlQWNjZXNzEh8KG1JFU1BPTlNFX0FDQ0VTU19VTlNQRUNJRklFRBAAEhgKFFJFU1BPTlNFX0FDQ0VTU19SRUFEEAESJAogUkVTUE9OU0VfQUNDRVNTX0xJU1RfSU5QVVRfSVRFTVMQAhIaChZSRVNQT05TRV9BQ0NFU1NfQ0FOQ0VMEAMSGgoWUkVTUE9OU0VfQUNDRVNTX0RFTEVURRAEMuUCCgxNb2RlbFNlcnZpY2USTQoIR2VuZXJhdGUSHi53cml0Lm1vZGVsLnYxLkdlbmVyYXRlUmVxdWVzdBofLndyaXQubW9kZWwudjEuR2VuZXJhdGVSZXNwb25zZTABElQKC0NvdW50VG9rZW5zEiEud3JpdC5tb2RlbC52MS5Db3VudFRva2Vuc1JlcXVlc3QaIi53cml0Lm1vZGVsLnYxLkNvdW50VG9rZW5zUmVzcG9uc2USXQoOQWNjZXNzUmVzcG9uc2USJC53cml0Lm1vZGVsLnYxLkFjY2Vzc1Jlc3BvbnNlUmVxdWVzdBolLndyaXQubW9kZWwudjEuQWNjZXNzUmVzcG9uc2VSZXNwb25zZRJRCgpMaXN0TW9kZWxzEiAud3JpdC5tb2RlbC52MS5MaXN0TW9kZWxzUmVxdWVzdBohLndyaXQubW9kZWwudjEuTGlzdE1vZGVsc1Jlc3BvbnNlYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_duration, file_writ_model_v1_model]);
 
 /**
  * GenerateRequest requests one turn of a model.
@@ -246,6 +246,62 @@ export const CountTokensResponseSchema: GenMessage<CountTokensResponse> = /*@__P
   messageDesc(file_writ_model_v1_model_service, 3);
 
 /**
+ * AccessResponseRequest names an answer.
+ *
+ * @generated from message writ.model.v1.AccessResponseRequest
+ */
+export type AccessResponseRequest = Message<"writ.model.v1.AccessResponseRequest"> & {
+  /**
+   * Its id, as the provider issued it.
+   *
+   * @generated from field: string response_id = 1;
+   */
+  responseId: string;
+
+  /**
+   * What is done with it.
+   *
+   * @generated from field: writ.model.v1.ResponseAccess access = 2;
+   */
+  access: ResponseAccess;
+
+  /**
+   * Query of a list: `after`, `limit`, `order` and `include`.
+   *
+   * @generated from field: string query = 3;
+   */
+  query: string;
+};
+
+/**
+ * Describes the message writ.model.v1.AccessResponseRequest.
+ * Use `create(AccessResponseRequestSchema)` to create a new message.
+ */
+export const AccessResponseRequestSchema: GenMessage<AccessResponseRequest> = /*@__PURE__*/
+  messageDesc(file_writ_model_v1_model_service, 4);
+
+/**
+ * AccessResponseResponse is the answer of the provider.
+ *
+ * @generated from message writ.model.v1.AccessResponseResponse
+ */
+export type AccessResponseResponse = Message<"writ.model.v1.AccessResponseResponse"> & {
+  /**
+   * A JSON object.
+   *
+   * @generated from field: bytes data_json = 1;
+   */
+  dataJson: Uint8Array;
+};
+
+/**
+ * Describes the message writ.model.v1.AccessResponseResponse.
+ * Use `create(AccessResponseResponseSchema)` to create a new message.
+ */
+export const AccessResponseResponseSchema: GenMessage<AccessResponseResponse> = /*@__PURE__*/
+  messageDesc(file_writ_model_v1_model_service, 5);
+
+/**
  * ListModelsRequest has no fields.
  *
  * @generated from message writ.model.v1.ListModelsRequest
@@ -258,7 +314,7 @@ export type ListModelsRequest = Message<"writ.model.v1.ListModelsRequest"> & {
  * Use `create(ListModelsRequestSchema)` to create a new message.
  */
 export const ListModelsRequestSchema: GenMessage<ListModelsRequest> = /*@__PURE__*/
-  messageDesc(file_writ_model_v1_model_service, 4);
+  messageDesc(file_writ_model_v1_model_service, 6);
 
 /**
  * ModelInfo describes a catalog alias.
@@ -314,7 +370,7 @@ export type ModelInfo = Message<"writ.model.v1.ModelInfo"> & {
  * Use `create(ModelInfoSchema)` to create a new message.
  */
 export const ModelInfoSchema: GenMessage<ModelInfo> = /*@__PURE__*/
-  messageDesc(file_writ_model_v1_model_service, 5);
+  messageDesc(file_writ_model_v1_model_service, 7);
 
 /**
  * ListModelsResponse lists aliases.
@@ -335,7 +391,62 @@ export type ListModelsResponse = Message<"writ.model.v1.ListModelsResponse"> & {
  * Use `create(ListModelsResponseSchema)` to create a new message.
  */
 export const ListModelsResponseSchema: GenMessage<ListModelsResponse> = /*@__PURE__*/
-  messageDesc(file_writ_model_v1_model_service, 6);
+  messageDesc(file_writ_model_v1_model_service, 8);
+
+/**
+ * ResponseAccess is what is done with a stored answer.
+ *
+ * @generated from enum writ.model.v1.ResponseAccess
+ */
+export const ResponseAccess = {
+  /**
+   * Not set; rejected.
+   *
+   * @generated from enum value: RESPONSE_ACCESS_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Reads it.
+   *
+   * @generated from enum value: RESPONSE_ACCESS_READ = 1;
+   */
+  READ: 1,
+
+  /**
+   * Lists the items of its request.
+   *
+   * @generated from enum value: RESPONSE_ACCESS_LIST_INPUT_ITEMS = 2;
+   */
+  LIST_INPUT_ITEMS: 2,
+
+  /**
+   * Cancels it, which providers permit for answers in the background only.
+   *
+   * @generated from enum value: RESPONSE_ACCESS_CANCEL = 3;
+   */
+  CANCEL: 3,
+
+  /**
+   * Deletes it; later requests cannot refer to it.
+   *
+   * @generated from enum value: RESPONSE_ACCESS_DELETE = 4;
+   */
+  DELETE: 4,
+} as const;
+
+/**
+ * ResponseAccess is what is done with a stored answer.
+ *
+ * @generated from enum writ.model.v1.ResponseAccess
+ */
+export type ResponseAccess = (typeof ResponseAccess)[keyof typeof ResponseAccess] | UnknownEnum;
+
+/**
+ * Describes the enum writ.model.v1.ResponseAccess.
+ */
+export const ResponseAccessSchema: GenEnum<ResponseAccess> = /*@__PURE__*/
+  enumDesc(file_writ_model_v1_model_service, 0);
 
 /**
  * ModelService calls models; there is no other way to a provider.
@@ -368,6 +479,17 @@ export const ModelService: GenService<{
     methodKind: "unary";
     input: typeof CountTokensRequestSchema;
     output: typeof CountTokensResponseSchema;
+  },
+  /**
+   * AccessResponse reads, cancels or deletes an answer that the provider has
+   * stored and that the agent's session has received. It reserves and spends nothing.
+   *
+   * @generated from rpc writ.model.v1.ModelService.AccessResponse
+   */
+  accessResponse: {
+    methodKind: "unary";
+    input: typeof AccessResponseRequestSchema;
+    output: typeof AccessResponseResponseSchema;
   },
   /**
    * ListModels lists the catalog aliases that the calling agent may use.

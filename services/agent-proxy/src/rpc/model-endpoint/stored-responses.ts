@@ -1,0 +1,48 @@
+import { ResponseAccess } from '@writ/contracts/writ/model/v1/model_service_pb';
+import { InvalidRequestError } from '@writ/kernel';
+import type { WebRequest, WebResponse } from '@writ/rpc';
+import { authorize, beginRequest, endRequest } from '../../app/access/authorize.ts';
+import { accessResponse } from '../../app/model/call-model.ts';
+import type { ProxyContext } from '../../context.ts';
+import { sendJson } from './respond.ts';
+
+const PATH = /^\/v1\/responses\/([a-zA-Z0-9_.:-]{1,128})(\/input_items|\/cancel)?$/;
+const ACCESS: Readonly<Record<string, ResponseAccess>> = {
+  GET: ResponseAccess.READ,
+  DELETE: ResponseAccess.DELETE,
+  'GET /input_items': ResponseAccess.LIST_INPUT_ITEMS,
+  'POST /cancel': ResponseAccess.CANCEL,
+};
+
+/** The requests for an answer that the provider has stored: only its session may read, cancel or delete it (AP-2). */
+export function storedResponses(context: ProxyContext) {
+  return (method: string, path: string) => {
+    const [, responseId, of] = PATH.exec(path) ?? [];
+    const access = ACCESS[of === undefined ? method : `${method} ${of}`];
+    if (responseId === undefined || access === undefined) return undefined;
+    return async (request: WebRequest, response: WebResponse): Promise<void> => {
+      const { headers, url = '' } = request;
+      const query = url.slice(path.length + 1);
+      assertNoStream(query);
+      const authorized = await authorize(context, { headers });
+      const open = beginRequest(context, authorized);
+      try {
+        const asked = { responseId, access, query };
+        sendJson(response, await accessResponse(context, authorized.key, asked), {
+          'x-writ-run-id': authorized.key.runId,
+        });
+      } finally {
+        await endRequest(context, authorized, open);
+      }
+    };
+  };
+}
+
+function assertNoStream(query: string): void {
+  if (new URLSearchParams(query).get('stream') !== 'true') return;
+  throw new InvalidRequestError(
+    'NATIVE_FIELD_NOT_ALLOWED',
+    'stream is not supported for a stored response; read it without a stream.',
+    { field: 'stream' },
+  );
+}

@@ -1,0 +1,61 @@
+import { type JsonObject, NotFoundError } from '@writ/kernel';
+import type { MeterContext } from '../../context.ts';
+import type { AgentKey } from '../../domain/agent-key.ts';
+import { callFailure, failureError } from '../../domain/chat/failure.ts';
+import {
+  accessAtProvider,
+  type StoredResponseAccess,
+} from '../../providers/openai/stored-response.ts';
+import { requireSpendable, requireTab } from '../../store/admit.ts';
+import { deleteResponse, knownIds } from '../../store/responses.ts';
+import { providerIdOf, providerKey } from './call-planner.ts';
+
+/** An answer that an agent wants to read, cancel or delete. */
+export interface AccessedResponse extends AgentKey {
+  readonly responseId: string;
+  readonly access: StoredResponseAccess;
+  /** Query of a list. */
+  readonly query: string;
+  /** Catalog aliases that the token of the agent allows; the tab must allow them, too. */
+  readonly tokenModels: readonly string[];
+}
+
+/**
+ * Reads, cancels or deletes an answer at the account that issued its id to the session of the agent (AP-2). Nothing is
+ * reserved or spent. A deleted answer is unknown to later requests.
+ * @throws NotFoundError RESPONSE_NOT_FOUND; what `requireTab` and `requireSpendable` throw; PreconditionError
+ *   PROVIDER_ERROR, DeadlineError LLM_TIMEOUT
+ */
+export async function accessResponseOf(
+  { store, catalog, clock, config }: MeterContext,
+  request: AccessedResponse,
+  signal: AbortSignal,
+): Promise<JsonObject> {
+  const { responseId, access, query, tokenModels } = request;
+  const { tab, known } = await store.transaction(async (trx) => {
+    const found = await requireTab(trx, request);
+    await requireSpendable(trx, found, clock.now());
+    return { tab: found, known: await knownIds(trx, found, [responseId]) };
+  });
+  const allowed = tab.models.filter((alias) => tokenModels.includes(alias));
+  const model = catalog
+    .list(allowed)
+    .find((entry) => known.some(({ provider }) => provider === providerIdOf(entry)));
+  if (model === undefined) throw notFound(responseId);
+  const apiKey = providerKey(model, config.variables);
+  const accessed = await accessAtProvider({ model, apiKey, responseId, access, query, signal });
+  if ('failure' in accessed) {
+    if (accessed.failure.what === 404) throw notFound(responseId);
+    throw failureError(callFailure(model, accessed.failure, 1));
+  }
+  if (access === 'delete') await store.transaction((trx) => deleteResponse(trx, tab, responseId));
+  return accessed.answer;
+}
+
+function notFound(id: string): NotFoundError {
+  return new NotFoundError(
+    'RESPONSE_NOT_FOUND',
+    `The session has received no response ${id}, or the provider has not stored it.`,
+    { field: 'response_id' },
+  );
+}
