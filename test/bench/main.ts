@@ -1,5 +1,6 @@
 /** `npm run bench` lists the benchmarks; `npm run bench -- NAME` runs one. */
 import { parseArgs } from 'node:util';
+import { benchAgentProxy } from './agent-proxy.ts';
 import { type BenchOptions, bench } from './bench.ts';
 import { meter } from './meter.ts';
 import { benchPeers } from './peers.ts';
@@ -29,6 +30,10 @@ const BENCHES: Readonly<Record<string, Bench>> = {
   },
   steps: { about: 'a governed step of a react agent, through all services', run: benchSteps },
   peers: { about: 'a two-step run through Writ and through other libraries', run: benchPeers },
+  'agent-proxy': {
+    about: 'the first byte of a model call through agent-proxy, beside a direct call',
+    run: benchAgentProxy,
+  },
   tool: { about: 'CallTool of tool-gateway on a tool that does nothing', run: benchTool },
 };
 
@@ -45,9 +50,10 @@ const [name = ''] = positionals;
 const chosen = BENCHES[name];
 if (chosen === undefined) {
   console.log('npm run bench -- NAME [--cpu-prof-dir FOLDER]');
+  console.log('npm run bench -- agent-proxy [--rounds N] [--out FOLDER]');
   console.log('npm run bench -- peers [--rounds N] [--seconds N] [--out FOLDER]');
   for (const [known, { about }] of Object.entries(BENCHES)) {
-    console.log(`  ${known.padEnd(6)} ${about}, compared to its baseline`);
+    console.log(`  ${known.padEnd(11)} ${about}, compared to its baseline`);
   }
   process.exitCode = name === '' ? 0 : 1;
 } else {

@@ -39,9 +39,17 @@ export const PEERS: readonly PeerEntry[] = [
     name: 'OpenAI SDK through the Portkey gateway',
     program: 'programs/direct.mjs',
     package: '@portkey-ai/gateway',
-    env: { PORTKEY: '1' },
+    env: { PEER_GATEWAY: 'portkey' },
     enforces: 'nothing; the gateway sees the model calls only',
     durable: 'nothing',
+  },
+  {
+    id: 'agent-proxy',
+    name: 'OpenAI SDK through agent-proxy, embedded on SQLite',
+    program: 'programs/direct.mjs',
+    env: { PEER_GATEWAY: 'agent-proxy' },
+    enforces: 'budgets of tokens and cost; agent-proxy sees the model calls only',
+    durable: 'reservation and cost of each model call, before the next action',
   },
   {
     id: 'openai-agents',

@@ -9,7 +9,7 @@ import { type Surroundings, startSurroundings } from './surroundings.ts';
 const ROOT = resolve(import.meta.dirname, '../../..');
 const RUNS = 3;
 /** Peers whose packages the project has itself. */
-const ALWAYS = ['direct', 'writ'];
+const ALWAYS = ['direct', 'agent-proxy', 'writ'];
 
 const packages = installedPackages();
 if (packages === undefined) {

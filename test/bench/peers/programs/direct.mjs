@@ -1,10 +1,12 @@
-// Two calls of the OpenAI SDK and the tool between them; with PORTKEY=1 through the Portkey gateway.
+// Two calls of the OpenAI SDK and the tool between them; with PEER_GATEWAY through a gateway.
 import OpenAI from 'openai';
 import { noOp, servePeer } from '../serve-peer.ts';
+import { startAgentProxy } from './agent-proxy.mjs';
 import { startPortkey } from './portkey.mjs';
 
 const baseURL = process.env.PEER_MODEL_URL;
-const gateway = process.env.PORTKEY === '1' ? await startPortkey(baseURL) : undefined;
+const GATEWAYS = { portkey: startPortkey, 'agent-proxy': startAgentProxy };
+const gateway = await GATEWAYS[process.env.PEER_GATEWAY]?.(baseURL);
 const openai = new OpenAI({ apiKey: 'none', baseURL, maxRetries: 0, ...gateway?.client });
 const model = 'no-op';
 const tools = [

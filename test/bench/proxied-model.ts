@@ -1,0 +1,121 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createWritClient } from '@writ/client';
+import { newId } from '@writ/kernel';
+import { COMPILE_CACHE } from '../load/program.ts';
+
+const PLATFORM = fileURLToPath(new URL('../load/steps/platform-program.ts', import.meta.url));
+
+/** Alias of the model, and its name at the provider. */
+export const PROXIED_MODEL = 'no-op';
+
+/** A model behind agent-proxy of an embedded platform in a process of its own. */
+export interface ProxiedModel {
+  /** Base URL of the model endpoint, with `/v1`. */
+  readonly baseUrl: string;
+  /** Run token of an external agent without caps. */
+  readonly token: string;
+  close(): Promise<void>;
+}
+
+const filesFor = (modelUrl: string) => ({
+  agents: {
+    agents: [{ name: 'two', kind: 'external', model: { model: PROXIED_MODEL } }],
+  },
+  policy: {
+    policy: 'two',
+    rules: [{ id: 'tools', match: { tool: '*' }, decide: 'block', reason: 'none', risk: 5 }],
+  },
+  tools: {
+    tools: [
+      {
+        name: 'no_op',
+        description: 'Does nothing.',
+        input_schema: { type: 'object', properties: {} },
+        side_effect: 'idempotent',
+        risk: 0,
+        source: 'bench',
+      },
+    ],
+    sources: {
+      bench: {
+        kind: 'local',
+        module: fileURLToPath(new URL('peers/writ-tool.ts', import.meta.url)),
+      },
+    },
+  },
+  models: {
+    models: {
+      [PROXIED_MODEL]: {
+        base_url: modelUrl,
+        api_key_env: 'PEER_KEY',
+        model: PROXIED_MODEL,
+        priced_as: 'gpt-4.1-mini',
+        context_window: 1_000_000,
+        max_output_tokens: 4_096,
+        timeout: '60s',
+        max_retries: 0,
+        max_in_flight: 256,
+      },
+    },
+  },
+});
+
+/**
+ * Starts a platform in front of a model and a run of an external agent.
+ * @param folder an empty folder
+ * @param flags flags of node
+ */
+export async function startProxiedModel(
+  folder: string,
+  modelUrl: string,
+  flags: readonly string[] = [],
+): Promise<ProxiedModel> {
+  for (const [name, content] of Object.entries(filesFor(modelUrl))) {
+    writeFileSync(join(folder, `${name}.yaml`), JSON.stringify(content));
+  }
+  const env = {
+    PATH: process.env.PATH,
+    NODE_COMPILE_CACHE: COMPILE_CACHE,
+    STEPS_FOLDER: folder,
+    PEER_KEY: 'none',
+    WRIT_LOG_LEVEL: 'error',
+  };
+  const platform = fork(PLATFORM, { env, execArgv: [...flags] });
+  const ended = once(platform, 'exit');
+  const failed = ended.then(([code]) => {
+    throw new Error(`The platform exited with ${code}.`);
+  });
+  const started = once(platform, 'message') as Promise<[{ edgeUrl: string; apiKey: string }]>;
+  const [{ edgeUrl, apiKey }] = await Promise.race([started, failed]);
+  // From now on it exits when it is closed.
+  failed.catch(() => undefined);
+  const { runs } = createWritClient({ baseUrl: edgeUrl, apiKey });
+  const start = { requestId: newId('req'), agent: 'two', goal: 'What is the answer?' };
+  const { run } = await runs.startRun(start);
+  const { token, modelBaseUrl: baseUrl } = await runs.issueRunToken({ runId: run?.runId ?? '' });
+  await delivered(baseUrl, token);
+  return {
+    baseUrl,
+    token,
+    async close() {
+      platform.kill('SIGTERM');
+      await ended;
+    },
+  };
+}
+
+/** Until the run is delivered, agent-proxy answers 503. */
+async function delivered(baseUrl: string, token: string): Promise<void> {
+  const headers = { authorization: `Bearer ${token}` };
+  const until = performance.now() + 60_000;
+  for (;;) {
+    const { status } = await fetch(`${baseUrl}/models`, { headers });
+    if (status === 200) return;
+    if (performance.now() > until) throw new Error(`agent-proxy answered ${status} for a minute.`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}
