@@ -1,4 +1,6 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
 import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
+import type { ActionSchema } from '@writ/contracts/writ/review/v1/action_pb';
 import type { Decision } from '@writ/contracts/writ/review/v1/decision_pb';
 import { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb';
 import type {
@@ -8,6 +10,14 @@ import type {
 import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { type AgentKey, DataLossError } from '@writ/kernel';
 import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/rpc';
+
+/** A tool call that a client executes itself. */
+export interface ProposedClientTool extends ProposedTool {
+  /** The model call whose answer contains it; empty when it is unknown. */
+  readonly modelCallId: string;
+  /** Digest of the definition that the client sent to the model; empty when it is unknown. */
+  readonly definitionDigest: string;
+}
 
 /** A tool call that is proposed, with what the supervisor has not seen of earlier ones. */
 export interface ProposedTool {
@@ -35,7 +45,7 @@ export interface ToolPeers {
   /** Requests a decision; a repeated call returns the current one (SV-1). */
   reviewTool(call: ProposedTool, options: CallOptions): Promise<Decision>;
   /** Requests a decision about a tool that the client executes itself, likewise (AP-5). */
-  reviewClientTool(call: ProposedTool, options: CallOptions): Promise<Decision>;
+  reviewClientTool(call: ProposedClientTool, options: CallOptions): Promise<Decision>;
   /** Returns the current decision, with a new writ. */
   getDecision(callId: string, options: CallOptions): Promise<Decision>;
   /** Executes an approved call; a repeated one returns the record (TG-1). */
@@ -56,15 +66,16 @@ export function createToolPeers(to: {
   const reviews = createRpcClient(ReviewService, to.supervisor);
   const gateway = createRpcClient(ToolGatewayService, to.gateway);
   const review = async (
-    kind: 'tool' | 'clientTool',
-    { callId, tool, argumentsJson, receipts, observations }: ProposedTool,
+    { callId, receipts, observations }: ProposedTool,
+    kind: NonNullable<MessageInitShape<typeof ActionSchema>['kind']>,
     options: CallOptions,
+    modelCallId = '',
   ): Promise<Decision> => {
-    const proposed = { kind: { case: kind, value: { tool, argumentsJson } } } as const;
     const { decision } = await reviews.reviewAction(
       {
         callId,
-        proposal: { case: 'action', value: proposed },
+        modelCallId,
+        proposal: { case: 'action', value: { kind } },
         receipts: [...receipts],
         observations: observations.map((seen) => ({ ...seen })),
       },
@@ -73,8 +84,15 @@ export function createToolPeers(to: {
     return present(decision);
   };
   return {
-    reviewTool: (call, options) => review('tool', call, options),
-    reviewClientTool: (call, options) => review('clientTool', call, options),
+    reviewTool(call, options) {
+      const { tool, argumentsJson } = call;
+      return review(call, { case: 'tool', value: { tool, argumentsJson } }, options);
+    },
+    reviewClientTool(call, options) {
+      const { tool, argumentsJson, definitionDigest, modelCallId } = call;
+      const value = { tool, argumentsJson, definitionDigest };
+      return review(call, { case: 'clientTool', value }, options, modelCallId);
+    },
     async getDecision(callId, options) {
       return present((await reviews.getDecision({ callId }, options)).decision);
     },

@@ -19,6 +19,8 @@ const agents = table('agents', {
     request_digest: column.text(),
     /** JSON array of the catalog aliases that it may use, the default one first. */
     models: column.text(),
+    /** JSON of how tool calls in the answers of its models are reviewed; null: they are not (AP-5). */
+    review: column.text().nullable(),
     /** JSON of its tokens; null after its end. */
     credentials: column.text().nullable(),
     deadline_at: column.timestamp().nullable(),
@@ -91,6 +93,10 @@ const toolCalls = table('tool_calls', {
   unique: { tool_calls_number: ['tenant', 'run_id', 'instance', 'digest', 'number'] },
   indexes: {
     tool_calls_tasks: { on: ['decided_at'], where: ['task_at', 'is not', null] },
+    tool_calls_by_user: {
+      on: ['tenant', 'run_id', 'instance', 'delivered_to'],
+      where: ['delivered_to', 'is not', null],
+    },
   },
 });
 

@@ -39,6 +39,20 @@ export async function latestToolCall(
     .executeTakeFirst();
 }
 
+/** Returns the call whose approval was used by the call of a model, of whose id this is the SHA-256; undefined without one. */
+export async function findToolCallUsedBy(
+  trx: ProxyTransaction,
+  { tenant, runId: run_id, instance }: AgentKey,
+  delivered_to: string,
+): Promise<ToolCallRow | undefined> {
+  return await trx
+    .selectFrom('tool_calls')
+    .selectAll()
+    .where((eb) => eb.and({ tenant, run_id, instance, delivered_to }))
+    .limit(1)
+    .executeTakeFirst();
+}
+
 /** Inserts a new, undecided call and returns its row. */
 export async function insertToolCall(
   trx: ProxyTransaction,

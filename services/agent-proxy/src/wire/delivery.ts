@@ -2,7 +2,12 @@ import { toJson } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { parseDuration } from '@writ/config';
 import type { AgentCredentials as CredentialsMessage } from '@writ/contracts/writ/supervision/v1/credentials_pb';
-import { AgentKind, AgentManifestSchema } from '@writ/contracts/writ/supervision/v1/manifest_pb';
+import {
+  AgentKind,
+  type AgentManifest,
+  AgentManifestSchema,
+  RefusalHandling,
+} from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import type { DeliverRequest } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import {
   type AgentKey,
@@ -10,10 +15,12 @@ import {
   InvalidRequestError,
   isJsonObject,
   isTraceparent,
+  type JsonObject,
   type JsonValue,
   newTraceparent,
   PreconditionError,
 } from '@writ/kernel';
+import { type AnswerReview, REVIEW_DEFAULTS } from '../domain/answer-review.ts';
 import type { AgentCredentials } from '../domain/credentials.ts';
 
 /** A delivered external agent. */
@@ -33,6 +40,8 @@ export interface Delivery {
   readonly deadlineAt: Date | null;
   /** Undefined: the default. */
   readonly idleMs: number | undefined;
+  /** Undefined: tool calls in answers of models are not reviewed. */
+  readonly review: AnswerReview | undefined;
   readonly traceparent: string;
 }
 
@@ -60,6 +69,7 @@ export function deliveryFrom(
     );
   }
   const { model } = manifest;
+  const options = optionsOf(manifest);
   return {
     agent: { tenant, runId: supervision.runId, instance: agent.instance },
     name: agent.name,
@@ -75,7 +85,8 @@ export function deliveryFrom(
     credentials: credentialsFrom(credentials, ownTime),
     slotGrant: request.slotGrant,
     deadlineAt: deadline === undefined ? null : new Date(ownTime(timestampMs(deadline))),
-    idleMs: idleMsOf(manifest.optionsJson),
+    idleMs: durationOf(options.idle_timeout),
+    review: reviewOf(manifest, options),
     traceparent: isTraceparent(traceparent) ? traceparent : newTraceparent(),
   };
 }
@@ -101,10 +112,23 @@ export function credentialsFrom(
   };
 }
 
-function idleMsOf(optionsJson: string): number | undefined {
-  const options: unknown = optionsJson === '' ? {} : JSON.parse(optionsJson);
-  const { idle_timeout: idle } = isJsonObject(options as JsonValue)
-    ? (options as { readonly idle_timeout?: unknown })
-    : {};
-  return typeof idle === 'string' ? parseDuration(idle) : undefined;
+function optionsOf({ optionsJson }: AgentManifest): JsonObject {
+  const options = optionsJson === '' ? {} : (JSON.parse(optionsJson) as JsonValue);
+  return isJsonObject(options) ? options : {};
+}
+
+function durationOf(option: JsonValue | undefined): number | undefined {
+  return typeof option === 'string' ? parseDuration(option) : undefined;
+}
+
+function reviewOf(
+  { onRefusal, limits }: AgentManifest,
+  { client_tools: mode, hold }: JsonObject,
+): AnswerReview | undefined {
+  if (mode !== 'review') return undefined;
+  return {
+    holdMs: durationOf(hold) ?? REVIEW_DEFAULTS.holdMs,
+    maxRefusals: limits?.maxRefusals ?? REVIEW_DEFAULTS.maxRefusals,
+    endsRun: onRefusal === RefusalHandling.STOP,
+  };
 }

@@ -69,6 +69,7 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   CALL_ID_REUSED: { status: 409, type: 'invalid_request_error', shouldRetry: false },
   LLM_TIMEOUT: { status: 504, type: 'server_error', shouldRetry: false },
   PROVIDER_ERROR: { status: 502, type: 'server_error', shouldRetry: false },
+  UNREVIEWABLE_OUTPUT: REFUSED,
   HOST_NOT_ALLOWED: REFUSED,
 };
 const BY_KIND: Readonly<Partial<Record<WritError['kind'], Shape>>> = {

@@ -7,6 +7,7 @@ import { ResultKind, type ToolResult } from '@writ/contracts/writ/tool/v1/tool_p
 import { isJsonObject, type JsonValue, type WritError } from '@writ/kernel';
 import type { ToolAnswer } from '../domain/tool-answer.ts';
 import type { ToolCallRow } from '../store/tool-calls.ts';
+import { refusalText } from './refusal.ts';
 
 /** When a client without a means to wait is to repeat a call, seconds. */
 const RETRY_AFTER_S = 60;
@@ -69,12 +70,9 @@ function executed(
 }
 
 function refused(row: ToolCallRow, decision: Decision): CallToolResult {
-  const { reason, humanApproval, stopReason } = decision;
-  const comment = humanApproval?.comment ?? '';
-  const why = humanApproval === undefined ? `policy: ${stopReason || reason}` : 'a person';
-  const remark = comment === '' ? '' : ` Comment: ${comment}`;
+  const { reason, stopReason } = decision;
   return {
-    content: [text(`Nothing was executed. ${row.tool} was refused by ${why}.${remark}`)],
+    content: [text(refusalText(row.tool, decision))],
     isError: true,
     _meta: { ...idsOf(row), ...decisionOf(decision), 'io.writ/reason': stopReason || reason },
   };

@@ -36,6 +36,7 @@ export async function deliverAgent(
       models: JSON.stringify(models),
       credentials: JSON.stringify(delivery.credentials),
       deadline_at: deadlineAt,
+      review: delivery.review === undefined ? null : JSON.stringify(delivery.review),
       idle_ms: delivery.idleMs ?? (delivery.child ? config.subAgentIdleMs : config.idleMs),
       used_at: at,
       traceparent,

@@ -49,16 +49,22 @@ export class OpenRequests {
   }
 
   /** Ends the requests of an agent that has ended. */
-  abort({ instance, ...run }: AgentKey, stopReason: string): void {
-    const open = this.#byAgent.get(agentKeyText({ ...run, instance })) ?? [];
-    for (const request of open) {
-      request.abort(
-        new PreconditionError('RUN_ENDED', `Run ${run.runId} has ended: ${stopReason}.`, {
-          run_id: run.runId,
-          stop_reason: stopReason,
-        }),
-      );
-    }
+  abort(agent: AgentKey, stopReason: string): void {
+    const { runId } = agent;
+    const ids = { run_id: runId, stop_reason: stopReason };
+    const reason = `Run ${runId} has ended: ${stopReason}.`;
+    this.#abort(agent, new PreconditionError('RUN_ENDED', reason, ids));
+  }
+
+  /** Ends the requests of an agent that is halted, also those that wait for a person. */
+  halt(agent: AgentKey): void {
+    const { runId } = agent;
+    const reason = `Run ${runId} is halted; nothing more is executed.`;
+    this.#abort(agent, new PreconditionError('HALTED', reason, { run_id: runId }));
+  }
+
+  #abort(agent: AgentKey, reason: PreconditionError): void {
+    for (const request of this.#byAgent.get(agentKeyText(agent)) ?? []) request.abort(reason);
   }
 }
 

@@ -2,6 +2,7 @@ import { type AgentKey, derivedId, sha256Hex } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import {
   findToolCall,
+  findToolCallUsedBy,
   insertToolCall,
   latestToolCall,
   saveToolCall,
@@ -12,29 +13,52 @@ import {
 /** A tool call that the client is about to execute itself. */
 export interface ClientToolRequest {
   readonly tool: string;
-  /** RFC 8785 form of the arguments. */
+  /** RFC 8785 form of the arguments; the text of the model when it is not JSON. */
   readonly argumentsJson: string;
   /** The id that the model gave the call. */
   readonly toolUseId: string;
+  /** The model call whose answer contains it; empty when it is unknown. */
+  readonly modelCallId: string;
+  /** Digest of the definition that the client sent to the model; empty when it is unknown. */
+  readonly definitionDigest: string;
+}
+
+/** Returns the id of a call, which is the same in the answer of the model and in a hook. */
+export function clientToolCallId({ instance }: AgentKey, toolUseId: string): string {
+  return derivedId('call', instance, 'client_tool', toolUseId);
+}
+
+/** Returns what equal calls have in common. */
+export function clientToolDigest({
+  tool,
+  argumentsJson,
+}: Pick<ClientToolRequest, 'tool' | 'argumentsJson'>): string {
+  return sha256Hex(`client_tool\n${tool}\n${argumentsJson}`);
 }
 
 /**
  * Stores a call durably and returns its row. The id of a call is derived from the id of the model, so that a retry finds its
  * decision. After an answer that a person has not decided yet, the model repeats the call with another id: an equal
  * call then attaches to the approval, unless another call has used it (AP-4, AP-5).
+ * @param apart calls to which it does not attach: those of the same answer
  */
 export async function numberClientTool(
   { store, clock }: Pick<ProxyContext, 'store' | 'clock'>,
   agent: AgentKey,
-  { tool, argumentsJson, toolUseId }: ClientToolRequest,
+  request: ClientToolRequest,
+  apart: ReadonlySet<string> = new Set(),
 ): Promise<ToolCallRow> {
-  const digest = sha256Hex(`client_tool\n${tool}\n${argumentsJson}`);
-  const callId = derivedId('call', agent.instance, 'client_tool', toolUseId);
+  const { tool, toolUseId } = request;
+  const digest = clientToolDigest(request);
+  const callId = clientToolCallId(agent, toolUseId);
   return await store.transaction(async (trx) => {
-    const known = await findToolCall(trx, { ...agent, callId });
+    const known =
+      (await findToolCall(trx, { ...agent, callId })) ??
+      (await findToolCallUsedBy(trx, agent, sha256Hex(toolUseId)));
     if (known !== undefined) return known;
     const latest = await latestToolCall(trx, agent, digest);
-    if (latest !== undefined && latest.approval_id !== null && !latest.delivered) return latest;
+    const mayAttach = latest !== undefined && !latest.delivered && !apart.has(latest.call_id);
+    if (mayAttach && latest.approval_id !== null) return latest;
     const number = (latest?.number ?? 0) + 1;
     const call = { tool, digest, number, created_at: clock.now() };
     return await insertToolCall(trx, { ...agent, callId }, call);

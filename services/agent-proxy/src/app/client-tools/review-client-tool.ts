@@ -1,11 +1,17 @@
 import type { Decision } from '@writ/contracts/writ/review/v1/decision_pb';
-import { type AgentKey, type CallKey, PreconditionError } from '@writ/kernel';
+import { type AgentKey, isWritError, PreconditionError } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
-import { toolCallKeyOf } from '../../store/tool-calls.ts';
+import { type ToolCallRow, toolCallKeyOf } from '../../store/tool-calls.ts';
 import { actFor } from '../agent/act-for-agent.ts';
 import { awaitDecision, noteApproval } from '../tools/await-decision.ts';
+import { currentDecision } from '../tools/call-tool.ts';
 import type { WaitTerms } from '../tools/waits.ts';
-import { type ClientToolRequest, numberClientTool, useApproval } from './number-client-tool.ts';
+import {
+  type ClientToolRequest,
+  clientToolDigest,
+  numberClientTool,
+  useApproval,
+} from './number-client-tool.ts';
 
 /**
  * Reviews a tool call that the client is about to execute itself, and waits for a person if one must decide (AP-5). Returns
@@ -19,8 +25,8 @@ export async function reviewClientTool(
   terms: WaitTerms,
 ): Promise<Decision> {
   const row = await numberClientTool(context, agent, request);
-  const call = toolCallKeyOf(row);
-  const decision = await decide(context, call, request, terms);
+  const proposed = { row, request, decision: await proposeClientTool(context, row, request) };
+  const decision = await awaitClientTool(context, proposed, terms);
   // A decision of policy alone belongs to its own call.
   if (!decision.settled || decision.approvalId === '') return decision;
   if (await useApproval(context, row, request.toolUseId)) return decision;
@@ -31,30 +37,59 @@ export async function reviewClientTool(
   );
 }
 
-async function decide(
-  context: ProxyContext,
-  call: CallKey,
-  request: ClientToolRequest,
-  terms: WaitTerms,
-): Promise<Decision> {
-  const decision = await review(context, call, request);
-  if (decision.settled) return decision;
-  await noteApproval(context, call, decision.approvalId);
-  if (!(await awaitDecision(context, call, decision.approvalId, terms))) return decision;
-  return await review(context, call, request);
+/** A call with its decision, which may wait for a person. */
+export interface ProposedCall {
+  readonly row: ToolCallRow;
+  readonly request: ClientToolRequest;
+  readonly decision: Decision;
 }
 
-/** The recorded decision, when the call was reviewed before. */
-async function review(
+/** Waits for a person if one must decide, and returns the decision as it is then. */
+export async function awaitClientTool(
   context: ProxyContext,
-  call: CallKey,
-  { tool, argumentsJson }: ClientToolRequest,
+  { row, request, decision }: ProposedCall,
+  terms: WaitTerms,
+): Promise<Decision> {
+  if (decision.settled) return decision;
+  const call = toolCallKeyOf(row);
+  await noteApproval(context, call, decision.approvalId);
+  if (!(await awaitDecision(context, call, decision.approvalId, terms))) return decision;
+  return await proposeClientTool(context, row, request);
+}
+
+/**
+ * Returns the decision on a call; the recorded one when it was reviewed before: in the answer of the model, by a hook, or as
+ * an equal call that waits. After a review in the answer, a hook shows what was approved.
+ */
+export async function proposeClientTool(
+  context: ProxyContext,
+  row: ToolCallRow,
+  request: ClientToolRequest,
 ): Promise<Decision> {
   const { peers, receipts } = context;
+  const call = toolCallKeyOf(row);
   const shown = receipts.peek(call);
-  const decision = await actFor(context, call, 'supervisor', (options) =>
-    peers.reviewClientTool({ callId: call.callId, tool, argumentsJson, ...shown }, options),
-  );
-  receipts.delivered(call, shown.receipts);
-  return decision;
+  try {
+    const decision = await actFor(context, call, 'supervisor', (options) =>
+      peers.reviewClientTool({ callId: call.callId, ...request, ...shown }, options),
+    );
+    receipts.delivered(call, shown.receipts);
+    return decision;
+  } catch (error) {
+    if (!isWritError(error) || error.reason !== 'CALL_ID_REUSED') throw error;
+    const decision = await currentDecision(context, call);
+    const isEqual = row.digest === clientToolDigest(request) || isApproved(decision, request);
+    if (isEqual) return decision;
+    throw error;
+  }
+}
+
+/** Whether a decision approves exactly this call. */
+function isApproved(
+  { stopReason, executedAction }: Decision,
+  { tool, argumentsJson }: ClientToolRequest,
+): boolean {
+  const action = executedAction?.kind;
+  if (stopReason !== '' || action?.case !== 'clientTool') return false;
+  return action.value.tool === tool && action.value.argumentsJson === argumentsJson;
 }

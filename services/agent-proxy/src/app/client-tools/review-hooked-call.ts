@@ -3,6 +3,7 @@ import { type AgentKey, type JsonObject, parseJsonStrict } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import type { HookedCall, HookVerdict } from '../../wire/claude-code-hook.ts';
 import type { WaitTerms } from '../tools/waits.ts';
+import type { ClientToolRequest } from './number-client-tool.ts';
 import { reviewClientTool } from './review-client-tool.ts';
 
 /** How Claude Code names the tools of an MCP server that its settings call `writ`. */
@@ -26,7 +27,12 @@ export async function reviewHookedCall(
       return { decision: 'allow', reason: 'The MCP endpoint of Writ reviews this call.' };
     }
   }
-  return verdictOf(await reviewClientTool(context, agent, call, terms), call);
+  return verdictOf(await reviewClientTool(context, agent, requestOf(call), terms), call);
+}
+
+/** A hook does not know which answer of a model contains the call. */
+function requestOf(call: HookedCall): ClientToolRequest {
+  return { ...call, modelCallId: '', definitionDigest: '' };
 }
 
 function verdictOf(decision: Decision, { tool, argumentsJson }: HookedCall): HookVerdict {

@@ -30,6 +30,8 @@ export interface ModelRequest {
 /** A part of the answer: an event of the provider as JSON, or the end. */
 export type ModelEvent =
   | { readonly type: 'event'; readonly json: Uint8Array }
+  /** The answer now waits for a person. */
+  | { readonly type: 'waiting' }
   | { readonly type: 'finished'; readonly finished: Finished };
 
 /** A model call in progress. */
@@ -55,6 +57,21 @@ export async function callModel(
   requireModel(agent, request);
   const { callId, delivered } = await numbered(context, agent, request, open);
   return { callId, events: eventsOf(context, agent, { ...request, callId }, open), delivered };
+}
+
+/**
+ * Continues a turn of which the client has no answer: another call, metered as any other. Its id follows from the first call and
+ * the request, so that a repeat pays nothing.
+ */
+export function continueModel(
+  context: ProxyContext,
+  agent: AgentRow,
+  { firstCallId, ...request }: ModelRequest & { readonly firstCallId: string },
+  open: OpenRequest,
+): ModelCall {
+  const callId = derivedId('call', firstCallId, 'continued', sha256Hex(request.body));
+  const events = eventsOf(context, agent, { ...request, callId }, open);
+  return { callId, events, delivered: async () => undefined };
 }
 
 /**

@@ -1,7 +1,15 @@
 import type { Finished } from '@writ/contracts/writ/model/v1/model_pb';
-import { formatUsd, InvalidRequestError, isJsonObject, parseJsonStrict } from '@writ/kernel';
+import {
+  formatUsd,
+  InvalidRequestError,
+  isJsonObject,
+  isWritError,
+  type JsonObject,
+  parseJsonStrict,
+} from '@writ/kernel';
 import type { WebRequest, WebResponse } from '@writ/rpc';
 import { authorize, beginRequest, endRequest } from '../../app/access/authorize.ts';
+import { reviewedCall } from '../../app/client-tools/review-answer.ts';
 import {
   callModel,
   countTokens,
@@ -18,6 +26,7 @@ interface AskedAnswer {
   readonly model: string;
   readonly stream: boolean;
   readonly includeUsage: boolean;
+  readonly body: JsonObject;
 }
 
 /** The endpoint of a dialect: requests are passed through and metered; streamed or not (AP-2). */
@@ -34,18 +43,18 @@ export function modelCalls(context: ProxyContext, dialect: Dialect) {
     try {
       const body = await bytes();
       const asked = readAsked(body);
-      const call = await callModel(
-        context,
-        agent,
-        modelRequest(request, { dialect, asked, body }),
-        open,
-      );
+      const asking = modelRequest(request, { dialect, asked, body });
+      const reviewed = { dialect, request: asking, ...asked };
+      const made = await callModel(context, agent, asking, open);
+      const call = reviewedCall(context, agent, reviewed, open, made);
       const answer = { dialect, asked, call, runId: agent.run_id };
       try {
         if (asked.stream) await streamAnswer(context, answer, response);
         else await sendAnswer(answer, response);
       } catch (error) {
         sendError(response, dialect, httpErrorOf(error, headers['user-agent']));
+        // A repeat attaches to the approval.
+        if (isWritError(error) && error.reason === 'APPROVAL_PENDING') return;
       }
       // The client has its answer, or the reason why there is none: an equal request is a new one.
       if (!response.destroyed) await call.delivered();
@@ -113,13 +122,16 @@ async function streamAnswer(
 ): Promise<void> {
   const stream = new EventStream(response, dialect, config);
   const ids = idsOf(runId, call);
+  let hasEvents = false;
   for await (const event of call.events) {
+    if (event.type === 'waiting') stream.begin(ids);
     if (event.type === 'event' && !isWhole(dialect, event.json)) {
       stream.begin(ids);
+      hasEvents = true;
       await stream.send(Buffer.from(event.json).toString());
     }
     if (event.type !== 'finished' || event.finished.failure !== undefined) continue;
-    if (!stream.hasBegun) {
+    if (!hasEvents) {
       const { finished } = event;
       stream.begin({ ...ids, ...costOf(finished) });
       const recorded = { ...asked, finished, callId: call.callId };
@@ -136,7 +148,7 @@ async function sendAnswer(
   let native: Uint8Array | undefined;
   for await (const event of call.events) {
     if (event.type === 'event') native = event.json;
-    else if (event.finished.failure === undefined) {
+    else if (event.type === 'finished' && event.finished.failure === undefined) {
       const recorded = { ...asked, finished: event.finished, callId: call.callId };
       const body = native ?? dialect.whole(recorded);
       sendJson(response, body, { ...idsOf(runId, call), ...costOf(event.finished) });
@@ -169,7 +181,7 @@ function readAsked(body: Uint8Array): AskedAnswer {
     throw invalid('model', 'must be the alias of a model');
   }
   const includeUsage = isJsonObject(options) && options.include_usage === true;
-  return { model, stream: stream === true, includeUsage };
+  return { model, stream: stream === true, includeUsage, body: parsed };
 }
 
 function invalid(field: string, rule: string): InvalidRequestError {

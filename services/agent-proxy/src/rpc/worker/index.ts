@@ -20,8 +20,8 @@ const PRESENCES: Readonly<Record<Presence, AgentPresence>> = {
 };
 
 /**
- * AgentWorkerService for external agents (AP-1). Of the signals only a decided approval matters here (AP-4): meter and
- * gateway enforce a halt, and an external agent has no journal to wake. It writes no log.
+ * AgentWorkerService for external agents (AP-1). Of the signals a decided approval matters here (AP-4), and a halt, which
+ * ends open requests: meter and gateway enforce it, and an external agent has no journal to wake. It writes no log.
  */
 export function workerRoute(context: ProxyContext): Route {
   return route(AgentWorkerService, {
@@ -33,9 +33,11 @@ export function workerRoute(context: ProxyContext): Route {
     async signal({ tenant, runId, agentInstance: instance, name }, { caller }) {
       assertServesTenant(caller, tenant);
       const { ended_at: endedAt } = await loadAgent(context, { tenant, runId, instance });
+      const key = { tenant, runId, instance };
+      if (name === 'halted') context.open.halt(key);
       const callId = /^approval:(.+)$/.exec(name)?.[1];
       if (callId === undefined || endedAt !== null) return { accepted: false };
-      return { accepted: await noteDecision(context, { tenant, runId, instance, callId }) };
+      return { accepted: await noteDecision(context, { ...key, callId }) };
     },
     async cancel(
       { requestId, tenant, runId, agentInstance: instance, stopReason, awaitEnd },

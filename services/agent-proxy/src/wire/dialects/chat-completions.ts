@@ -1,6 +1,7 @@
 import { Dialect as ContractDialect, EndReason } from '@writ/contracts/writ/model/v1/model_pb';
 import { openAiError } from '../http-error.ts';
 import { type Dialect, partsOf, type Recorded } from './dialect.ts';
+import { reviewChatCompletions } from './review-chat-completions.ts';
 
 const FINISH: Readonly<Partial<Record<EndReason, string>>> = {
   [EndReason.END_TURN]: 'stop',
@@ -45,6 +46,7 @@ export const chatCompletions: Dialect = {
   },
   error: openAiError,
   failure: openAiError,
+  review: reviewChatCompletions,
 };
 
 function envelope<T extends string>({ finished, callId, model }: Recorded, object: T) {

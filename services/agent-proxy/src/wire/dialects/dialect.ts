@@ -1,5 +1,6 @@
 import type { Dialect as ContractDialect, Finished } from '@writ/contracts/writ/model/v1/model_pb';
 import type { ErrorFacts } from '../http-error.ts';
+import type { Fields, ModelToolCall, ReviewForm } from './review-form.ts';
 
 /**
  * A wire format of model requests, toward clients (AP-2): how events, errors and recorded answers look in it. What the
@@ -27,6 +28,8 @@ export interface Dialect {
   error(facts: ErrorFacts): object;
   /** The event that ends a stream with an error. */
   failure(facts: ErrorFacts): object;
+  /** How its answers are reviewed. */
+  readonly review: ReviewForm;
 }
 
 /** An answer that the meter has recorded. */
@@ -37,20 +40,15 @@ export interface Recorded {
   readonly model: string;
   /** Whether the client wants the usage in a stream. */
   readonly includeUsage: boolean;
-}
-
-/** A tool call of a recorded answer. */
-export interface RecordedCall {
-  readonly id: string;
-  readonly name: string;
-  readonly argumentsJson: string;
+  /** The request. */
+  readonly body: Fields;
 }
 
 /** Text, tool calls and tokens of a recorded answer. */
-export function partsOf({ finished }: Recorded) {
+export function partsOf({ finished }: Pick<Recorded, 'finished'>) {
   const parts = finished.message?.parts ?? [];
   const text = parts.map(({ kind }) => (kind.case === 'text' ? kind.value : '')).join('');
-  const calls = parts.flatMap(({ kind }): RecordedCall[] => {
+  const calls = parts.flatMap(({ kind }): ModelToolCall[] => {
     if (kind.case !== 'toolUse') return [];
     const { toolUseId: id, tool: name, argumentsJson } = kind.value;
     return [{ id, name, argumentsJson }];

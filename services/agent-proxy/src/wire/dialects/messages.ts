@@ -1,6 +1,7 @@
 import { Dialect as ContractDialect, EndReason } from '@writ/contracts/writ/model/v1/model_pb';
 import { anthropicError } from '../http-error.ts';
 import { type Dialect, namedFrame, partsOf, type Recorded } from './dialect.ts';
+import { reviewMessages } from './review-messages.ts';
 
 const STOP: Readonly<Partial<Record<EndReason, string>>> = {
   [EndReason.END_TURN]: 'end_turn',
@@ -31,6 +32,7 @@ export const messages: Dialect = {
   },
   error: anthropicError,
   failure: anthropicError,
+  review: reviewMessages,
 };
 
 type Block = ReturnType<typeof messageOf>['content'][number];

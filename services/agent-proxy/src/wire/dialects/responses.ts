@@ -1,6 +1,7 @@
 import { Dialect as ContractDialect, EndReason } from '@writ/contracts/writ/model/v1/model_pb';
 import { openAiError } from '../http-error.ts';
 import { type Dialect, namedFrame, partsOf, type Recorded } from './dialect.ts';
+import { reviewResponses } from './review-responses.ts';
 
 /** Responses of OpenAI. */
 export const responses: Dialect = {
@@ -35,6 +36,7 @@ export const responses: Dialect = {
       output: [],
     },
   }),
+  review: reviewResponses,
 };
 
 type Item = ReturnType<typeof itemsOf>[number];
@@ -85,14 +87,14 @@ function itemsOf(recorded: Recorded) {
     status: 'completed',
     content: [{ type: 'output_text', text, annotations: [] }],
   };
-  const uses = calls.map(({ id, name, argumentsJson }, index) => ({
-    type: 'function_call' as const,
-    id: `fc_writ_${callId}_${index}`,
-    call_id: id,
-    name,
-    arguments: argumentsJson,
-    status: 'completed',
-  }));
+  const offered = reviewResponses.offered(recorded.body);
+  const uses = calls.map(({ id, name, argumentsJson }, index) => {
+    const call = { id: `fc_writ_${callId}_${index}`, call_id: id, name, status: 'completed' };
+    const isCustom = offered.some((tool) => tool.name === name && tool.isCustom);
+    return isCustom
+      ? { type: 'custom_tool_call' as const, ...call, input: argumentsJson }
+      : { type: 'function_call' as const, ...call, arguments: argumentsJson };
+  });
   return [...(text === '' ? [] : [message]), ...uses];
 }
 
@@ -104,6 +106,15 @@ function itemEvents(item: Item, output_index: number): object[] {
     item: start,
   });
   const done = { type: 'response.output_item.done', output_index, item };
+  if (item.type === 'custom_tool_call') {
+    const { input } = item;
+    return [
+      added({ ...item, input: '', status: 'in_progress' }),
+      { type: 'response.custom_tool_call_input.delta', ...at, delta: input },
+      { type: 'response.custom_tool_call_input.done', ...at, input },
+      done,
+    ];
+  }
   if (item.type === 'function_call') {
     const { arguments: json, name } = item;
     return [

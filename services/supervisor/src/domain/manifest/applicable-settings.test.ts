@@ -15,7 +15,7 @@ const LEAST: Readonly<Record<AgentKind, Data>> = {
   'personal-feed': { model: { model: 'm' } },
   flow: { sub_agents: [{ name: 'child' }], options: { steps: ['child'] } },
   custom: {},
-  external: { model: { model: 'm' } },
+  external: { model: { model: 'm' }, options: { client_tools: 'review' } },
 };
 
 const LOOPS = 'react json-action orchestrator user-proxy information personal-feed flow custom';
@@ -47,7 +47,7 @@ const SETTINGS: readonly (readonly [path: string, value: unknown, kinds: string]
   ['limits.max_steps', 3, LOOPS],
   ['limits.max_tool_calls', 3, `${TOOL_LISTS} flow`],
   ['limits.max_iterations', 3, CHATS],
-  ['limits.max_refusals', 3, TOOLS],
+  ['limits.max_refusals', 3, TOOL_LISTS],
   ['limits.max_retries', 3, LOOPS],
   ['budget.max_seconds', 3, ALL],
   ['budget.max_tokens', 3, `${MODEL} flow`],
@@ -63,7 +63,7 @@ const SETTINGS: readonly (readonly [path: string, value: unknown, kinds: string]
   ['spawn.max_depth', 3, PARENTS],
   ['priority', 'low', ALL],
   ['retention', 'run', ALL],
-  ['on_refusal', 'stop', TOOLS],
+  ['on_refusal', 'stop', TOOL_LISTS],
   ['on_preempt', 'partial', `${MODEL_LOOPS} flow`],
   ['approval_required_risk', 0.5, TOOL_LISTS],
   ['sub_agents.0.name', 'child', PARENTS],
@@ -227,6 +227,18 @@ describe('a setting of an agent', () => {
       [['child', { parallel: [] }], /options\.steps\.1 must be the name of an agent/],
     ] as const) {
       expect(() => load('flow', { ...children, options: { steps } })).toThrow(problem);
+    }
+  });
+
+  it('of an external agent must be durations and modes, and need the review that they configure (AP-5)', () => {
+    for (const [settings, problem] of [
+      [{ options: { client_tools: 'deny' } }, 'options.client_tools must be review or unreviewed'],
+      [{ options: { client_tools: 'review', hold: 5 } }, 'options.hold must be a duration'],
+      [{ options: { hold: '5s' } }, 'options.hold requires options.client_tools: review'],
+      [{ on_refusal: 'stop' }, 'on_refusal requires options.client_tools: review'],
+      [{ limits: { max_refusals: 1 } }, 'limits.max_refusals requires options.client_tools'],
+    ] as const) {
+      expect(() => load('external', { model: { model: 'm' }, ...settings })).toThrow(problem);
     }
   });
 });

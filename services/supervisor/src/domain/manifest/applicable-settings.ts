@@ -26,7 +26,7 @@ const WITH_MODEL = without('user-proxy', 'flow');
 const WITH_LOOP = without('external');
 const WITH_MODEL_LOOP = without('user-proxy', 'flow', 'external');
 const WITH_TOOLS = [...CHATS, 'json-action', 'custom'] as const satisfies readonly AgentKind[];
-/** An external agent calls its tools through agent-proxy; what becomes of a refusal is its own affair (AP-3). */
+/** An external agent calls its tools through agent-proxy; refusals of the MCP endpoint are its own affair (AP-3). */
 const WITH_TOOL_LIST = [...WITH_TOOLS, 'external'] as const satisfies readonly AgentKind[];
 /** They ask their sub-agents for an answer; those of an external agent act in its program (AP-6). */
 const WITH_ASKED = [...CHATS, 'flow', 'custom'] as const satisfies readonly AgentKind[];
@@ -49,13 +49,13 @@ export const APPLICABLE_KINDS: Readonly<Record<string, readonly AgentKind[]>> = 
   // A child makes no more tool calls than its parent may.
   'limits.max_tool_calls': [...WITH_TOOL_LIST, 'flow'],
   'limits.max_iterations': CHATS,
-  'limits.max_refusals': WITH_TOOLS,
+  'limits.max_refusals': WITH_TOOL_LIST,
   'budget.max_tokens': without('user-proxy'),
   'budget.max_cost_usd': without('user-proxy'),
   'budget.max_turns': without('user-proxy'),
   session_budget: without('user-proxy'),
   spawn: WITH_CHILDREN,
-  on_refusal: WITH_TOOLS,
+  on_refusal: WITH_TOOL_LIST,
   on_preempt: without('user-proxy', 'external'),
   approval_required_risk: WITH_TOOL_LIST,
   sub_agents: WITH_CHILDREN,
@@ -186,7 +186,7 @@ const KIND_OPTIONS = {
   flow: ['steps'],
   information: ['max_items'],
   'personal-feed': ['max_items', 'durable_follows'],
-  external: ['idle_timeout', 'max_open_runs'],
+  external: ['idle_timeout', 'max_open_runs', 'client_tools', 'hold'],
 };
 
 function assertKindOptions(definition: AgentSettings) {
@@ -213,11 +213,15 @@ function isWithOptions(kind: AgentKind): kind is keyof typeof KIND_OPTIONS {
 }
 
 /** Its tab and its tokens name every model that it may use (AP-1). */
-function assertExternal({ model, options = {}, sub_agents: children = [] }: AgentSettings): void {
-  const { idle_timeout: idle, max_open_runs: most = 1 } = options;
-  if (idle !== undefined && !(typeof idle === 'string' && /^(\d+(ms|s|m|h|d))+$/.test(idle))) {
-    throw invalid('options.idle_timeout', 'must be a duration such as 30m.');
+function assertExternal(settings: AgentSettings): void {
+  const { model, options = {}, sub_agents: children = [] } = settings;
+  const { max_open_runs: most = 1 } = options;
+  for (const name of ['idle_timeout', 'hold'] as const) {
+    const time = options[name];
+    if (time === undefined || (typeof time === 'string' && DURATION.test(time))) continue;
+    throw invalid(`options.${name}`, 'must be a duration such as 30m.');
   }
+  assertClientTools(settings);
   if (!(typeof most === 'number' && Number.isInteger(most) && most >= 1)) {
     throw invalid('options.max_open_runs', 'must be a whole number of at least 1.');
   }
@@ -227,6 +231,21 @@ function assertExternal({ model, options = {}, sub_agents: children = [] }: Agen
   for (const [index, alias] of (model?.also_allowed ?? []).entries()) {
     if (!alias.includes('*')) continue;
     throw invalid(`model.also_allowed.${index}`, 'must name one model, not a pattern.');
+  }
+}
+
+const DURATION = /^(\d+(ms|s|m|h|d))+$/;
+
+/** What the review of tools that the client executes is configured with has no effect without it (AP-5). */
+function assertClientTools({ options = {}, on_refusal, limits }: AgentSettings): void {
+  const { client_tools: mode = 'unreviewed', hold } = options;
+  if (mode !== 'unreviewed' && mode !== 'review') {
+    throw invalid('options.client_tools', 'must be review or unreviewed.');
+  }
+  const given = { 'options.hold': hold, on_refusal, 'limits.max_refusals': limits?.max_refusals };
+  for (const [field, value] of Object.entries(given)) {
+    if (mode === 'review' || value === undefined) continue;
+    throw invalid(field, 'requires options.client_tools: review for agents of kind external.');
   }
 }
 

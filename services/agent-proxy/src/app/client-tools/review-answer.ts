@@ -1,0 +1,287 @@
+import type { Finished } from '@writ/contracts/writ/model/v1/model_pb';
+import {
+  type AgentKey,
+  canonicalJson,
+  derivedId,
+  isWritError,
+  parseJsonStrict,
+} from '@writ/kernel';
+import type { ProxyContext } from '../../context.ts';
+import type { AnswerReview } from '../../domain/answer-review.ts';
+import { type AgentRow, keyOf } from '../../store/agents.ts';
+import { type Dialect, partsOf } from '../../wire/dialects/dialect.ts';
+import {
+  type Fields,
+  fieldsOf,
+  type ModelToolCall,
+  type OfferedTool,
+  type ReviewedAnswer,
+  textOf,
+  unreviewable,
+} from '../../wire/dialects/review-form.ts';
+import { refusalText } from '../../wire/refusal.ts';
+import { endedWithText, withCalls } from '../../wire/reviewed-answer.ts';
+import { endAgent } from '../agent/end-agent.ts';
+import type { OpenRequest } from '../agent/open-requests.ts';
+import {
+  continueModel,
+  type ModelCall,
+  type ModelEvent,
+  type ModelRequest,
+} from '../model/call-model.ts';
+import type { ClientToolRequest } from './number-client-tool.ts';
+import { decideCalls, mustWait, proposeCalls } from './review-calls.ts';
+import type { ProposedCall } from './review-client-tool.ts';
+import { areServed } from './served-tools.ts';
+
+const WITHHELD =
+  'Not executed, because another call of the same turn was refused. Propose it again if it is still needed.';
+
+/** A request whose answers are reviewed. */
+export interface ReviewedRequest {
+  readonly dialect: Dialect;
+  readonly request: ModelRequest;
+  /** Its body, parsed. */
+  readonly body: Fields;
+  readonly stream: boolean;
+  readonly includeUsage: boolean;
+}
+
+/** An answer that has ended, with the events that the client does not have yet. */
+interface EndedAnswer {
+  readonly answer: ReviewedAnswer;
+  readonly held: readonly Fields[];
+  /** Whether the answer was read; it comes without events from a record. */
+  readonly wasRead: boolean;
+  /** Whether its events are those of a stream, or the answer to a request without one. */
+  readonly hasEvents: boolean;
+  readonly finished: Finished;
+}
+
+/**
+ * Returns a model call whose tool calls are reviewed before the client gets them (AP-5); the call itself when its agent
+ * is not configured so. Text is passed on at once; tool calls, and what follows them, when all of them are decided. A refused
+ * answer is withheld and the turn continued with the model, which gets the reason.
+ */
+export function reviewedCall(
+  context: ProxyContext,
+  agent: AgentRow,
+  reviewed: ReviewedRequest,
+  open: OpenRequest,
+  call: ModelCall,
+): ModelCall {
+  if (agent.review === null) return call;
+  const review = JSON.parse(agent.review) as AnswerReview;
+  const reviewer = new AnswerReviewer({ context, agent, reviewed, open, review, first: call });
+  return { ...call, events: reviewer.events() };
+}
+
+interface ReviewerParts {
+  readonly context: ProxyContext;
+  readonly agent: AgentRow;
+  readonly reviewed: ReviewedRequest;
+  readonly open: OpenRequest;
+  readonly review: AnswerReview;
+  readonly first: ModelCall;
+}
+
+class AnswerReviewer {
+  readonly #parts: ReviewerParts;
+  readonly #key: AgentKey;
+  readonly #joiner;
+  #offered: readonly OfferedTool[] | undefined;
+  #hasSent = false;
+  #cost = 0n;
+
+  constructor(parts: ReviewerParts) {
+    this.#parts = parts;
+    this.#key = keyOf(parts.agent);
+    this.#joiner = parts.reviewed.dialect.review.joiner();
+  }
+
+  async *events(): AsyncGenerator<ModelEvent, void, undefined> {
+    const { reviewed, review, first } = this.#parts;
+    const form = reviewed.dialect.review;
+    let { body } = reviewed;
+    let call = first;
+    for (let refusals = 0; ; refusals += 1) {
+      const ended = yield* this.#pass(call);
+      if (ended === undefined) return;
+      this.#cost += ended.finished.costNanoUsd;
+      const { text, calls } = partsOf(ended);
+      if (calls.length === 0) return yield* this.#release(ended, new Map());
+      this.#assertReviewable(ended, calls);
+      const decided = yield* this.#decide(call, calls);
+      if ('approved' in decided) return yield* this.#release(ended, decided.approved);
+      const { refused } = decided;
+      if (review.endsRun || refusals === review.maxRefusals) {
+        return yield* this.#stop(ended, refused);
+      }
+      const results = calls.map((proposed) => ({
+        ...proposed,
+        isCustom: this.#offeredAs(proposed.name)?.isCustom === true,
+        result:
+          proposed.id === refused.request.toolUseId
+            ? refusalText(proposed.name, refused.decision)
+            : WITHHELD,
+      }));
+      body = form.continued(body, { text, calls: results });
+      this.#joiner.next();
+      call = this.#continue(body);
+    }
+  }
+
+  /** Passes on what the client may have at once, and returns the rest at the end of the answer. */
+  async *#pass(call: ModelCall): AsyncGenerator<ModelEvent, EndedAnswer | undefined, undefined> {
+    const { dialect, stream, body } = this.#parts.reviewed;
+    const answer = dialect.review.answer(body);
+    let held: Fields[] = [];
+    let isHeld = false;
+    let wasRead = false;
+    let hasEvents = false;
+    for await (const event of call.events) {
+      if (event.type === 'finished') {
+        const { finished } = event;
+        if (finished.failure === undefined) {
+          return { answer, held, wasRead, hasEvents, finished };
+        }
+        yield event;
+      }
+      if (event.type !== 'event') continue;
+      const text = Buffer.from(event.json).toString();
+      const fields = fieldsOf(JSON.parse(text));
+      const release = answer.read(fields);
+      wasRead = true;
+      // A server without streaming sends one answer, which is sent on as events of its record.
+      if (stream && dialect.isWhole(text.slice(0, 512))) continue;
+      hasEvents = true;
+      isHeld ||= release === 'held';
+      held.push(fields);
+      if (isHeld || release !== 'open') continue;
+      yield* this.#send(held);
+      held = [];
+    }
+    return undefined;
+  }
+
+  *#send(events: readonly Fields[]): Generator<ModelEvent, void, undefined> {
+    for (const event of events) {
+      const joined = this.#joiner.join(event);
+      if (joined === undefined) continue;
+      this.#hasSent = true;
+      yield { type: 'event', json: Buffer.from(JSON.stringify(joined)) };
+    }
+  }
+
+  /** Sends the rest of an answer, with its approved calls. */
+  *#release(
+    { answer, held, hasEvents, finished }: EndedAnswer,
+    approved: ReadonlyMap<string, ModelToolCall>,
+  ): Generator<ModelEvent, void, undefined> {
+    yield* this.#send(held.flatMap((event) => answer.approved(event, approved)));
+    yield* this.#finish(withCalls(finished, approved), hasEvents);
+  }
+
+  /** Ends the turn with a text in place of the refused calls. */
+  async *#stop(
+    { finished }: EndedAnswer,
+    { request, decision }: ProposedCall,
+  ): AsyncGenerator<ModelEvent, void, undefined> {
+    const { context, agent, review, first } = this.#parts;
+    if (review.endsRun) {
+      const requestId = derivedId('req', agent.run_id, agent.instance, first.callId, 'refused');
+      const reason = decision.stopReason || 'human_rejected';
+      await endAgent(context, agent, reason, requestId);
+    }
+    const text = refusalText(request.tool, decision);
+    yield* this.#finish(endedWithText(finished, text), false);
+  }
+
+  /** The end of the answer; what has no events is sent from the record, also after the beginning of a stream. */
+  *#finish(finished: Finished, hasEvents: boolean): Generator<ModelEvent, void, undefined> {
+    const { reviewed, first } = this.#parts;
+    if (!hasEvents && this.#hasSent && reviewed.stream) {
+      const { dialect, request, includeUsage, body } = reviewed;
+      const { model } = request;
+      const recorded = { finished, callId: first.callId, model, includeUsage, body };
+      yield* this.#send(dialect.events(recorded).map(fieldsOf));
+    }
+    yield { type: 'finished', finished: { ...finished, costNanoUsd: this.#cost } };
+  }
+
+  /** What became of the calls of an answer; tells the client's connection before it waits for a person. */
+  async *#decide(call: ModelCall, calls: readonly ModelToolCall[]) {
+    const { context, open, review } = this.#parts;
+    const served = await areServed(context, this.#key, this.#tools, calls);
+    const requests = calls
+      .filter(({ name }) => !served.has(name))
+      .map((proposed) => this.#requestOf(call, proposed));
+    const proposed = await proposeCalls(context, this.#key, requests);
+    if (mustWait(proposed)) yield { type: 'waiting' } as const;
+    const decided = await decideCalls(context, this.#key, proposed, {
+      holdMs: review.holdMs,
+      signal: open.signal,
+      onWait: (isWaiting) => {
+        open.isWaiting = isWaiting;
+      },
+    });
+    if ('refused' in decided) return decided;
+    const entries = calls.map((one) => {
+      const json = decided.approved.get(one.id);
+      return [one.id, json === undefined ? one : this.#approvedCall(one, json)] as const;
+    });
+    return { approved: new Map(entries) };
+  }
+
+  #requestOf({ callId }: ModelCall, call: ModelToolCall): ClientToolRequest {
+    const { id, name } = call;
+    const { definitionDigest = '' } = this.#offeredAs(name) ?? {};
+    const argumentsJson = this.#argumentsOf(call);
+    return { tool: name, argumentsJson, toolUseId: id, modelCallId: callId, definitionDigest };
+  }
+
+  /** RFC 8785 form of the arguments; a text that is not JSON as it is, which the supervisor rejects. */
+  #argumentsOf({ name, argumentsJson: json }: ModelToolCall): string {
+    if (this.#offeredAs(name)?.isCustom === true) return canonicalJson({ input: json });
+    try {
+      return canonicalJson(parseJsonStrict(json === '' ? '{}' : json, { field: 'arguments' }));
+    } catch (error) {
+      if (isWritError(error)) return json;
+      throw error;
+    }
+  }
+
+  /** Unchanged arguments keep the bytes of the model. */
+  #approvedCall(call: ModelToolCall, json: string): ModelToolCall {
+    if (json === this.#argumentsOf(call)) return call;
+    if (this.#offeredAs(call.name)?.isCustom !== true) return { ...call, argumentsJson: json };
+    const { input } = fieldsOf(JSON.parse(json));
+    return { ...call, argumentsJson: textOf(input) };
+  }
+
+  /** The tools of the request, read when the first call needs them. */
+  get #tools(): readonly OfferedTool[] {
+    const { dialect, body } = this.#parts.reviewed;
+    this.#offered ??= dialect.review.offered(body);
+    return this.#offered;
+  }
+
+  #offeredAs(name: string): OfferedTool | undefined {
+    return this.#tools.find((tool) => tool.name === name);
+  }
+
+  #continue(body: Fields): ModelCall {
+    const { context, agent, reviewed, open, first } = this.#parts;
+    const request = { ...reviewed.request, body: Buffer.from(JSON.stringify(body)) };
+    return continueModel(context, agent, { ...request, firstCallId: first.callId }, open);
+  }
+
+  /** What the client would get must be what the meter has read. */
+  #assertReviewable({ answer, wasRead }: EndedAnswer, calls: readonly ModelToolCall[]): void {
+    const ids = new Set(calls.map(({ id }) => id));
+    const isComplete = calls.every(({ id, name }) => id !== '' && name !== '');
+    const isSame = answer.callIds.length === ids.size && answer.callIds.every((id) => ids.has(id));
+    if (isComplete && ids.size === calls.length && (isSame || !wasRead)) return;
+    throw unreviewable('tool calls without an id or name of their own');
+  }
+}

@@ -1,0 +1,141 @@
+import type { Decision } from '@writ/contracts/writ/review/v1/decision_pb';
+import { type AgentKey, CancellationError, UnavailableError } from '@writ/kernel';
+import type { ProxyContext } from '../../context.ts';
+import type { WaitTerms } from '../tools/waits.ts';
+import {
+  type ClientToolRequest,
+  clientToolCallId,
+  numberClientTool,
+  useApproval,
+} from './number-client-tool.ts';
+import { awaitClientTool, type ProposedCall, proposeClientTool } from './review-client-tool.ts';
+
+/** When a client is to repeat a request whose calls wait for a person, ms. */
+const RETRY_AFTER_MS = 30_000;
+
+/** The calls of an answer with their decisions; `refused` is the first that nothing may execute. */
+export interface ProposedCalls {
+  readonly calls: readonly ProposedCall[];
+  readonly refused: ProposedCall | undefined;
+}
+
+/** What became of the calls of an answer: approved arguments by the id of the model, or the refused one. */
+export type DecidedCalls =
+  | { readonly approved: ReadonlyMap<string, string> }
+  | { readonly refused: ProposedCall };
+
+/**
+ * Requests decisions on the calls of one answer, in their order, up to the first refusal (AP-5).
+ * @throws what supervisor and slots throw
+ */
+export async function proposeCalls(
+  context: ProxyContext,
+  agent: AgentKey,
+  requests: readonly ClientToolRequest[],
+): Promise<ProposedCalls> {
+  const apart = new Set(requests.map(({ toolUseId }) => clientToolCallId(agent, toolUseId)));
+  const calls: ProposedCall[] = [];
+  for (const request of requests) {
+    const row = await numberClientTool(context, agent, request, apart);
+    const call = { row, request, decision: await proposeClientTool(context, row, request) };
+    calls.push(call);
+    if (isRefused(call)) return { calls, refused: call };
+  }
+  return { calls, refused: undefined };
+}
+
+/** Whether a person must decide. */
+export function mustWait({ calls, refused }: ProposedCalls): boolean {
+  return refused === undefined && calls.some(({ decision }) => !decision.settled);
+}
+
+/**
+ * Waits until all are decided, or one is refused, and uses the approvals durably: each is for one call of the model, so that
+ * a repeated request gets the same answer (AP-4, AP-5).
+ * @throws UnavailableError APPROVAL_PENDING after the time of the terms; the reason of their signal
+ */
+export async function decideCalls(
+  context: ProxyContext,
+  agent: AgentKey,
+  proposed: ProposedCalls,
+  terms: WaitTerms,
+): Promise<DecidedCalls> {
+  const { calls, refused } = await settle(context, proposed, terms);
+  if (refused !== undefined) return { refused };
+  const waits = calls.find(({ decision }) => !decision.settled);
+  if (waits !== undefined) throw pending(waits, terms);
+  for (const { row, request, decision } of calls) {
+    if (decision.approvalId === '') continue;
+    if (await useApproval(context, row, request.toolUseId)) continue;
+    // An equal call used the approval meanwhile: this one gets a review of its own.
+    const requests = calls.map((call) => call.request);
+    const again = await proposeCalls(context, agent, requests);
+    return await decideCalls(context, agent, again, terms);
+  }
+  return {
+    approved: new Map(
+      calls.map(({ request, decision }) => [request.toolUseId, argumentsOf(decision)]),
+    ),
+  };
+}
+
+async function settle(
+  context: ProxyContext,
+  { calls, refused }: ProposedCalls,
+  terms: WaitTerms,
+): Promise<ProposedCalls> {
+  if (refused !== undefined) return { calls, refused };
+  const leave = new AbortController();
+  const signal = AbortSignal.any([terms.signal, leave.signal]);
+  const counted = { ...terms, signal, onWait: countedWaits(terms.onWait) };
+  let first: ProposedCall | undefined;
+  const settled = calls.map(async (call) => {
+    try {
+      const decided = { ...call, decision: await awaitClientTool(context, call, counted) };
+      if (isRefused(decided)) first ??= decided;
+      if (first !== undefined) leave.abort(new CancellationError('another call was refused'));
+      return decided;
+    } catch (error) {
+      if (first === undefined || terms.signal.aborted) throw error;
+      return call;
+    }
+  });
+  try {
+    return { calls: await Promise.all(settled), refused: first };
+  } finally {
+    leave.abort(new CancellationError('the review has ended'));
+  }
+}
+
+/** Several calls wait at the same time: the request waits until none does. */
+function countedWaits(onWait: WaitTerms['onWait']): (isWaiting: boolean) => void {
+  let count = 0;
+  return (isWaiting) => {
+    count += isWaiting ? 1 : -1;
+    onWait?.(count > 0);
+  };
+}
+
+function isRefused({ request, decision }: ProposedCall): boolean {
+  const { settled, stopReason, executedAction } = decision;
+  if (!settled) return false;
+  const action = executedAction?.kind;
+  const isApproved = stopReason === '' && action?.case === 'clientTool';
+  return !isApproved || action.value.tool !== request.tool;
+}
+
+function argumentsOf({ executedAction }: Decision): string {
+  const action = executedAction?.kind;
+  return action?.case === 'clientTool' ? action.value.argumentsJson : '';
+}
+
+function pending(
+  { request, decision: { approvalId } }: ProposedCall,
+  { holdMs }: WaitTerms,
+): UnavailableError {
+  return new UnavailableError(
+    'APPROVAL_PENDING',
+    `${request.tool} waits for approval ${approvalId}, which was not given within ${holdMs / 1_000} s. Nothing was executed. Repeat the same request to get the answer; it pays nothing.`,
+    { approval_id: approvalId, retry_after_ms: String(RETRY_AFTER_MS) },
+  );
+}

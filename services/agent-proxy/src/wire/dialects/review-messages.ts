@@ -1,0 +1,182 @@
+import {
+  approvedCall,
+  type Fields,
+  fieldsOf,
+  inputOf,
+  type Joiner,
+  listOf,
+  type ModelToolCall,
+  offeredTool,
+  type Release,
+  type ReviewedAnswer,
+  type ReviewForm,
+  textOf,
+  unreviewable,
+  type WithheldTurn,
+} from './review-form.ts';
+
+/** Review of messages of Anthropic. */
+export const reviewMessages: ReviewForm = {
+  offered: ({ tools }) =>
+    listOf(tools).map((tool) => {
+      const { name, input_schema: schema } = fieldsOf(tool);
+      return { ...offeredTool(tool, name, schema), isCustom: false };
+    }),
+  answer: () => new MessageAnswer(),
+  continued({ messages, tool_choice: choice, ...body }, turn) {
+    const { type } = fieldsOf(choice);
+    const thinking = fieldsOf(body.thinking).type;
+    const isThinking = thinking !== undefined && thinking !== 'disabled';
+    return {
+      ...body,
+      // A forced call would be refused again.
+      ...((type === 'auto' || type === 'none') && { tool_choice: choice }),
+      messages: [...listOf(messages), ...(isThinking ? asText(turn) : asBlocks(turn))],
+    };
+  },
+  joiner: () => new MessageJoiner(),
+};
+
+function asBlocks({ text, calls }: WithheldTurn): Fields[] {
+  const uses = calls.map(({ id, name, argumentsJson }) => ({
+    type: 'tool_use',
+    id,
+    name,
+    input: inputOf(argumentsJson),
+  }));
+  const results = calls.map(({ id, result }) => ({
+    type: 'tool_result',
+    tool_use_id: id,
+    content: result,
+    is_error: true,
+  }));
+  const texts = text.trim() === '' ? [] : [{ type: 'text', text }];
+  return [
+    { role: 'assistant', content: [...texts, ...uses] },
+    { role: 'user', content: results },
+  ];
+}
+
+/** A call is accepted only with the thinking that led to it, which no record has. */
+function asText({ text, calls }: WithheldTurn): Fields[] {
+  const proposed = calls.map(({ name, argumentsJson }) => `[${name} ${argumentsJson}]`);
+  const texts = text.trim() === '' ? [] : [text];
+  const results = calls.map(({ result }) => result);
+  return [
+    { role: 'assistant', content: [...texts, ...proposed].join('\n') },
+    { role: 'user', content: results.join('\n') },
+  ];
+}
+
+const RELEASES: Readonly<Record<string, Release>> = {
+  text: 'open',
+  text_delta: 'open',
+  citations_delta: 'open',
+  thinking: 'pending',
+  redacted_thinking: 'pending',
+  thinking_delta: 'pending',
+  signature_delta: 'pending',
+  tool_use: 'held',
+  input_json_delta: 'held',
+};
+
+class MessageAnswer implements ReviewedAnswer {
+  readonly #ids = new Map<unknown, string>();
+
+  get callIds(): readonly string[] {
+    return [...this.#ids.values()];
+  }
+
+  read(event: Fields): Release {
+    const { index } = event;
+    switch (event.type) {
+      case 'message':
+        for (const [position, block] of listOf(event.content).entries()) {
+          this.#readBlock(fieldsOf(block), position);
+        }
+        return 'held';
+      case 'message_start':
+        if (listOf(fieldsOf(event.message).content).length > 0) throw unreviewable('early content');
+        return 'pending';
+      case 'content_block_start': {
+        const block = fieldsOf(event.content_block);
+        // The arguments follow; what came before was not read by the meter.
+        const isEarly = block.type === 'tool_use' && Object.keys(fieldsOf(block.input)).length > 0;
+        if (isEarly) throw unreviewable('arguments of a tool call outside of their place');
+        return this.#readBlock(block, index);
+      }
+      case 'content_block_delta': {
+        const { type } = fieldsOf(event.delta);
+        const isOfCall = this.#ids.has(index);
+        if (isOfCall !== (type === 'input_json_delta')) throw unreviewable('a misplaced part');
+        return releaseOf(type);
+      }
+      case 'content_block_stop':
+      case 'message_delta':
+      case 'message_stop':
+      case 'ping':
+      case 'error':
+        return 'pending';
+      default:
+        throw unreviewable('an unknown event');
+    }
+  }
+
+  approved(event: Fields, calls: ReadonlyMap<string, ModelToolCall>): Fields[] {
+    const { type, index } = event;
+    if (type === 'message') {
+      const content = listOf(event.content).map((block) => {
+        const fields = fieldsOf(block);
+        if (fields.type !== 'tool_use') return block;
+        const { name, argumentsJson } = approvedCall(calls, textOf(fields.id));
+        return { ...fields, name, input: inputOf(argumentsJson) };
+      });
+      return [{ ...event, content }];
+    }
+    if (!this.#ids.has(index)) return [event];
+    if (type === 'content_block_delta') return [];
+    if (type !== 'content_block_start') return [event];
+    const { name, argumentsJson } = approvedCall(calls, this.#ids.get(index));
+    const delta = { type: 'input_json_delta', partial_json: argumentsJson };
+    return [
+      { ...event, content_block: { ...fieldsOf(event.content_block), name, input: {} } },
+      { type: 'content_block_delta', index, delta },
+    ];
+  }
+
+  #readBlock({ type, id }: Fields, index: unknown): Release {
+    if (type === 'tool_use') {
+      if (this.#ids.has(index)) throw unreviewable('two blocks in one place');
+      this.#ids.set(index, textOf(id));
+    }
+    return releaseOf(type);
+  }
+}
+
+function releaseOf(type: unknown): Release {
+  const release = RELEASES[textOf(type)];
+  if (release === undefined) throw unreviewable(`content of the type ${textOf(type) || 'unknown'}`);
+  return release;
+}
+
+class MessageJoiner implements Joiner {
+  #hasStarted = false;
+  /** Blocks that the client has, and those of earlier answers. */
+  #blocks = 0;
+  #earlier = 0;
+
+  next(): void {
+    this.#earlier = this.#blocks;
+  }
+
+  join(event: Fields): Fields | undefined {
+    if (event.type === 'message_start') {
+      if (this.#hasStarted) return undefined;
+      this.#hasStarted = true;
+    }
+    if (typeof event.index !== 'number') return event;
+    const index = event.index + this.#earlier;
+    this.#blocks = Math.max(this.#blocks, index + 1);
+    return { ...event, index };
+  }
+}

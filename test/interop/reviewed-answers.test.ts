@@ -1,0 +1,262 @@
+import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
+import { newId } from '@writ/kernel';
+import { describe, expect, it, vi } from 'vitest';
+import { ALIAS, CLAUDE, startExternalRun, stopReasonOf } from '../agent-proxy/external-run.ts';
+import { PATIENT, pendingApproval, verifiedAudit } from '../agent-proxy/mcp-run.ts';
+import { event, scriptedModel } from '../agent-proxy/scripted-model.ts';
+import {
+  ASKS,
+  askChat,
+  decide,
+  historyOf,
+  modelOf,
+  reviewedPlatform,
+  shell,
+  streamChat,
+  streamMessages,
+} from './reviewed-calls.ts';
+
+describe('tool calls in the answer of a model, with an unmodified client', () => {
+  it.each(ASKS)(
+    'are passed, withheld or edited by a person before the client gets them: %s (AP-5, SV-5, SV-8)',
+    async (_, ask) => {
+      const list = shell('ls');
+      const remove = shell('rm -rf build');
+      const model = await modelOf(
+        { text: 'I look. ', calls: [list] },
+        { text: 'I wipe. ', calls: [shell('rm -rf /'), shell('ls')] },
+        { text: 'I stop.' },
+        { calls: [remove] },
+      );
+      const test = await reviewedPlatform(model);
+      const run = await startExternalRun(test);
+      expect(await ask(run, 'Look.')).toEqual({
+        text: 'I look. ',
+        calls: [{ id: list.id, command: 'ls' }],
+      });
+      // The client never sees the withheld calls; the model gets the reason and continues.
+      const continued = await ask(run, 'Wipe.');
+      expect(continued.calls).toEqual([]);
+      expect(continued.text).toMatch(/^(I wipe. )?I stop.$/);
+      expect(historyOf(model.requests[2])).toContain('shell was refused by policy');
+      expect(historyOf(model.requests[2])).toContain('destroys_all');
+      expect(historyOf(model.requests[2])).toContain('another call of the same turn');
+      const edited = ask(run, 'Clean.');
+      const { approvalId } = await pendingApproval(test, run.runId);
+      await decide(test, approvalId, 'rm -rf build/tmp');
+      expect(await edited).toEqual({
+        text: '',
+        calls: [{ id: remove.id, command: 'rm -rf build/tmp' }],
+      });
+      expect(model.requests).toHaveLength(4);
+      const records = await verifiedAudit(test);
+      const decisions = records.filter(({ kind }) => kind === 'decision');
+      expect(decisions.map(({ reason }) => reason)).toEqual(
+        expect.arrayContaining(['harmless', 'destroys_all', 'shell']),
+      );
+      await test.client.runs.closeRun({ requestId: newId('req'), runId: run.runId });
+      await stopReasonOf(test, run.runId);
+      const { run: ended } = await test.client.runs.getRun({ runId: run.runId });
+      expect(ended?.result?.usage?.turns).toBe(4n);
+    },
+  );
+
+  it('are not reviewed unless the agent says so (AP-5)', async () => {
+    const wipe = shell('rm -rf /');
+    const test = await reviewedPlatform(await modelOf({ calls: [wipe] }));
+    const run = await startExternalRun(test, { agent: 'unreviewed-bot' });
+    const calls = [{ id: wipe.id, command: 'rm -rf /' }];
+    expect(await askChat(run)).toEqual({ text: '', calls });
+  });
+
+  it('end the turn with a text after the last refusal, and the run with on_refusal: stop (AP-5)', async () => {
+    const model = await modelOf(
+      ...['a', 'b', 'c', 'd', 'e'].map(() => ({ calls: [shell('rm -rf /')] })),
+    );
+    const test = await reviewedPlatform(model);
+    const run = await startExternalRun(test);
+    const text =
+      'Nothing was executed. shell was refused by policy: supervisor_block:destroys_all.';
+    expect(await askChat(run)).toEqual({ text, calls: [] });
+    expect(model.requests).toHaveLength(4);
+    const strict = await startExternalRun(test, { agent: 'strict-bot' });
+    expect(await streamChat(strict)).toEqual({ text, calls: [] });
+    expect(model.requests).toHaveLength(5);
+    expect(await stopReasonOf(test, strict.runId)).toBe('supervisor_block:destroys_all');
+    await expect(askChat(strict)).rejects.toMatchObject({ status: 403, code: 'run_ended' });
+  });
+
+  it('are withheld when their type is unknown, in every dialect (AP-5)', async () => {
+    const model = await scriptedModel(({ path, body }, response) => {
+      const usage = { input_tokens: 3, output_tokens: 5, total_tokens: 8 };
+      const unknown = {
+        '/chat/completions': {
+          id: 'chatcmpl-1',
+          object: 'chat.completion',
+          choices: [
+            {
+              index: 0,
+              message: {
+                role: 'assistant',
+                content: null,
+                function_call: { name: 'shell', arguments: '{"command":"rm"}' },
+              },
+              finish_reason: 'function_call',
+            },
+          ],
+          usage: { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 },
+        },
+        '/messages': {
+          id: 'msg_1',
+          type: 'message',
+          role: 'assistant',
+          content: [{ type: 'server_tool_use', id: 'x', name: 'shell', input: {} }],
+          stop_reason: 'end_turn',
+          usage,
+        },
+        '/responses': {
+          id: 'resp_1',
+          object: 'response',
+          status: 'completed',
+          output: [{ type: 'shell_call', call_id: 'x', action: { commands: ['rm'] } }],
+          usage,
+        },
+      }[path];
+      if (body.stream === true) {
+        response.setHeader('content-type', 'text/event-stream');
+        response.end(event({ type: 'response.web_run.started', sequence_number: 0 }));
+        return;
+      }
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify(unknown));
+    });
+    const test = await reviewedPlatform(model);
+    const run = await startExternalRun(test);
+    for (const [name, ask] of ASKS.filter(([name]) => !name.startsWith('streamed'))) {
+      await expect(ask(run), name).rejects.toMatchObject({ status: 403 });
+    }
+    const { openai } = run;
+    const stream = openai.responses.stream({ model: ALIAS, input: 'Go.' }).finalResponse();
+    await expect(stream).rejects.toThrow(/cannot be reviewed/);
+  });
+});
+
+describe('a request whose calls wait for a person', () => {
+  it('streams the text at once, and the call after the approval (AP-4, AP-5)', async () => {
+    const remove = shell('rm -rf build');
+    const model = await modelOf({ text: 'I remove it.', calls: [remove] });
+    const test = await reviewedPlatform(model);
+    const run = await startExternalRun(test);
+    const stream = run.anthropic.messages.stream({
+      model: CLAUDE,
+      max_tokens: 100,
+      messages: [{ role: 'user', content: 'Clean up.' }],
+      tools: [{ name: 'shell', input_schema: { type: 'object' } }],
+    });
+    let text = '';
+    stream.on('text', (delta) => {
+      text += delta;
+    });
+    const { approvalId } = await pendingApproval(test, run.runId);
+    await vi.waitFor(() => expect(text).toBe('I remove it.'), PATIENT);
+    expect(stream.currentMessage?.content).toHaveLength(1);
+    await decide(test, approvalId);
+    const { content } = await stream.finalMessage();
+    expect(content[1]).toMatchObject({ id: remove.id, input: { command: 'rm -rf build' } });
+  });
+
+  it('is refused after its time, and the equal request gets the approval without another call of the model (AP-4, AP-5)', async () => {
+    const remove = shell('rm -rf build');
+    const model = await modelOf({ calls: [remove] });
+    const test = await reviewedPlatform(model);
+    const run = await startExternalRun(test, { agent: 'hasty-bot' });
+    const hasty = { ...run, openai: run.openai.withOptions({ maxRetries: 0 }) };
+    const { approvalId } = await askChat(hasty).then(
+      () => expect.unreachable('the call waits'),
+      async (error: unknown) => {
+        expect(error).toMatchObject({ status: 503, code: 'approval_pending' });
+        expect((error as { headers: Headers }).headers.get('x-should-retry')).toBe('true');
+        return await pendingApproval(test, run.runId);
+      },
+    );
+    await decide(test, approvalId, 'rm -rf build/tmp');
+    const calls = [{ id: remove.id, command: 'rm -rf build/tmp' }];
+    expect(await askChat(hasty)).toEqual({ text: '', calls });
+    expect(model.requests).toHaveLength(1);
+    // The answer was delivered: an equal request is a new one, with an approval of its own.
+    model.next = { calls: [shell('rm -rf build')] };
+    await expect(askChat(hasty)).rejects.toMatchObject({ code: 'approval_pending' });
+    expect(model.requests).toHaveLength(2);
+    const { approvals } = await test.client.approvals.listApprovals({ runId: run.runId });
+    expect(approvals.map(({ state }) => state).toSorted()).toEqual(
+      [ApprovalState.PENDING, ApprovalState.APPROVED].toSorted(),
+    );
+  });
+
+  it('gets its decision again after its client left, also with the call in a later answer (AP-4, AP-5)', async () => {
+    const model = await modelOf({ calls: [shell('rm -rf build')] });
+    const test = await reviewedPlatform(model);
+    const run = await startExternalRun(test);
+    const leaving = new AbortController();
+    const left = run.openai.chat.completions.create(
+      {
+        model: ALIAS,
+        messages: [{ role: 'user', content: 'Once.' }],
+        tools: [{ type: 'function', function: { name: 'shell' } }],
+      },
+      { signal: leaving.signal },
+    );
+    const { approvalId } = await pendingApproval(test, run.runId);
+    leaving.abort();
+    await expect(left).rejects.toThrow();
+    await decide(test, approvalId, 'rm -rf build/tmp');
+    const again = shell('rm -rf build');
+    model.next = { calls: [again] };
+    const calls = [{ id: again.id, command: 'rm -rf build/tmp' }];
+    expect(await askChat(run, 'Twice.')).toEqual({ text: '', calls });
+    expect(model.requests).toHaveLength(2);
+  });
+
+  it('ends with an error when the run is halted, and executes nothing (AP-5, SV-9)', async () => {
+    const test = await reviewedPlatform(await modelOf({ calls: [shell('rm -rf build')] }));
+    const run = await startExternalRun(test);
+    const streamed = streamMessages(run);
+    const whole = askChat(run);
+    const ended = Promise.all([
+      expect(streamed).rejects.toThrow(/halt/i),
+      expect(whole).rejects.toMatchObject({ status: 403 }),
+    ]);
+    await pendingApproval(test, run.runId);
+    await test.client.control.halt({
+      requestId: newId('req'),
+      scope: { kind: { case: 'run', value: { tenant: 'default', runId: run.runId } } },
+      reason: 'It must stop.',
+    });
+    await ended;
+  });
+
+  it('is decided once, whether the answer or the hook shows the call first (AP-5)', async () => {
+    const remove = shell('rm -rf build');
+    const test = await reviewedPlatform(await modelOf({ calls: [remove] }));
+    const run = await startExternalRun(test);
+    const asked = askChat(run);
+    const { approvalId } = await pendingApproval(test, run.runId);
+    await decide(test, approvalId, 'rm -rf build/tmp');
+    await asked;
+    const response = await fetch(new URL('/hooks/claude-code', run.baseUrl), {
+      method: 'POST',
+      headers: { authorization: `Bearer ${run.token}` },
+      body: JSON.stringify({
+        hook_event_name: 'PreToolUse',
+        tool_name: 'shell',
+        tool_use_id: remove.id,
+        tool_input: { command: 'rm -rf build/tmp' },
+      }),
+    });
+    expect(await response.json()).toMatchObject({
+      hookSpecificOutput: { permissionDecision: 'allow' },
+    });
+    const { approvals } = await test.client.approvals.listApprovals({ runId: run.runId });
+    expect(approvals).toHaveLength(1);
+  });
+});
