@@ -1,4 +1,4 @@
-import { Anchor, Button, Card, Group, Select, SimpleGrid, Table, Text } from '@mantine/core';
+import { Anchor, Button, Card, Group, Select, SimpleGrid, Stack, Table, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { printable, wordOf } from '@writ/client/display';
@@ -94,15 +94,15 @@ function PoolCard({ run }: { readonly run: Run }) {
             <Figure name="preempted" text={String(pool.data.totalPauses)} />
             <Figure name="refused" text={String(pool.data.totalRefusals)} />
           </SimpleGrid>
-          <Table.ScrollContainer minWidth={680} type="native">
+          <Table.ScrollContainer minWidth={270} type="native">
             <Table verticalSpacing={6}>
               <Table.Thead>
                 <Table.Tr>
                   <Table.Th>agent</Table.Th>
-                  <Table.Th>slot</Table.Th>
+                  <Table.Th visibleFrom="sm">slot</Table.Th>
                   <Table.Th>priority</Table.Th>
-                  <Table.Th>waits for</Table.Th>
-                  <Table.Th>since</Table.Th>
+                  <Table.Th visibleFrom="sm">waits for</Table.Th>
+                  <Table.Th visibleFrom="sm">since</Table.Th>
                 </Table.Tr>
               </Table.Thead>
               <Table.Tbody>
@@ -131,6 +131,11 @@ function Figure({ name, text }: { readonly name: string; readonly text: string }
 
 function SlotRow({ run, slot }: { readonly run: Run; readonly slot: Slot }) {
   const { can } = useSession();
+  const state = (
+    <WordBadge word={wordOf(SlotState, slot.state)} color={SLOT_COLORS[slot.state] ?? 'gray'} />
+  );
+  const waitsFor = printable(slot.waitingFor.join(', '));
+  const since = localTime(slot.waitTime ?? slot.acquireTime);
   return (
     <Table.Tr>
       <Table.Td>
@@ -138,9 +143,16 @@ function SlotRow({ run, slot }: { readonly run: Run; readonly slot: Slot }) {
         <Text size="xs" className="muted mono">
           {slot.agent?.instance}
         </Text>
+        <Stack hiddenFrom="sm" gap={4} mt={4}>
+          <div>{state}</div>
+          {waitsFor !== '' && <Text size="xs">waits for {waitsFor}</Text>}
+          <Text size="xs" className="muted">
+            since {since}
+          </Text>
+        </Stack>
       </Table.Td>
-      <Table.Td miw={140}>
-        <WordBadge word={wordOf(SlotState, slot.state)} color={SLOT_COLORS[slot.state] ?? 'gray'} />
+      <Table.Td miw={140} visibleFrom="sm">
+        {state}
       </Table.Td>
       <Table.Td>
         {can('writ.control.v1.ControlService/Reprioritize') ? (
@@ -149,9 +161,9 @@ function SlotRow({ run, slot }: { readonly run: Run; readonly slot: Slot }) {
           wordOf(Priority, slot.priority)
         )}
       </Table.Td>
-      <Table.Td>{printable(slot.waitingFor.join(', '))}</Table.Td>
-      <Table.Td className="muted" style={{ whiteSpace: 'nowrap' }}>
-        {localTime(slot.waitTime ?? slot.acquireTime)}
+      <Table.Td visibleFrom="sm">{waitsFor}</Table.Td>
+      <Table.Td className="muted" visibleFrom="sm" style={{ whiteSpace: 'nowrap' }}>
+        {since}
       </Table.Td>
     </Table.Tr>
   );

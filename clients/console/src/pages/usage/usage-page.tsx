@@ -164,24 +164,28 @@ function SumTable({
   const shown = sums.slice(0, 12);
   return (
     <>
-      <Table.ScrollContainer minWidth={300} type="native">
+      <Table.ScrollContainer minWidth={270} type="native">
         <Table verticalSpacing={6}>
           <Table.Thead>
             <Table.Tr>
               <Table.Th>{dimension}</Table.Th>
               <Table.Th ta="right">tokens</Table.Th>
-              <Table.Th ta="right">turns</Table.Th>
+              <Table.Th ta="right" visibleFrom="sm">
+                turns
+              </Table.Th>
               <Table.Th ta="right">cost</Table.Th>
             </Table.Tr>
           </Table.Thead>
           <Table.Tbody>
             {shown.map(({ name, tokens, turns, costNanoUsd }) => (
               <Table.Tr key={name}>
-                <Table.Td miw={110} style={{ overflowWrap: 'anywhere' }}>
+                <Table.Td miw={90} style={{ overflowWrap: 'anywhere' }}>
                   {printable(name)}
                 </Table.Td>
                 <Table.Td ta="right">{tokens.toLocaleString()}</Table.Td>
-                <Table.Td ta="right">{turns.toLocaleString()}</Table.Td>
+                <Table.Td ta="right" visibleFrom="sm">
+                  {turns.toLocaleString()}
+                </Table.Td>
                 <Table.Td ta="right">
                   {usdText(costNanoUsd)}
                   <Text size="xs" className="muted">
