@@ -31,7 +31,7 @@ const PoolsPage = lazy(async () => ({ default: (await MODULES.pools()).PoolsPage
 const AuditPage = lazy(async () => ({ default: (await MODULES.audit()).AuditPage }));
 const HaltsPage = lazy(async () => ({ default: (await MODULES.halts()).HaltsPage }));
 
-// The page arrives while the caller is asked for; a failure shows when the page is rendered.
+// Loads the page while the session is fetched; an error is shown when the page is rendered.
 void moduleOf(location.pathname)?.().catch(() => undefined);
 
 /** How to load the module of a page; undefined for another path. */
@@ -41,7 +41,7 @@ function moduleOf(path: string): (() => Promise<unknown>) | undefined {
   return Object.entries(MODULES).find(([known]) => known === name)?.[1];
 }
 
-/** The pages by path; before the sign-in only the sign-in. */
+/** The pages by path; without a session, the sign-in page. */
 export function App() {
   const session = useSession();
   if (location.pathname === CALLBACK_PATH) return <SignedInPage />;

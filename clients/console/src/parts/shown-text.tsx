@@ -6,7 +6,7 @@ export function ShownText({ children }: { readonly children: string }) {
   return <span className="untrusted">{printable(children)}</span>;
 }
 
-/** JSON from models, tools or people, indented; text that is not JSON as it is. */
+/** JSON from models, tools or people, indented; other text unchanged. */
 export function ShownJson({
   json,
   maxHeight = 320,
@@ -29,7 +29,7 @@ function indented(json: string): string {
   }
 }
 
-/** An id that a click copies. */
+/** An id; a click copies it. */
 export function CopyId({ id }: { readonly id: string }) {
   return (
     <CopyButton value={id}>

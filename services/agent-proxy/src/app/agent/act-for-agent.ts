@@ -11,7 +11,7 @@ const CALL_MS = 10_000;
 type Audience = keyof Omit<AgentCredentials, 'expiresAt'>;
 
 /**
- * Calls a service in the name of an agent, with its token, its slot grant and the epoch. Renews the token or the grant
+ * Calls a service on behalf of an agent, with its token, its slot grant and the epoch. Renews the token or the grant
  * once when the service refuses it.
  * @throws what the slots and `work` throw
  */

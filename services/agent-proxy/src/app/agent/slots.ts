@@ -35,7 +35,7 @@ export class Slots {
     this.#parts = parts;
   }
 
-  /** Remembers the grant of a delivery. */
+  /** Stores the grant of a delivery. */
   delivered(agent: AgentKey, grant: string): void {
     if (grant !== '') this.#hold(agent, grant);
     this.#suspendLater(agent);

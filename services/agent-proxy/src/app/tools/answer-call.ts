@@ -9,10 +9,10 @@ import { digestOf, type NumberedCall, numberToolCall, type ToolRequest } from '.
 import type { ToolTask } from './tasks.ts';
 import type { WaitTerms } from './waits.ts';
 
-/** What a client says of itself, and how its request waits. */
+/** How a client can wait, as it declares, and how its request waits. */
 export interface ToolClient extends Omit<WaitTerms, 'holdMs' | 'onProgress'> {
   readonly terms: ClientTerms;
-  /** What it gives back with a repeat that it was asked for; empty without one. */
+  /** The state that it returns with a requested repeat; empty for a first call. */
   readonly state: string;
   /** Receives the progress of a wait. */
   readonly onProgress: (row: NumberedCall, approvalId: string) => void;

@@ -4,7 +4,7 @@ import { UNKNOWN_OUTCOME } from '../../domain/tool-answer.ts';
 import { findToolCall, saveToolCall } from '../../store/tool-calls.ts';
 import type { WaitTerms } from './waits.ts';
 
-/** Durable before the wait: the decision may reach another replica. A second approval of a call begins undecided. */
+/** Durable before the wait: the decision may reach another replica. A second approval of a call is undecided at first. */
 export async function noteApproval(
   { store }: Pick<ProxyContext, 'store'>,
   call: CallKey,
@@ -21,7 +21,7 @@ export async function noteApproval(
   });
 }
 
-/** Waits until a person has decided; false when the time of the request is over. */
+/** Waits for the decision of a person; returns false when the hold time of the request has expired. */
 export async function awaitDecision(
   { waits, store, slots }: ProxyContext,
   call: CallKey,

@@ -5,7 +5,7 @@ import { findToolCall, saveToolCall } from '../../store/tool-calls.ts';
 
 /**
  * Records durably that a person has decided about a tool call, and wakes the requests that wait for it here (AP-4, RT-3).
- * Its agent has its whole idle timeout again to ask for the result. Returns false for a call that is unknown or was decided.
+ * Restarts the idle timeout of the agent, so that it can request the result. Returns false for a call that is unknown or was decided.
  */
 export async function noteDecision(
   { store, clock, waits }: Pick<ProxyContext, 'store' | 'clock' | 'waits'>,

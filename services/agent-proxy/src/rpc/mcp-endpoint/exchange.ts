@@ -6,7 +6,7 @@ import type { OpenRequest } from '../../app/agent/open-requests.ts';
 import { markToolDelivered, type NumberedCall } from '../../app/tools/number-call.ts';
 import type { ProxyContext } from '../../context.ts';
 
-/** One request of an MCP client: its agent, and what is to be recorded when its answer was received. */
+/** One request of an MCP client: its agent, and what to record once the client has received the answer. */
 export class Exchange {
   readonly agent: AgentKey;
   readonly open: OpenRequest;
@@ -36,7 +36,7 @@ export class Exchange {
     this.#sending = context.deliveries.begin(row);
   }
 
-  /** Records that the client has received the answer; one that left gets it with an equal call. */
+  /** Records that the client has received the answer; a client that disconnected gets it when it repeats the call. */
   async sent(context: ProxyContext, response: WebResponse): Promise<void> {
     const answered = this.#answered;
     if (answered === undefined) return;
