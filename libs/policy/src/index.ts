@@ -12,7 +12,7 @@ export type { ReviewInput } from './review/context.ts';
 export { NO_EFFECTS } from './review/context.ts';
 export type { ReviewOutcome, ReviewPass } from './review/fixpoint.ts';
 export { MAX_REVISIONS, reviewToFixpoint } from './review/fixpoint.ts';
-export type { Approver, CappedApproval, HumanCheck, HumanDecision } from './review/human.ts';
+export type { Approver, CappedApproval, HumanCheck, HumanDecision } from './review/human-caps.ts';
 export {
   cappedApproval,
   checkHumanDecision,
@@ -20,7 +20,7 @@ export {
   humanCaps,
   isEvidence,
   requiresFourEyes,
-} from './review/human.ts';
+} from './review/human-caps.ts';
 export type { Decision, RuleTrace } from './review/review.ts';
 export { explainDecision, review } from './review/review.ts';
 export type { TableResult } from './table/run-table.ts';

@@ -1,7 +1,7 @@
 import { defineService, type ServiceHost } from '@writ/service';
 import { Ledger } from './app/pool/ledger.ts';
 import { PauseFeed } from './app/pool/pause-feed.ts';
-import { createSweep } from './app/pool/sweep.ts';
+import { createSlotReclaimer } from './app/pool/reclaim-slots.ts';
 import type { SpawnBudgetConfig } from './config.ts';
 import { createSpawnEvents } from './events.ts';
 import { spawnBudgetRoutes } from './rpc/index.ts';
@@ -33,9 +33,17 @@ export const createSpawnBudget = defineService({
     const { sweepMs, keepClosedMs } = config;
     const { isClockSkewed } = host;
     const { log } = telemetry;
-    const sweep = createSweep({ store, ledger, clock, log, sweepMs, keepClosedMs, isClockSkewed });
+    const reclaimer = createSlotReclaimer({
+      store,
+      ledger,
+      clock,
+      log,
+      sweepMs,
+      keepClosedMs,
+      isClockSkewed,
+    });
     const routes = spawnBudgetRoutes({ config, ledger, feed, signer, verifier });
     const server = await host.listen(routes);
-    return { server, background: [sweep], drain: () => feed.close() };
+    return { server, background: [reclaimer], drain: () => feed.close() };
   },
 });

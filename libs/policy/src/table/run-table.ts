@@ -3,7 +3,7 @@ import type { Facts } from '../facts/fact-types.ts';
 import { applyPending, applyReceipt, factValues, initialFacts } from '../facts/facts.ts';
 import type { ReviewInput } from '../review/context.ts';
 import { type ReviewOutcome, reviewToFixpoint } from '../review/fixpoint.ts';
-import { checkHumanDecision, requiresFourEyes } from '../review/human.ts';
+import { checkHumanDecision, requiresFourEyes } from '../review/human-caps.ts';
 import { type Decision, review } from '../review/review.ts';
 import type { FactValue, Policy, ProposedAction } from '../types.ts';
 import type { Expectation, HumanRow, PolicyTable, TableRow } from './table.ts';

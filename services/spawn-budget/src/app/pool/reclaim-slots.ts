@@ -6,8 +6,8 @@ import { clearAnswerCache } from '../../store/requests.ts';
 import type { SpawnStore } from '../../store/spawn-store.ts';
 import type { Ledger } from './ledger.ts';
 
-/** What a {@link createSweep} works with. */
-export interface SweepParts {
+/** What a {@link createSlotReclaimer} works with. */
+export interface ReclaimerParts {
   readonly store: SpawnStore;
   readonly ledger: Ledger;
   readonly clock: Clock;
@@ -25,13 +25,13 @@ const BATCH = 100;
 
 /**
  * Creates the loop that gives the slots of dead agents to queued ones (SB-8) and deletes pools that were
- * closed long ago. Every call ends expired leases as well; the sweep does so when no call comes.
+ * closed long ago. Every call ends expired leases as well; this loop does so when no call comes.
  */
-export function createSweep(parts: SweepParts): WakeableLoop {
+export function createSlotReclaimer(parts: ReclaimerParts): WakeableLoop {
   const { log, sweepMs } = parts;
   return new WakeableLoop({
     // A full batch means that there may be more.
-    pass: async () => ((await sweepOnce(parts)) ? 0 : undefined),
+    pass: async () => ((await reclaimOnce(parts)) ? 0 : undefined),
     intervalMs: sweepMs,
     backoff: { baseMs: sweepMs, maxMs: sweepMs },
     onError: (error, retry) => log.warn({ err: error, ...retry }, 'failed to sweep pools'),
@@ -39,13 +39,13 @@ export function createSweep(parts: SweepParts): WakeableLoop {
 }
 
 /** Returns whether the batch was full. */
-async function sweepOnce({
+async function reclaimOnce({
   store,
   ledger,
   clock,
   keepClosedMs,
   isClockSkewed,
-}: SweepParts): Promise<boolean> {
+}: ReclaimerParts): Promise<boolean> {
   if (isClockSkewed()) return false;
   const now = clock.now();
   const expired = await expiredPools(store.db, now, BATCH);
