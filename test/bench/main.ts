@@ -8,6 +8,7 @@ import { benchReview } from './review.ts';
 import { spawn } from './spawn.ts';
 import { benchSteps } from './steps.ts';
 import { benchTool } from './tool.ts';
+import { benchWriters } from './writers.ts';
 
 interface Bench {
   readonly about: string;
@@ -35,6 +36,7 @@ const BENCHES: Readonly<Record<string, Bench>> = {
     run: benchAgentProxy,
   },
   tool: { about: 'CallTool of tool-gateway on a tool that does nothing', run: benchTool },
+  writers: { about: 'transactions on PostgreSQL, with one lock and by run', run: benchWriters },
 };
 
 const { positionals, values } = parseArgs({
@@ -51,7 +53,7 @@ const chosen = BENCHES[name];
 if (chosen === undefined) {
   console.log('npm run bench -- NAME [--cpu-prof-dir FOLDER]');
   console.log('npm run bench -- agent-proxy [--rounds N] [--out FOLDER]');
-  console.log('npm run bench -- peers [--rounds N] [--seconds N] [--out FOLDER]');
+  console.log('npm run bench -- peers|writers [--rounds N] [--seconds N] [--out FOLDER]');
   for (const [known, { about }] of Object.entries(BENCHES)) {
     console.log(`  ${known.padEnd(11)} ${about}, compared to its baseline`);
   }

@@ -1,5 +1,5 @@
 import { type Clock, NotFoundError, type RunKey } from '@writ/kernel';
-import type { StoreDialect } from '@writ/store';
+import type { StoreDialect, TransactionOptions } from '@writ/store';
 import type { EventTime, Outcome, PoolEvent } from '../../domain/pool/events.ts';
 import type { Member, Pool, SlotChange } from '../../domain/pool/pool.ts';
 import { reduce } from '../../domain/pool/reduce.ts';
@@ -41,14 +41,17 @@ export class Ledger {
     options: { readonly background?: boolean } = {},
   ): Promise<T> {
     const { store, clock, leaseMs, events, feed, onEvents } = this.#parts;
-    const { result, changes } = await store.transaction(async (trx) => {
-      const time = { at: clock.now().getTime(), leaseMs };
-      const pools = new PoolTransaction(trx, time, this.#cache);
-      await pools.load(runs, store.dialect);
-      const done = await work(pools);
-      await pools.save(events);
-      return { result: done, changes: pools.changes };
-    }, options);
+    const { result, changes } = await store.transaction(
+      async (trx) => {
+        const time = { at: clock.now().getTime(), leaseMs };
+        const pools = new PoolTransaction(trx, time, this.#cache);
+        await pools.load(runs, store.dialect);
+        const done = await work(pools);
+        await pools.save(events);
+        return { result: done, changes: pools.changes };
+      },
+      withRun(runs, options),
+    );
     if (changes.length > 0) {
       feed.publish(changes);
       if (changes.some(events.isEvent)) onEvents();
@@ -192,6 +195,13 @@ export class PoolTransaction {
     await savePools(this.trx, changed, this.#cache);
     for (const change of this.changes) await events.slotChanged(this.trx, this.get(change), change);
   }
+}
+
+/** Names the run of a transaction on one pool: those on pools of different runs may overlap. */
+function withRun(runs: readonly RunKey[], options: TransactionOptions): TransactionOptions {
+  const [run] = runs;
+  const isOne = runs.every((key) => run !== undefined && poolMapKey(key) === poolMapKey(run));
+  return isOne ? { ...options, run } : options;
 }
 
 /** Tenants in order, with their runs; most calls have one of each. */
