@@ -31,7 +31,7 @@ export function createNotes(store: GatewayStore, clock: Clock): Notes {
       return row?.text;
     },
     write: (run, name, text) =>
-      store.transaction((trx) => write(trx, run, { name, text }, clock.now())),
+      store.transaction((trx) => write(trx, run, { name, text }, clock.now()), { run }),
   };
 }
 

@@ -13,9 +13,12 @@ export async function admitWorker(
   agent: FreezeSubject,
   epoch: bigint,
 ): Promise<void> {
-  await store.transaction(async (trx) => {
-    const seen = await seenEpoch(trx, agent);
-    const highest = admitEpoch(seen, epoch);
-    if (highest !== seen) await storeEpoch(trx, agent, highest);
-  });
+  await store.transaction(
+    async (trx) => {
+      const seen = await seenEpoch(trx, agent);
+      const highest = admitEpoch(seen, epoch);
+      if (highest !== seen) await storeEpoch(trx, agent, highest);
+    },
+    { run: agent },
+  );
 }

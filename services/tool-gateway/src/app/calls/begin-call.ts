@@ -50,8 +50,8 @@ type Context = Pick<GatewayContext, 'store' | 'clock' | 'events' | 'signer'> & {
  *   recorded
  */
 export function beginCall(context: Context, presented: PresentedCall): Promise<Begun> {
-  return context.store.transaction(async (trx) => {
-    const { writ, epoch } = presented;
+  const { writ, epoch } = presented;
+  const work = async (trx: GatewayTransaction): Promise<Begun> => {
     const seen = await seenEpoch(trx, writ);
     const highest = admitEpoch(seen, epoch);
     const known = await findCall(trx, writ);
@@ -61,7 +61,8 @@ export function beginCall(context: Context, presented: PresentedCall): Promise<B
         : await resumeCall(context, trx, known, presented);
     if (highest !== seen) await storeEpoch(trx, writ, highest);
     return begun;
-  });
+  };
+  return context.store.transaction(work, { run: writ });
 }
 
 async function beginNew(

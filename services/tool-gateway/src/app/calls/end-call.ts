@@ -24,7 +24,8 @@ export async function endCall(
   if (effect === 'keep') {
     // A repeat may arrive at another replica.
     if (store.replicas.shared) {
-      await store.transaction((trx) => releaseCall(trx, call), { background: true });
+      const options = { run: keyOf(call), background: true };
+      await store.transaction((trx) => releaseCall(trx, call), options);
     }
     throw cancelSignal.reason;
   }
@@ -33,7 +34,10 @@ export async function endCall(
   }
   const outcome = toOutcome(next, call, tool, run);
   const receipted = await signOutcome(context, call, outcome, clock.now());
-  const written = await store.transaction((trx) => writeOutcome(context, trx, 'intent', receipted));
+  const written = await store.transaction(
+    (trx) => writeOutcome(context, trx, 'intent', receipted),
+    { run: keyOf(call) },
+  );
   if (written) return receipted.call;
   // A replica that was paused and declared dead may end a call that another replica took over.
   const known = await findCall(store.db, keyOf(call));

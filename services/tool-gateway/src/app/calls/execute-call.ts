@@ -6,6 +6,7 @@ import type { ToolsInForce } from '../../sources/live-tools.ts';
 import type { OpenSource } from '../../sources/open-source.ts';
 import { type CallRow, findCall } from '../../store/calls.ts';
 import { seenEpoch, storeEpoch } from '../../store/epochs.ts';
+import type { GatewayTransaction } from '../../store/gateway-store.ts';
 import { beginCall } from './begin-call.ts';
 import { waitUntilUnowned } from './call-owner.ts';
 import { endCall } from './end-call.ts';
@@ -55,10 +56,11 @@ async function checkEpoch(
   const seen = await seenEpoch(store.db, writ);
   admitEpoch(seen, epoch);
   if (seen === undefined || seen === epoch) return;
-  await store.transaction(async (trx) => {
+  const work = async (trx: GatewayTransaction): Promise<void> => {
     const highest = admitEpoch(await seenEpoch(trx, writ), epoch);
     await storeEpoch(trx, writ, highest);
-  });
+  };
+  await store.transaction(work, { run: writ });
 }
 
 /** Rejects the reuse of a call id (TG-1). A burnt call has no tool and no arguments to compare. */

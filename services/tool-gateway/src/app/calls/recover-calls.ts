@@ -42,7 +42,7 @@ export async function recoverCalls(
           await releaseCall(trx, call);
         }
       },
-      { background: true },
+      { run: keyOf(call), background: true },
     );
   }
 }

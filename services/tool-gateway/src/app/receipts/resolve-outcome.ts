@@ -9,6 +9,7 @@ import { transition } from '../../domain/call-state.ts';
 import { capOutput, pickFields } from '../../domain/result.ts';
 import type { CallKey } from '../../domain/writ.ts';
 import { type CallRow, callStateOf, findCall } from '../../store/calls.ts';
+import type { GatewayTransaction } from '../../store/gateway-store.ts';
 import { type Outcome, signOutcome, writeOutcome } from './record-outcome.ts';
 
 /** Largest result that an operator may enter, in bytes. */
@@ -41,7 +42,7 @@ export async function resolveOutcome(
   resolution: Resolution,
 ): Promise<Resolved> {
   const { store, clock, inFlightCalls, telemetry } = context;
-  return await store.transaction(async (trx) => {
+  const work = async (trx: GatewayTransaction): Promise<Resolved> => {
     const known = await findCall(trx, key);
     if (known === undefined) throw callNotFound(key);
     if (known.resolved_at !== null) return inForce(known, known.resolved_at, resolution);
@@ -59,7 +60,8 @@ export async function resolveOutcome(
       'unknown outcome resolved',
     );
     return { receipt: resolved.token, resolvedAt };
-  });
+  };
+  return await store.transaction(work, { run: key });
 }
 
 /** The error for a call that this agent never made. */

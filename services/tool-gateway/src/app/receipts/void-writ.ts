@@ -22,7 +22,9 @@ const UNKNOWN_NAME = '-';
 export async function voidWrit(context: GatewayContext, key: CallKey): Promise<VoidedWrit> {
   const { store, wakeRelay, telemetry } = context;
   const deadReplicas = await deadOwner(store, key);
-  const voided = await store.transaction((trx) => settle(context, trx, key, deadReplicas));
+  const voided = await store.transaction((trx) => settle(context, trx, key, deadReplicas), {
+    run: key,
+  });
   telemetry.log.info(
     {
       tenant: key.tenant,
