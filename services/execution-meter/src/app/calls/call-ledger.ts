@@ -53,7 +53,7 @@ export class CallLedger {
    *   TAB_NOT_FOUND; DeadlineError DEADLINE_EXCEEDED; InvalidRequestError CALL_ID_REUSED
    */
   begin(request: CallRequest, plan: CallPlan, { isNew, dead }: CallLookup): Promise<Opening> {
-    return this.#transaction(async (trx, at) => {
+    return this.#transaction(request, async (trx, at) => {
       const tab = await requireTab(trx, request);
       await admitCaller(trx, tab, request.epoch);
       const known = isNew ? undefined : await findCall(trx, request, request.callId);
@@ -77,7 +77,7 @@ export class CallLedger {
     last: OpenAttempt,
     end: AttemptEnd,
   ): Promise<Opening> {
-    return this.#transaction(async (trx, at) => {
+    return this.#transaction(request, async (trx, at) => {
       const tab = await requireTab(trx, request);
       const tx = { trx, tab, at };
       const settled = await this.#settle(tx, last, end);
@@ -98,10 +98,10 @@ export class CallLedger {
   /** Settles the last attempt and records the outcome (EM-7), without the answer if the run is purged. */
   end(last: OpenAttempt, conclusion: CallConclusion): Promise<EndedCall> {
     const { store, clock } = this.#context;
-    return store.transaction(async (trx) => {
+    const { tab } = last;
+    const work = async (trx: MeterTransaction): Promise<EndedCall> => {
       const at = clock.now();
       const { answer, failure } = conclusion;
-      const { tab } = last;
       const settled = await this.#settle({ trx, tab, at }, last, conclusion);
       const call: StoredCall = {
         ...settled.call,
@@ -123,7 +123,8 @@ export class CallLedger {
       }
       if (failure !== undefined) await countFailure(trx, tab, failure.stopReason, call.callId);
       return { ...settled, call };
-    });
+    };
+    return store.transaction(work, { tenant: tab.tenant });
   }
 
   /** Settles the attempt of a dead process in full, estimated (EM-3). */
@@ -132,11 +133,12 @@ export class CallLedger {
   }
 
   async #transaction(
+    { tenant }: CallRequest,
     work: (trx: MeterTransaction, at: Date) => Promise<Opening>,
   ): Promise<Opening> {
     const { store, clock } = this.#context;
     try {
-      return await store.transaction((trx) => work(trx, clock.now()));
+      return await store.transaction((trx) => work(trx, clock.now()), { tenant });
     } catch (error) {
       if (error instanceof PromptNotCounted) return { type: 'uncounted' };
       throw error;

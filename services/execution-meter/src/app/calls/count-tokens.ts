@@ -6,6 +6,8 @@ import { callFailure, failureError } from '../../domain/chat/failure.ts';
 import { DIALECTS } from '../../domain/dialects/index.ts';
 import { countAtProvider } from '../../providers/anthropic/count-tokens.ts';
 import { requireSpendable, requireTab } from '../../store/admit.ts';
+import type { MeterTransaction } from '../../store/meter-store.ts';
+import type { StoredTab } from '../../store/tabs.ts';
 import { providerKey, requireDialect } from './call-planner.ts';
 
 /** A request whose tokens an agent wants to know. */
@@ -27,11 +29,12 @@ export async function countTokensOf(
   signal: AbortSignal,
 ): Promise<JsonObject> {
   const { native } = request.chat;
-  const tab = await store.transaction(async (trx) => {
+  const work = async (trx: MeterTransaction): Promise<StoredTab> => {
     const found = await requireTab(trx, request);
     await requireSpendable(trx, found, clock.now());
     return found;
-  });
+  };
+  const tab = await store.transaction(work, { tenant: request.tenant });
   const allowed = tab.models.filter((alias) => request.tokenModels.includes(alias));
   const model = catalog.find(request.model, allowed);
   requireDialect(model, request);

@@ -88,6 +88,6 @@ async function expire(
       if (exceeded === undefined) return;
       await events.budgetExhausted({ trx, at }, scope, exceeded, 'settled');
     },
-    { background: true },
+    { tenant: key.tenant, background: true },
   );
 }

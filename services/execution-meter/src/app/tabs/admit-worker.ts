@@ -15,5 +15,7 @@ export async function admitWorker(
 ): Promise<void> {
   const tab = await requireTab(store.db, key);
   if (admitEpoch(tab.epoch, epoch) === tab.epoch) return;
-  await store.transaction(async (trx) => admitCaller(trx, await requireTab(trx, key), epoch));
+  await store.transaction(async (trx) => admitCaller(trx, await requireTab(trx, key), epoch), {
+    tenant: key.tenant,
+  });
 }

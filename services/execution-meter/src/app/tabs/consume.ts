@@ -26,8 +26,9 @@ export interface Consumption {
  *   TAB_NOT_FOUND; InvalidRequestError REQUEST_ID_REUSED; PreconditionError TAB_CLOSED
  */
 export async function consume(context: MeterContext, consumption: Consumption): Promise<TabView> {
-  const { view, breach } = await context.store.transaction((trx) =>
-    bookConsumption(context, trx, consumption),
+  const { view, breach } = await context.store.transaction(
+    (trx) => bookConsumption(context, trx, consumption),
+    { tenant: consumption.key.tenant },
   );
   if (breach !== undefined) throw breachError(breach);
   return view;

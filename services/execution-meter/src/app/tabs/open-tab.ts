@@ -30,7 +30,7 @@ export interface NewTab {
  */
 export function openTab(context: MeterContext, opened: NewTab): Promise<TabView> {
   const { tab } = opened;
-  return context.store.transaction(async (trx) => {
+  const work = async (trx: MeterTransaction): Promise<TabView> => {
     const known = await findTab(trx, tab);
     if (known !== undefined) {
       requireSameRequest(known, tab);
@@ -40,7 +40,8 @@ export function openTab(context: MeterContext, opened: NewTab): Promise<TabView>
     const levels = await openLevelsOf(context, trx, opened);
     const failures = openFailures(trx, tab);
     return await viewTab(context, trx, tab, { levels, failures });
-  });
+  };
+  return context.store.transaction(work, { tenant: tab.tenant });
 }
 
 /**
@@ -54,7 +55,7 @@ export function closeTab(
   { onlyIfSettled }: { readonly onlyIfSettled: boolean },
 ): Promise<TabView> {
   const { store, clock } = context;
-  return store.transaction(async (trx) => {
+  const work = async (trx: MeterTransaction): Promise<TabView> => {
     const tab = await requireTab(trx, key);
     const view = await viewTab(context, trx, tab);
     if (tab.state === 'closed' || (onlyIfSettled && (await isHeld(trx, tab)))) return view;
@@ -62,7 +63,8 @@ export function closeTab(
     forgetFailures(trx, tab);
     forgetLevels(trx, { ...tab, day: dayOf(at) });
     return { ...view, tab: await close(trx, tab, at) };
-  });
+  };
+  return store.transaction(work, { tenant: key.tenant });
 }
 
 async function openLevelsOf(

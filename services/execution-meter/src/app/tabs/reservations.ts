@@ -42,8 +42,9 @@ export async function reserve(
   context: MeterContext,
   reservation: NewReservation,
 ): Promise<StoredEntry | undefined> {
-  const { entry, refusal, levels } = await context.store.transaction((trx) =>
-    bookReservation(context, trx, reservation),
+  const { entry, refusal, levels } = await context.store.transaction(
+    (trx) => bookReservation(context, trx, reservation),
+    { tenant: reservation.key.tenant },
   );
   if (refusal === undefined) return entry;
   const remaining = remainingBudget(levels);
@@ -85,6 +86,12 @@ async function bookReservation(
   return booked;
 }
 
+/** A settled reservation and its tab. */
+interface Settled {
+  readonly entry: StoredEntry | undefined;
+  readonly view: TabView;
+}
+
 /**
  * Settles a reservation, also on a closed tab; usage above the reservation becomes debt (EM-3).
  * Idempotent by call id.
@@ -94,9 +101,9 @@ async function bookReservation(
 export function settle(
   context: MeterContext,
   { key, callId, requestDigest, traceparent, spent, model }: Settlement,
-): Promise<{ readonly entry: StoredEntry | undefined; readonly view: TabView }> {
+): Promise<Settled> {
   const { store, clock, catalog, events } = context;
-  return store.transaction(async (trx) => {
+  const work = async (trx: MeterTransaction): Promise<Settled> => {
     const at = clock.now();
     const tab = await requireTab(trx, key);
     const id = reservationId(callId);
@@ -121,7 +128,8 @@ export function settle(
     // After midnight the settlement counts for the day of the reservation; the tab shows the current day.
     const known = entry?.day === dayOf(at) ? { levels } : {};
     return { entry, view: await viewTab(context, trx, tab, known) };
-  });
+  };
+  return store.transaction(work, { tenant: key.tenant });
 }
 
 /**
@@ -134,14 +142,16 @@ export async function release(
   key: AgentKey,
   callId: string,
 ): Promise<StoredEntry | undefined> {
-  const { entry } = await store.transaction(async (trx) =>
-    book(trx, {
-      tab: await requireTab(trx, key),
-      tenantCaps: catalog.tenantCaps(key.tenant),
-      id: reservationId(callId),
-      events: [{ type: 'release' }],
-      at: clock.now(),
-    }),
+  const { entry } = await store.transaction(
+    async (trx) =>
+      book(trx, {
+        tab: await requireTab(trx, key),
+        tenantCaps: catalog.tenantCaps(key.tenant),
+        id: reservationId(callId),
+        events: [{ type: 'release' }],
+        at: clock.now(),
+      }),
+    { tenant: key.tenant },
   );
   return entry;
 }

@@ -17,9 +17,9 @@ export function setCaps(
   request: { readonly requestId: string; readonly requestDigest: string },
   change: SetCaps,
 ): Promise<Balance> {
-  return store.transaction(async (trx) => {
+  const { tenant, level, setBy } = change;
+  const work = async (trx: MeterTransaction): Promise<Balance> => {
     const at = clock.now();
-    const { tenant, level, setBy } = change;
     const repeated = await recordCapChange(trx, { ...request, tenant, setBy }, at);
     if (repeated === undefined) await set(trx, change);
     else if (repeated !== request.requestDigest) throw requestIdReused();
@@ -30,7 +30,8 @@ export function setCaps(
     const balance = levels.find((each) => each.level === level);
     if (balance === undefined) throw new InternalError('INTERNAL', `No balance of level ${level}.`);
     return balance;
-  });
+  };
+  return store.transaction(work, { tenant });
 }
 
 async function set(trx: MeterTransaction, change: SetCaps): Promise<void> {

@@ -1,0 +1,291 @@
+import { createFreezeHandlers, type FreezeScope } from '@writ/freeze';
+import { isWritError, Priority, systemClock } from '@writ/kernel';
+import { createTelemetry } from '@writ/telemetry';
+import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
+import { sql } from 'kysely';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { openTab } from '../src/app/tabs/open-tab.ts';
+import { release, reserve, settle } from '../src/app/tabs/reservations.ts';
+import { setCaps } from '../src/app/tabs/set-caps.ts';
+import type { MeterContext } from '../src/context.ts';
+import { Catalog } from '../src/domain/catalog/catalog.ts';
+import { NO_USAGE } from '../src/domain/ledger/spending.ts';
+import { createMeterEvents } from '../src/events.ts';
+import { EXECUTION_METER_DEFAULTS } from '../src/index.ts';
+import { type MeterStore, openMeterStore } from '../src/store/meter-store.ts';
+
+const TENANTS = ['acme', 'other'];
+const RUNS = ['run-1', 'run-2', 'run-3'];
+const AGENT = 'root';
+const TENANT_CAP = 900n;
+const SESSION_CAP = 700n;
+const RUN_CAP = 350n;
+const HOLD = 20n;
+const CLIENTS = 10;
+const STEPS = 30;
+const SCHEDULES = 3;
+
+const telemetry = createTelemetry({ service: 'test', logLevel: 'silent' });
+const NO_CALLS = {
+  callers: () => [],
+  abort: () => undefined,
+  settle: async () => undefined,
+  list: () => [],
+};
+
+/** A meter without its listener. */
+interface Replica {
+  readonly context: MeterContext;
+  readonly freezes: ReturnType<typeof createFreezeHandlers>;
+}
+
+async function startReplica(location: Parameters<typeof openMeterStore>[0]): Promise<Replica> {
+  const store = await openMeterStore(location, () => undefined);
+  onTestFinished(() => store.close());
+  const context: MeterContext = {
+    config: EXECUTION_METER_DEFAULTS as unknown as MeterContext['config'],
+    store,
+    clock: systemClock,
+    telemetry,
+    events: createMeterEvents(telemetry, [50]),
+    catalog: new Catalog(new Map()),
+  };
+  const freezes = createFreezeHandlers({
+    store,
+    clock: systemClock,
+    log: telemetry.log,
+    calls: NO_CALLS,
+    callsInStore: async () => [],
+    onRecord: async () => undefined,
+  });
+  return { context, freezes } as Replica;
+}
+
+/** Makes the server reject each statement after which a level has more than its cap (EM-3). */
+async function rejectExceededCaps(store: MeterStore): Promise<void> {
+  const body = `declare cap bigint; begin
+    cap := coalesce(new.cap_tokens, (select cap_tokens from balances
+      where id = 'caps:day:' || substr(split_part(new.id, '/', 1), 5) and new.id like 'day:%'));
+    if new.used_tokens + new.reserved_tokens > cap then raise exception 'cap of % exceeded', new.id; end if;
+    return null; end`;
+  await store.transaction(async (trx) => {
+    await sql`create function within_cap() returns trigger language plpgsql as ${sql.lit(body)}`.execute(
+      trx,
+    );
+    await sql`create trigger within_cap after insert or update on balances
+      for each row execute function within_cap()`.execute(trx);
+  });
+}
+
+async function openTabs({ context }: Replica): Promise<void> {
+  for (const tenant of TENANTS) {
+    await setCaps(
+      context,
+      { requestId: 'caps', requestDigest: 'caps' },
+      {
+        tenant,
+        level: 'tenant_day',
+        sessionId: '',
+        runId: '',
+        caps: { tokens: TENANT_CAP },
+        setBy: 'mia',
+      },
+    );
+    for (const runId of RUNS) {
+      await openTab(context, {
+        tab: {
+          tenant,
+          runId,
+          agentInstance: AGENT,
+          agentName: AGENT,
+          parent: undefined,
+          sessionId: 'session-1',
+          state: 'open',
+          models: [],
+          priority: Priority.NORMAL,
+          deadline: undefined,
+          near: { reserveTokens: 0n, reserveCostPpm: 0n },
+          retention: 'permanent',
+          requestId: `open-${runId}`,
+          requestDigest: runId,
+          eventKey: '',
+          epoch: undefined,
+          openedAt: new Date(),
+          closedAt: undefined,
+        },
+        caps: {},
+        runCaps: { tokens: RUN_CAP },
+        sessionCaps: { tokens: SESSION_CAP },
+      });
+    }
+  }
+}
+
+/** Numbers from 0 to 1 that are the same in each test run. */
+function seeded(seed: number): () => number {
+  let state = seed * 2_654_435_761;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+/** Makes a request until its outcome is known, each time at another replica. */
+async function untilKnown<T>(
+  replicas: readonly Replica[],
+  random: () => number,
+  request: (replica: Replica) => Promise<T>,
+): Promise<T | string> {
+  for (;;) {
+    const replica = replicas[Math.floor(random() * replicas.length)];
+    if (replica === undefined) throw new Error('There is no replica.');
+    try {
+      return await request(replica);
+    } catch (error) {
+      if (!isWritError(error)) throw error;
+      if (!error.reason.startsWith('STORE_')) return error.reason;
+      // Sessions were ended; anything else would be a fault.
+      expect(error.reason).toMatch(/^STORE_(UNREACHABLE|COMMIT_FAILED|COMMIT_UNKNOWN)$/);
+    }
+  }
+}
+
+async function entriesOf({ context }: Replica, tenant: string): Promise<string[]> {
+  const rows = await context.store.db
+    .selectFrom('entries')
+    .select(['run_id', 'call_id'])
+    .where('tenant', '=', tenant)
+    .orderBy('run_id')
+    .orderBy('call_id')
+    .execute();
+  return rows.map(({ run_id, call_id }) => `${run_id}/${call_id}`);
+}
+
+/** Ends the sessions with a transaction, as a failing network would. */
+async function endSessions({ context }: Replica): Promise<void> {
+  await sql`select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'`
+    .execute(context.store.db)
+    .catch(() => undefined);
+}
+
+interface Schedule {
+  readonly replicas: readonly Replica[];
+  readonly seed: number;
+}
+
+/** One client: reserves and settles in random runs, halts a tenant or ends sessions now and then. */
+async function runClient({ replicas, seed }: Schedule, client: number): Promise<void> {
+  const random = seeded(seed * 100 + client);
+  const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
+  for (let step = 0; step < STEPS; step += 1) {
+    const key = { tenant: pick(TENANTS), runId: pick(RUNS), agentInstance: AGENT };
+    const callId = `s${seed}-c${client}-${step}`;
+    const chance = random();
+    if (chance < 0.04) await halt(replicas, random, key, callId);
+    else if (client === 0 && chance < 0.2) await endSessions(pick(replicas));
+    else await spend(replicas, random, key, callId);
+  }
+}
+
+async function spend(
+  replicas: readonly Replica[],
+  random: () => number,
+  key: { tenant: string; runId: string; agentInstance: string },
+  callId: string,
+): Promise<void> {
+  const request = { key, callId, requestDigest: callId, traceparent: '' };
+  const hold = { usage: { ...NO_USAGE, input: HOLD }, cost: 0n, turns: 1n };
+  const reserved = await untilKnown(replicas, random, ({ context }) =>
+    reserve(context, { ...request, hold, ttlMs: 600_000 }),
+  );
+  if (typeof reserved === 'string') {
+    expect(reserved).toMatch(/^(BUDGET_EXHAUSTED|HALTED)$/);
+    return;
+  }
+  const chance = random();
+  if (chance < 0.3) return;
+  await untilKnown<unknown>(replicas, random, ({ context }) => {
+    if (chance < 0.6) return release(context, key, callId);
+    const usage = { ...NO_USAGE, input: HOLD / 2n };
+    const spent = { usage, cost: 0n, turns: 1n, estimated: false, failed: false };
+    return settle(context, { ...request, spent, model: '' });
+  });
+}
+
+/** Halts a tenant or everything; from the response on nothing begins until the halt is lifted (SV-9). */
+async function halt(
+  replicas: readonly Replica[],
+  random: () => number,
+  { tenant }: FreezeScope,
+  orderId: string,
+): Promise<void> {
+  const kind =
+    random() < 0.5
+      ? ({ case: 'tenant', value: tenant ?? '' } as const)
+      : ({ case: 'everything', value: {} } as const);
+  const order = { orderId, scope: { kind }, cause: 1, reason: 'Stop.', orderedBy: 'mia' };
+  await untilKnown(replicas, random, ({ freezes }) => freezes.freeze({ order: order as never }));
+  const [first] = replicas;
+  if (first === undefined) return;
+  const before = await entriesOf(first, tenant ?? '');
+  for (let attempt = 0; attempt < 3; attempt += 1) {
+    const key = { tenant: tenant ?? '', runId: 'run-1', agentInstance: AGENT };
+    const refused = await untilKnown(replicas, random, ({ context }) =>
+      reserve(context, {
+        key,
+        callId: `${orderId}-${attempt}`,
+        requestDigest: '',
+        traceparent: '',
+        hold: { usage: NO_USAGE, cost: 0n, turns: 1n },
+        ttlMs: 600_000,
+      }),
+    );
+    expect(refused).toBe('HALTED');
+  }
+  expect(await entriesOf(first, tenant ?? '')).toEqual(before);
+  await untilKnown(replicas, random, ({ freezes }) => freezes.unfreeze({ orderId }));
+}
+
+/** Every level has exactly what its entries hold and have spent. */
+async function expectExactBalances({ context }: Replica): Promise<void> {
+  const entries = await context.store.db.selectFrom('entries').selectAll().execute();
+  const expected = new Map<string, bigint>();
+  for (const entry of entries) {
+    const { tenant, run_id, session_id, day, state } = entry;
+    const isHolding = state === 'reserved' || state === 'sent';
+    const amount = isHolding ? entry.held_input : state === 'settled' ? entry.input_tokens : 0n;
+    for (const id of [
+      `run:${tenant}/${run_id}`,
+      `session:${tenant}/${session_id}`,
+      `day:${tenant}/${day}`,
+    ]) {
+      expected.set(id, (expected.get(id) ?? 0n) + amount);
+    }
+  }
+  const balances = await context.store.db.selectFrom('balances').selectAll().execute();
+  const actual = balances
+    .filter(({ id }) => expected.has(id))
+    .map(({ id, used_tokens, reserved_tokens }) => [id, used_tokens + reserved_tokens] as const);
+  expect(new Map(actual)).toEqual(expected);
+}
+
+describe.runIf(isPostgresAvailable())('meters on one PostgreSQL schema', () => {
+  it('keep every cap and every halt in random schedules with lost sessions (EM-3, SV-9, SYS-5)', async () => {
+    for (let seed = 1; seed <= SCHEDULES; seed += 1) {
+      const location = await postgresLocation();
+      const replicas: Replica[] = [];
+      for (let count = 0; count <= seed; count += 1) replicas.push(await startReplica(location));
+      const [first] = replicas;
+      if (first === undefined) continue;
+      await rejectExceededCaps(first.context.store);
+      await openTabs(first);
+      const schedule = { replicas, seed };
+      await Promise.all(
+        Array.from({ length: CLIENTS }, (_, client) => runClient(schedule, client)),
+      );
+      await expectExactBalances(first);
+      for (const { context } of replicas) await context.store.close();
+    }
+  });
+});
