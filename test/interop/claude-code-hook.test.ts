@@ -1,8 +1,9 @@
-import { newId } from '@writ/kernel';
+import { canonicalJson, type JsonObject, newId, sha256Hex } from '@writ/kernel';
 import type { TestPlatform } from '@writ/testing/platform';
 import { describe, expect, it } from 'vitest';
 import {
   type McpRun,
+  PATIENT,
   pendingApproval,
   refundPlatform,
   startMcpRun,
@@ -120,6 +121,51 @@ describe('the hook of Claude Code', () => {
     );
     const allowed = repeats.filter(({ permissionDecision }) => permissionDecision === 'allow');
     expect(allowed).toHaveLength(1);
+  });
+
+  it('records outcome, digest and size of what was executed, and never the result (AP-5)', async () => {
+    const lines: string[] = [];
+    const test = await refundPlatform({
+      files: { WRIT_AGENTS_FILE: AGENTS, WRIT_POLICY_FILE: POLICY },
+      env: { WRIT_LOG_LEVEL: 'info' },
+      onLogLine: (line) => void lines.push(line),
+    });
+    const run = await startMcpRun(test);
+    const report = async (call: object) => {
+      const response = await fetch(new URL('/hooks/claude-code', run.url), {
+        method: 'POST',
+        headers: { authorization: `Bearer ${run.token}` },
+        body: JSON.stringify(call),
+      });
+      expect(response.status).toBe(200);
+      expect(await response.json()).toEqual({});
+    };
+    const call = preToolUse({ command: 'ls' });
+    expect((await hook(run, call)).permissionDecision).toBe('allow');
+    const stdout = 'the content of a secret file';
+    const after = { hook_event_name: 'PostToolUse', tool_response: { stdout, interrupted: false } };
+    await report({ ...call, ...after });
+    // The first report counts; a retry of the hook, or another claim, changes nothing.
+    await report({ ...call, ...after, tool_response: 'other' });
+    const failed = { hook_event_name: 'PostToolUseFailure', error: stdout };
+    await report({ ...preToolUse({ command: 'df' }), ...failed });
+    await report({ hook_event_name: 'PostToolUse' });
+    const reports = () =>
+      lines
+        .map((line) => JSON.parse(line) as JsonObject)
+        .filter(({ msg }) => String(msg).startsWith('client tool executed'));
+    await expect.poll(reports, PATIENT).toHaveLength(2);
+    const json = canonicalJson(after.tool_response);
+    const text = canonicalJson(stdout);
+    const ok = { status: 'ok', sha256: sha256Hex(json), bytes: json.length };
+    const bad = { status: 'failed', sha256: sha256Hex(text), bytes: text.length };
+    expect(reports()).toMatchObject([
+      { tool: 'Bash', run_id: run.runId, msg: 'client tool executed', ...ok },
+      { tool: 'Bash', run_id: run.runId, msg: 'client tool executed without a review', ...bad },
+    ]);
+    const logged = lines.join('\n');
+    expect(logged).toContain('result of a client tool not recorded');
+    expect(logged).not.toContain(stdout);
   });
 
   it('denies what is not approved, not readable or not allowed, always with status 200 (AP-5)', async () => {

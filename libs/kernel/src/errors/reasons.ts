@@ -164,7 +164,7 @@ export const REASONS = {
   TOO_MANY_TOOLS: { status: 'resource_exhausted', meaning: 'An external agent may call more tools than a list for MCP clients holds.', action: 'Name fewer tools in its manifest.' },
   BATCH_NOT_SUPPORTED: { status: 'invalid_argument', meaning: 'The body of an MCP request is not one JSON-RPC message.', action: 'Send one message per request.' },
   RUN_NOT_EXTERNAL: { status: 'failed_precondition', meaning: 'The root of the run is not an external agent.', action: 'Start an agent of kind external, or use CancelRun to end the run.' },
-  HOOK_BODY_INVALID: { status: 'invalid_argument', meaning: 'The request of a hook is not a tool call that is about to be executed.', action: 'Send the JSON of the event PreToolUse; compare the settings of the hook with the documentation.' },
+  HOOK_BODY_INVALID: { status: 'invalid_argument', meaning: 'The request of a hook is not a tool call of Claude Code.', action: 'Send the JSON of the event PreToolUse, PostToolUse or PostToolUseFailure; compare the settings of the hook with the documentation.' },
   APPROVAL_USED: { status: 'failed_precondition', meaning: 'An approval of a tool call that the client executes itself was used by an equal call.', action: 'Propose an equal call; it gets a review of its own.' },
   APPROVAL_PENDING: { status: 'unavailable', meaning: 'A tool call in the answer of a model waits for a person longer than the request is held.', action: 'Repeat the equal request: it attaches to the same approval, and pays nothing.' },
   UNREVIEWABLE_OUTPUT: { status: 'permission_denied', meaning: 'The answer of a model has content that may be a tool call and cannot be reviewed.', action: 'Offer the model function tools only, or set options.client_tools of the agent to unreviewed.' },

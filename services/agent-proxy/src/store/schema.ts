@@ -87,6 +87,11 @@ const toolCalls = table('tool_calls', {
     delivered: column.boolean(),
     /** SHA-256 of the id of the call of the model that used the approval; null for tools of the gateway. */
     delivered_to: column.text().nullable(),
+    /** What the client reported of a tool that it executed itself, unverified: when, `ok` or `failed`, SHA-256 and bytes (AP-5). */
+    result_at: column.timestamp().nullable(),
+    result_status: column.text().nullable(),
+    result_sha256: column.text().nullable(),
+    result_bytes: column.integer().nullable(),
     created_at: column.timestamp(),
   },
   primaryKey: ['tenant', 'run_id', 'instance', 'call_id'],

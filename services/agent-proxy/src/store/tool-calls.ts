@@ -73,6 +73,10 @@ export async function insertToolCall(
     cancelled: false,
     delivered: false,
     delivered_to: null,
+    result_at: null,
+    result_status: null,
+    result_sha256: null,
+    result_bytes: null,
   };
   await trx.insertInto('tool_calls').values(row).execute();
   return row;

@@ -5,6 +5,7 @@ import {
   type JsonObject,
   type JsonValue,
   parseJsonStrict,
+  sha256Hex,
 } from '@writ/kernel';
 
 /** A tool call that Claude Code is about to execute, as its hook `PreToolUse` states it. */
@@ -14,6 +15,15 @@ export interface HookedCall {
   readonly argumentsJson: string;
   /** The id that the model gave the call. */
   readonly toolUseId: string;
+}
+
+/** What Claude Code reports of a call that it has executed. */
+export interface HookedResult {
+  readonly call: HookedCall;
+  readonly status: 'ok' | 'failed';
+  /** Of the result as JSON. */
+  readonly sha256: string;
+  readonly bytes: number;
 }
 
 /** What Claude Code does with the call. */
@@ -48,11 +58,33 @@ export function hookSessionOf({ session_id: session }: JsonObject): string | und
  */
 export function hookedCallOf(body: JsonObject): HookedCall {
   const { hook_event_name: event, tool_name: tool, tool_use_id: id, tool_input: input } = body;
-  if (event !== 'PreToolUse') throw invalid('hook_event_name', 'must be PreToolUse');
+  if (event !== 'PreToolUse' && !isResult(body)) {
+    throw invalid('hook_event_name', 'must be PreToolUse, PostToolUse or PostToolUseFailure');
+  }
   if (!isText(tool, 128)) throw invalid('tool_name', 'must be a text of 1 to 128 characters');
   if (!isText(id, 256)) throw invalid('tool_use_id', 'must be a text of 1 to 256 characters');
   if (!isJsonObject(input)) throw invalid('tool_input', 'must be a JSON object');
   return { tool, argumentsJson: canonicalJson(input), toolUseId: id };
+}
+
+/** Whether a hook reports a call that was executed; the answer to it decides nothing. */
+export function isResult({ hook_event_name: event }: JsonObject): boolean {
+  return event === 'PostToolUse' || event === 'PostToolUseFailure';
+}
+
+/**
+ * Reads the result of a hook after the execution, of which only digest and size are kept.
+ * @throws InvalidRequestError HOOK_BODY_INVALID for a missing field
+ */
+export function hookedResultOf(body: JsonObject): HookedResult {
+  const { hook_event_name: event, tool_response: response = null, error = null } = body;
+  const result = canonicalJson(event === 'PostToolUse' ? response : error);
+  return {
+    call: hookedCallOf(body),
+    status: event === 'PostToolUse' ? 'ok' : 'failed',
+    sha256: sha256Hex(result),
+    bytes: Buffer.byteLength(result),
+  };
 }
 
 /** The answer that Claude Code reads. */

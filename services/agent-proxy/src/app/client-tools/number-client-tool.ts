@@ -1,5 +1,6 @@
 import { type AgentKey, derivedId, sha256Hex } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
+import type { ProxyTransaction } from '../../store/proxy-store.ts';
 import {
   findToolCall,
   findToolCallUsedBy,
@@ -48,21 +49,40 @@ export async function numberClientTool(
   request: ClientToolRequest,
   apart: ReadonlySet<string> = new Set(),
 ): Promise<ToolCallRow> {
-  const { tool, toolUseId } = request;
-  const digest = clientToolDigest(request);
-  const callId = clientToolCallId(agent, toolUseId);
   return await store.transaction(async (trx) => {
-    const known =
-      (await findToolCall(trx, { ...agent, callId })) ??
-      (await findToolCallUsedBy(trx, agent, sha256Hex(toolUseId)));
+    const known = await knownClientTool(trx, agent, request);
     if (known !== undefined) return known;
-    const latest = await latestToolCall(trx, agent, digest);
+    const latest = await latestToolCall(trx, agent, clientToolDigest(request));
     const mayAttach = latest !== undefined && !latest.delivered && !apart.has(latest.call_id);
     if (mayAttach && latest.approval_id !== null) return latest;
-    const number = (latest?.number ?? 0) + 1;
-    const call = { tool, digest, number, created_at: clock.now() };
-    return await insertToolCall(trx, { ...agent, callId }, call);
+    return await storeClientTool(trx, agent, request, clock.now());
   });
+}
+
+/** Returns the row of a call: its own, or that of the equal call whose approval it has used. */
+export async function knownClientTool(
+  trx: ProxyTransaction,
+  agent: AgentKey,
+  { toolUseId }: ClientToolRequest,
+): Promise<ToolCallRow | undefined> {
+  return (
+    (await findToolCall(trx, { ...agent, callId: clientToolCallId(agent, toolUseId) })) ??
+    (await findToolCallUsedBy(trx, agent, sha256Hex(toolUseId)))
+  );
+}
+
+/** Inserts a row for a call. */
+export async function storeClientTool(
+  trx: ProxyTransaction,
+  agent: AgentKey,
+  request: ClientToolRequest,
+  at: Date,
+): Promise<ToolCallRow> {
+  const digest = clientToolDigest(request);
+  const { number = 0 } = (await latestToolCall(trx, agent, digest)) ?? {};
+  const callId = clientToolCallId(agent, request.toolUseId);
+  const call = { tool: request.tool, digest, number: number + 1, created_at: at };
+  return await insertToolCall(trx, { ...agent, callId }, call);
 }
 
 /**

@@ -27,11 +27,11 @@ export async function reviewHookedCall(
       return { decision: 'allow', reason: 'The MCP endpoint of Writ reviews this call.' };
     }
   }
-  return verdictOf(await reviewClientTool(context, agent, requestOf(call), terms), call);
+  return verdictOf(await reviewClientTool(context, agent, requestOfHook(call), terms), call);
 }
 
 /** A hook does not know which answer of a model contains the call. */
-function requestOf(call: HookedCall): ClientToolRequest {
+export function requestOfHook(call: HookedCall): ClientToolRequest {
   return { ...call, modelCallId: '', definitionDigest: '' };
 }
 

@@ -1,13 +1,15 @@
 import { InvalidRequestError, isWritError, type JsonObject, wrapUnknown } from '@writ/kernel';
 import type { WebHook, WebRequest, WebResponse } from '@writ/rpc';
 import { authorize, beginRequest, endRequest } from '../../app/access/authorize.ts';
+import { recordClientResult } from '../../app/client-tools/record-result.ts';
 import { reviewHookedCall } from '../../app/client-tools/review-hooked-call.ts';
 import type { ProxyContext } from '../../context.ts';
 import {
-  type HookVerdict,
   hookAnswer,
   hookedCallOf,
+  hookedResultOf,
   hookSessionOf,
+  isResult,
   readHookBody,
 } from '../../wire/claude-code-hook.ts';
 import { assertHost } from '../assert-host.ts';
@@ -26,17 +28,18 @@ const MARGIN_S = 10;
  */
 export function hookEndpoint(context: ProxyContext): WebHook {
   const { log } = context.telemetry;
+  const failed = (thrown: unknown): JsonObject => {
+    const error = isWritError(thrown) ? thrown : wrapUnknown(thrown);
+    if (error.kind === 'internal') log.warn({ err: error }, 'hook of an external agent failed');
+    return hookAnswer({ decision: 'deny', reason: error.message });
+  };
   return (request, response) => {
     const [path = ''] = (request.url ?? '').split('?', 1);
     if (path !== PATH) return false;
     void serve(context, request, response)
-      .catch((thrown: unknown): HookVerdict => {
-        const error = isWritError(thrown) ? thrown : wrapUnknown(thrown);
-        if (error.kind === 'internal') log.warn({ err: error }, 'hook of an external agent failed');
-        return { decision: 'deny', reason: error.message };
-      })
-      .then((verdict) => {
-        if (!response.destroyed) sendJson(response, hookAnswer(verdict));
+      .catch(failed)
+      .then((answer) => {
+        if (!response.destroyed) sendJson(response, answer);
       });
     return true;
   };
@@ -46,7 +49,7 @@ async function serve(
   context: ProxyContext,
   request: WebRequest,
   response: WebResponse,
-): Promise<HookVerdict> {
+): Promise<JsonObject> {
   assertHost(request, context.config.hosts);
   if (request.method !== 'POST') {
     throw new InvalidRequestError('HOOK_BODY_INVALID', 'A hook is sent with POST.', {
@@ -55,22 +58,39 @@ async function serve(
   }
   const holdMs = holdMsOf(request);
   const body = readHookBody(await bodyOf(request)());
+  if (isResult(body)) return await recordResult(context, request, body);
   const authorized = await authorize(context, { headers: headersWith(request, body) });
   const open = beginRequest(context, authorized);
   response.once('close', () => {
     if (!response.writableFinished) open.abort(new Error('the client disconnected'));
   });
   try {
-    return await reviewHookedCall(context, authorized.key, hookedCallOf(body), {
+    const verdict = await reviewHookedCall(context, authorized.key, hookedCallOf(body), {
       holdMs,
       signal: open.signal,
       onWait: (isWaiting) => {
         open.isWaiting = isWaiting;
       },
     });
+    return hookAnswer(verdict);
   } finally {
     await endRequest(context, authorized, open);
   }
+}
+
+/** The call was executed already: whatever fails is logged, and Claude Code continues. */
+async function recordResult(
+  context: ProxyContext,
+  request: WebRequest,
+  body: JsonObject,
+): Promise<JsonObject> {
+  try {
+    const { key } = await authorize(context, { headers: headersWith(request, body) });
+    await recordClientResult(context, key, hookedResultOf(body));
+  } catch (error) {
+    context.telemetry.log.warn({ err: error }, 'result of a client tool not recorded');
+  }
+  return {};
 }
 
 /** A hook belongs to the run of its session, like the model calls that name the session in a header. */

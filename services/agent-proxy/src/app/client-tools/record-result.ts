@@ -1,0 +1,33 @@
+import type { AgentKey } from '@writ/kernel';
+import type { ProxyContext } from '../../context.ts';
+import { saveToolCall, toolCallKeyOf } from '../../store/tool-calls.ts';
+import type { HookedResult } from '../../wire/claude-code-hook.ts';
+import { knownClientTool, storeClientTool } from './number-client-tool.ts';
+import { requestOfHook } from './review-hooked-call.ts';
+
+/**
+ * Records durably what a client reports of a tool that it has executed: outcome, digest and size, never the result (AP-5). It
+ * is unverified: no fact, and no decision depends on it. The first report of a call counts.
+ */
+export async function recordClientResult(
+  { store, clock, telemetry }: ProxyContext,
+  agent: AgentKey,
+  { call, status, sha256, bytes }: HookedResult,
+): Promise<void> {
+  const request = requestOfHook(call);
+  const at = clock.now();
+  const recorded = await store.transaction(async (trx) => {
+    const known = await knownClientTool(trx, agent, request);
+    const found = known ?? (await storeClientTool(trx, agent, request, at));
+    if (found.result_at !== null) return undefined;
+    const result = { result_at: at, result_status: status, result_sha256: sha256 };
+    await saveToolCall(trx, toolCallKeyOf(found), { ...result, result_bytes: bytes });
+    return { row: found, isReviewed: known !== undefined };
+  });
+  if (recorded === undefined) return;
+  const { row, isReviewed } = recorded;
+  const { run_id, instance, call_id, tool } = row;
+  const fields = { run_id, agent: instance, call_id, tool, status, sha256, bytes };
+  if (isReviewed) telemetry.log.info(fields, 'client tool executed');
+  else telemetry.log.warn(fields, 'client tool executed without a review');
+}
