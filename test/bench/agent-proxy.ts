@@ -79,7 +79,7 @@ async function openTargets(
   const folder = await mkdtemp(join(tmpdir(), 'writ-bench-'));
   stack.defer(() => rm(folder, { recursive: true, force: true }));
   const flags = profileDir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileDir}`];
-  const proxied = await startProxiedModel(folder, modelUrl, flags);
+  const proxied = await startProxiedModel(folder, modelUrl, { flags });
   stack.defer(() => proxied.close());
   const portkey = await startPortkey(stack, modelUrl);
   const at = (name: string, baseUrl: string, headers: Target['headers']): Target => {

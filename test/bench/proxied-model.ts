@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { createWritClient } from '@writ/client';
 import { newId } from '@writ/kernel';
 import { COMPILE_CACHE } from '../load/program.ts';
+import type { Work } from '../load/steps/count-work.ts';
 
 const PLATFORM = fileURLToPath(new URL('../load/steps/platform-program.ts', import.meta.url));
 
@@ -18,7 +19,19 @@ export interface ProxiedModel {
   readonly baseUrl: string;
   /** Run token of an external agent without caps. */
   readonly token: string;
+  /**
+   * The work of the platform so far; only with `countsWork`. After `idle`, statements are those of background loops, which
+   * are not counted from then on.
+   */
+  work(next?: 'idle' | 'busy'): Promise<Work>;
   close(): Promise<void>;
+}
+
+/** How a platform is started. */
+interface ProxiedModelOptions {
+  /** Flags of node. */
+  readonly flags?: readonly string[];
+  readonly countsWork?: boolean;
 }
 
 const filesFor = (modelUrl: string) => ({
@@ -67,12 +80,11 @@ const filesFor = (modelUrl: string) => ({
 /**
  * Starts a platform in front of a model and a run of an external agent.
  * @param folder an empty folder
- * @param flags flags of node
  */
 export async function startProxiedModel(
   folder: string,
   modelUrl: string,
-  flags: readonly string[] = [],
+  { flags = [], countsWork = false }: ProxiedModelOptions = {},
 ): Promise<ProxiedModel> {
   for (const [name, content] of Object.entries(filesFor(modelUrl))) {
     writeFileSync(join(folder, `${name}.yaml`), JSON.stringify(content));
@@ -83,6 +95,7 @@ export async function startProxiedModel(
     STEPS_FOLDER: folder,
     PEER_KEY: 'none',
     WRIT_LOG_LEVEL: 'error',
+    ...(countsWork && { STEPS_WORK: '1' }),
   };
   const platform = fork(PLATFORM, { env, execArgv: [...flags] });
   const ended = once(platform, 'exit');
@@ -101,6 +114,11 @@ export async function startProxiedModel(
   return {
     baseUrl,
     token,
+    async work(next = 'busy') {
+      platform.send(next);
+      const [{ work }] = (await once(platform, 'message')) as [{ readonly work: Work }];
+      return work;
+    },
     async close() {
       platform.kill('SIGTERM');
       await ended;

@@ -1,4 +1,5 @@
 import type { AgentKey, RunKey } from '@writ/kernel';
+import { prepareQuery } from '@writ/store';
 import type { Insertable, Selectable, Updateable } from 'kysely';
 import type { ProxyReader, ProxyTransaction } from './proxy-store.ts';
 import type { AgentsTable, CancelsTable } from './schema.ts';
@@ -24,13 +25,17 @@ export async function insertAgent(
 
 /** Returns an agent, or undefined when it does not exist. */
 export async function findAgent(db: ProxyReader, key: AgentKey): Promise<AgentRow | undefined> {
-  const { tenant, runId: run_id, instance } = key;
-  return await db
+  return (await selectAgent(db, key)).rows[0];
+}
+
+const selectAgent = prepareQuery((db: ProxyReader, { tenant, runId, instance }: AgentKey) =>
+  db
     .selectFrom('agents')
     .selectAll()
-    .where((eb) => eb.and({ tenant, run_id, instance }))
-    .executeTakeFirst();
-}
+    .where('tenant', '=', tenant)
+    .where('run_id', '=', runId)
+    .where('instance', '=', instance),
+);
 
 /** Returns the latest agent that a client names by an id, which has this SHA-256; undefined when it is new. */
 export async function latestNamed(

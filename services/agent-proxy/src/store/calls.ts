@@ -1,5 +1,6 @@
 import type { AgentKey, RunKey } from '@writ/kernel';
-import type { ProxyTransaction } from './proxy-store.ts';
+import { prepareQuery } from '@writ/store';
+import type { ProxyReader, ProxyTransaction } from './proxy-store.ts';
 
 /** A model request among the equal ones of its agent. */
 export interface CallNumber extends AgentKey {
@@ -11,41 +12,56 @@ export interface CallNumber extends AgentKey {
 /** Returns the latest of the equal requests of an agent. */
 export async function latestCall(
   trx: ProxyTransaction,
-  { tenant, runId: run_id, instance }: AgentKey,
+  agent: AgentKey,
   digest: string,
 ): Promise<{ readonly number: number; readonly delivered: boolean } | undefined> {
-  return await trx
+  return (await selectLatest(trx, { ...agent, digest })).rows[0];
+}
+
+const selectLatest = prepareQuery((db: ProxyReader, call: Omit<CallNumber, 'number'>) =>
+  db
     .selectFrom('calls')
     .select(['number', 'delivered'])
-    .where((eb) => eb.and({ tenant, run_id, instance, digest }))
+    .where('tenant', '=', call.tenant)
+    .where('run_id', '=', call.runId)
+    .where('instance', '=', call.instance)
+    .where('digest', '=', call.digest)
     .orderBy('number', 'desc')
-    .limit(1)
-    .executeTakeFirst();
-}
+    .limit(1),
+);
 
 /** Records a request. */
-export async function insertCall(
-  trx: ProxyTransaction,
-  { tenant, runId: run_id, instance, digest, number }: CallNumber,
-  at: Date,
-): Promise<void> {
-  await trx
-    .insertInto('calls')
-    .values({ tenant, run_id, instance, digest, number, delivered: false, created_at: at })
-    .execute();
+export async function insertCall(trx: ProxyTransaction, call: CallNumber, at: Date): Promise<void> {
+  await insertRow(trx, { ...call, at });
 }
 
+const insertRow = prepareQuery((db: ProxyReader, call: CallNumber & { readonly at: Date }) =>
+  db.insertInto('calls').values({
+    tenant: call.tenant,
+    run_id: call.runId,
+    instance: call.instance,
+    digest: call.digest,
+    number: call.number,
+    delivered: false,
+    created_at: call.at,
+  }),
+);
+
 /** Records that the client has received the whole answer. */
-export async function markDelivered(
-  trx: ProxyTransaction,
-  { tenant, runId: run_id, instance, digest, number }: CallNumber,
-): Promise<void> {
-  await trx
+export async function markDelivered(trx: ProxyTransaction, call: CallNumber): Promise<void> {
+  await updateDelivered(trx, call);
+}
+
+const updateDelivered = prepareQuery((db: ProxyReader, call: CallNumber) =>
+  db
     .updateTable('calls')
     .set({ delivered: true })
-    .where((eb) => eb.and({ tenant, run_id, instance, digest, number }))
-    .execute();
-}
+    .where('tenant', '=', call.tenant)
+    .where('run_id', '=', call.runId)
+    .where('instance', '=', call.instance)
+    .where('digest', '=', call.digest)
+    .where('number', '=', call.number),
+);
 
 /** Deletes the model requests and the tool calls of a run. */
 export async function deleteCalls(trx: ProxyTransaction, run: RunKey): Promise<void> {
