@@ -35,8 +35,8 @@ const SHARED = [
 /** Every test with rows of agent-proxy. */
 const ALL_OF_AGENT_PROXY = [
   'test/agent-proxy/',
-  'test/interop/mcp-',
-  'test/interop/claude-code-hook',
+  'test/interop/mcp-tools',
+  'test/interop/mcp-waiting',
 ];
 
 /** Kills at every point of every kind of agent: takes minutes, and crash.test.ts does the same for one kind. */

@@ -59,6 +59,10 @@ agents:
     kind: external
     model: { model: ${ALIAS} }
     options: { max_open_runs: 1 }
+  - name: reviewed-bot
+    kind: external
+    model: { model: ${ALIAS} }
+    options: { client_tools: review }
   - name: inner-bot
     kind: react
     model: { model: ${ALIAS} }

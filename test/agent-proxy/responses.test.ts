@@ -136,6 +136,24 @@ it('reads, lists, cancels and deletes a stored response for the session that rec
   expect(tab?.totals).toMatchObject({ turns: 1n, costNanoUsd: 800_000n });
 });
 
+it('only deletes stored responses of an agent whose answers are reviewed: the provider has them as its model gave them (AP-2, AP-5)', async () => {
+  const model = await scriptedModel((request, response) => {
+    if (request.method === 'POST') return answerText(request, response, 'One two.');
+    response.setHeader('content-type', 'application/json');
+    response.end('{"object":"response.deleted","deleted":true}');
+  });
+  const test = await proxyPlatform(model);
+  const { openai } = await startExternalRun(test, { agent: 'reviewed-bot' });
+  const { id } = await openai.responses.create(ASKED);
+  const refused = { status: 404, code: 'unsupported_endpoint' };
+  await expect(openai.responses.retrieve(id)).rejects.toMatchObject(refused);
+  await expect(openai.responses.inputItems.list(id)).rejects.toMatchObject(refused);
+  await expect(openai.responses.cancel(id)).rejects.toMatchObject(refused);
+  expect(model.requests).toHaveLength(1);
+  await openai.responses.delete(id);
+  expect(model.requests.map(({ method }) => method)).toEqual(['POST', 'DELETE']);
+});
+
 it('refuses responses that are unmetered or unreviewed (AP-2)', async () => {
   const model = await scriptedModel((request, response) => answerText(request, response, 'Hm.'));
   const test = await proxyPlatform(model);

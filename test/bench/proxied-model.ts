@@ -19,11 +19,8 @@ export interface ProxiedModel {
   readonly baseUrl: string;
   /** Run token of an external agent without caps. */
   readonly token: string;
-  /**
-   * The work of the platform so far; only with `countsWork`. After `idle`, statements are those of background loops, which
-   * are not counted from then on.
-   */
-  work(next?: 'idle' | 'busy'): Promise<Work>;
+  /** The work of the platform so far; only with `countsWork`. */
+  work(): Promise<Work>;
   close(): Promise<void>;
 }
 
@@ -114,8 +111,8 @@ export async function startProxiedModel(
   return {
     baseUrl,
     token,
-    async work(next = 'busy') {
-      platform.send(next);
+    async work() {
+      platform.send('work');
       const [{ work }] = (await once(platform, 'message')) as [{ readonly work: Work }];
       return work;
     },

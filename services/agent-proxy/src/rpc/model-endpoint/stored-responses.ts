@@ -1,7 +1,12 @@
 import { ResponseAccess } from '@writ/contracts/writ/model/v1/model_service_pb';
-import { InvalidRequestError } from '@writ/kernel';
+import { InvalidRequestError, NotFoundError } from '@writ/kernel';
 import type { WebRequest, WebResponse } from '@writ/rpc';
-import { authorize, beginRequest, endRequest } from '../../app/access/authorize.ts';
+import {
+  type Authorized,
+  authorize,
+  beginRequest,
+  endRequest,
+} from '../../app/access/authorize.ts';
 import { accessResponse } from '../../app/model/call-model.ts';
 import type { ProxyContext } from '../../context.ts';
 import { sendJson } from './respond.ts';
@@ -25,6 +30,7 @@ export function storedResponses(context: ProxyContext) {
       const query = url.slice(path.length + 1);
       assertNoStream(query);
       const authorized = await authorize(context, { headers });
+      assertReviewed(authorized, access);
       const open = beginRequest(context, authorized);
       try {
         const asked = { responseId, access, query };
@@ -36,6 +42,16 @@ export function storedResponses(context: ProxyContext) {
       }
     };
   };
+}
+
+/** The provider has the tool calls as its model proposed them: what it returns would pass them on without a review (AP-5). */
+function assertReviewed({ agent: { name, review } }: Authorized, access: ResponseAccess): void {
+  if (review === null || access === ResponseAccess.DELETE) return;
+  throw new NotFoundError(
+    'UNSUPPORTED_ENDPOINT',
+    `Stored responses of ${name} can only be deleted, because options.client_tools is review and the provider stores them as they were before it.`,
+    { setting: 'options.client_tools' },
+  );
 }
 
 function assertNoStream(query: string): void {
