@@ -20,8 +20,7 @@ export {
 export { readBacklog } from './outbox/outbox-queries.ts';
 export { createOutboxRelay } from './outbox/outbox-relay.ts';
 export type { OutboxRelay, OutboxRelayOptions, RelayFailure } from './outbox/relay-options.ts';
-export { afterCommit } from './query/after-commit.ts';
-export { beforeCommit, DeferredInsert } from './query/deferred-insert.ts';
+export { DeferredInsert } from './query/deferred-insert.ts';
 export { int64 } from './query/int64.ts';
 export {
   type PreparedQuery,
@@ -30,6 +29,7 @@ export {
   prepareQuery,
 } from './query/prepared-query.ts';
 export { RowCache } from './query/row-cache.ts';
+export { afterCommit, beforeCommit, TransactionValue } from './query/transaction-state.ts';
 export { createReplicas } from './replicas/create-replicas.ts';
 export type { Claim, Replicas } from './replicas/replicas.ts';
 export { StorePoller } from './replicas/store-poller.ts';

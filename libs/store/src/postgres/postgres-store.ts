@@ -5,8 +5,7 @@ import { type CompiledQuery, Kysely, type QueryResult, type Transaction } from '
 import type { CommitObserver } from '../commit-observer.ts';
 import { isDiskFull } from '../disk-full.ts';
 import { markGuard } from '../marks/refuse-behind.ts';
-import { runAfterCommit } from '../query/after-commit.ts';
-import { runBeforeCommit } from '../query/deferred-insert.ts';
+import { runAfterCommit, runBeforeCommit } from '../query/transaction-state.ts';
 import { enableLeadership } from '../replicas/leadership.ts';
 import { migrate } from '../schema/migrations.ts';
 import type { GroupCommitLimits } from '../sqlite/group-commit.ts';

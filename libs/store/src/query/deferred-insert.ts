@@ -1,5 +1,6 @@
 import type { Kysely, Transaction } from 'kysely';
 import { type PreparedQuery, prepareQuery } from './prepared-query.ts';
+import { beforeCommit, TransactionValue } from './transaction-state.ts';
 
 /** Most rows in one statement. */
 const MAX_ROWS = 32;
@@ -15,26 +16,6 @@ interface Options<DB, Row> {
 /** The cells of the rows, row by row. */
 type Cells = readonly unknown[];
 
-const beforeCommits = new WeakMap<object, Map<object, () => Promise<void>>>();
-
-/**
- * Runs `work` once at the end of `trx`, inside it: what it throws undoes the transaction. The first registration of an
- * `owner` counts; owners run in the order of their registration.
- */
-export function beforeCommit(trx: object, owner: object, work: () => Promise<void>): void {
-  const registered = beforeCommits.get(trx) ?? new Map<object, () => Promise<void>>();
-  beforeCommits.set(trx, registered);
-  if (!registered.has(owner)) registered.set(owner, work);
-}
-
-/** Runs what was registered for the end of `trx`; the store calls it once, after the work of the transaction. */
-export async function runBeforeCommit(trx: object): Promise<void> {
-  const registered = beforeCommits.get(trx);
-  if (registered === undefined) return;
-  beforeCommits.delete(trx);
-  for (const work of registered.values()) await work();
-}
-
 /**
  * Inserts rows of one table at the end of the transaction that adds them, many in one statement: for rows that the
  * transaction itself does not read, such as events (CO-1). They are stored together with everything else, or not at all.
@@ -42,7 +23,7 @@ export async function runBeforeCommit(trx: object): Promise<void> {
 export class DeferredInsert<DB, Row extends object> {
   readonly #options: Options<DB, Row>;
   readonly #queries = new Map<number, PreparedQuery<DB, Cells, unknown>>();
-  readonly #rows = new WeakMap<object, Row[]>();
+  readonly #rows = new TransactionValue<Row[]>(() => []);
 
   constructor(options: Options<DB, Row>) {
     this.#options = options;
@@ -50,18 +31,12 @@ export class DeferredInsert<DB, Row extends object> {
 
   /** Adds a row to those that `trx` inserts at its end, in the order in which they are added. */
   add(trx: Transaction<DB>, row: Row): void {
-    const rows = this.#rows.get(trx);
-    if (rows !== undefined) {
-      rows.push(row);
-      return;
-    }
-    this.#rows.set(trx, [row]);
+    this.#rows.of(trx).push(row);
     beforeCommit(trx, this, () => this.#flush(trx));
   }
 
   async #flush(trx: Transaction<DB>): Promise<void> {
-    const rows = this.#rows.get(trx) ?? [];
-    this.#rows.delete(trx);
+    const rows = this.#rows.of(trx).splice(0);
     for (let from = 0; from < rows.length; from += MAX_ROWS) {
       const chunk = rows.slice(from, from + MAX_ROWS);
       await this.#query(chunk.length)(trx, this.#cells(chunk));

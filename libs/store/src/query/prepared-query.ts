@@ -1,6 +1,6 @@
 import { InternalError } from '@writ/kernel';
 import type { Compilable, CompiledQuery, Kysely, QueryResult } from 'kysely';
-import { runCompiled } from './direct-connection.ts';
+import { runCompiled } from './transaction-state.ts';
 
 /** Runs a query with the given values on a store's `db` or in a transaction. */
 export type PreparedQuery<DB, P, R> = (db: Kysely<DB>, values: P) => Promise<QueryResult<R>>;

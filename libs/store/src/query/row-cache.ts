@@ -1,4 +1,5 @@
 import type { Kysely } from 'kysely';
+import { type CacheGeneration, cacheGenerationOf } from './transaction-state.ts';
 
 /** A store's `db` or a transaction. */
 type AnyDatabase = Pick<Kysely<unknown>, 'isTransaction'>;
@@ -8,40 +9,6 @@ const MAX_ROWS = 10_000;
 /** Estimated maximum size of the cached rows of one kind, in bytes; a row above a part of it is not cached. */
 const MAX_BYTES = 32 * 1024 * 1024;
 const MAX_ROW_BYTES = MAX_BYTES / 8;
-
-/**
- * The validity of cached rows of one database. All become invalid when another process has written or when a
- * write was rolled back.
- */
-export class CacheGeneration {
-  #current = 0;
-
-  /** Increases with every invalidation. */
-  get current(): number {
-    return this.#current;
-  }
-
-  invalidate(): void {
-    this.#current += 1;
-  }
-}
-
-/** The cache generation of a transaction while it is open. */
-interface Scope {
-  readonly generation: CacheGeneration;
-  readonly isOpen: () => boolean;
-}
-
-const scopes = new WeakMap<object, Scope>();
-
-/** Lets `trx` use cached rows while it `isOpen`. */
-export function enableRowCache(
-  trx: object,
-  generation: CacheGeneration,
-  isOpen: () => boolean,
-): void {
-  scopes.set(trx, { generation, isOpen });
-}
 
 interface CachedRow<V> {
   readonly row: V;
@@ -128,10 +95,8 @@ export class RowCache<V> {
   }
 
   #rows(db: object): Rows<V> | undefined {
-    const scope = scopes.get(db);
-    // Rolled back work may still be running and may have read its own writes.
-    if (scope === undefined || !scope.isOpen()) return undefined;
-    const { generation } = scope;
+    const generation = cacheGenerationOf(db);
+    if (generation === undefined) return undefined;
     const cached = this.#cached.get(generation);
     if (cached?.generation === generation.current) return cached.rows;
     const rows = new Rows<V>();

@@ -3,7 +3,7 @@ import { dirname } from 'node:path';
 import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqlite';
 import { UnavailableError } from '@writ/kernel';
 import type { QueryResult } from 'kysely';
-import { CacheGeneration } from '../query/row-cache.ts';
+import { CacheGeneration } from '../query/transaction-state.ts';
 import { translateSqliteError } from './sqlite-errors.ts';
 import { type ColumnReader, readerFor, toBound } from './sqlite-values.ts';
 

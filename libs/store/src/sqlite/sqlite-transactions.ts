@@ -1,6 +1,5 @@
 import { type Dialect, type Driver, Kysely, Transaction } from 'kysely';
-import { connectDirectly } from '../query/direct-connection.ts';
-import { enableRowCache } from '../query/row-cache.ts';
+import { connectDirectly, enableRowCache } from '../query/transaction-state.ts';
 import type { GroupCommit } from './group-commit.ts';
 import type { SqliteConnection } from './sqlite-connection.ts';
 import { sqliteDialect, TransactionConnection, transactionDriver } from './sqlite-dialect.ts';

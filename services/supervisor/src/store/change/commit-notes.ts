@@ -1,5 +1,5 @@
 import type { RunKey } from '@writ/kernel';
-import type { RowOf } from '@writ/store';
+import { type RowOf, TransactionValue } from '@writ/store';
 import type { Transaction } from 'kysely';
 import type { orders } from '../schema/order.ts';
 import type { StoredRunState } from '../schema/run.ts';
@@ -23,15 +23,15 @@ export interface CommitNotes {
   readonly runStates: NotedRunState[];
 }
 
-const notes = new WeakMap<object, CommitNotes>();
+const notes = new TransactionValue<CommitNotes>(() => ({
+  topics: new Set(),
+  orders: [],
+  runStates: [],
+}));
 
 /** The notes of a transaction; it adds to them, and its commit reads them. */
 export function notesOf(trx: Transaction<SupervisorDatabase>): CommitNotes {
-  const known = notes.get(trx);
-  if (known !== undefined) return known;
-  const own: CommitNotes = { topics: new Set(), orders: [], runStates: [] };
-  notes.set(trx, own);
-  return own;
+  return notes.of(trx);
 }
 
 /** Records that `trx` changes a topic; subscribers are notified after the commit. */

@@ -1,5 +1,12 @@
 import { NotFoundError, type RunKey } from '@writ/kernel';
-import { beforeCommit, DeferredInsert, prepareQuery, RowCache, type RowOf } from '@writ/store';
+import {
+  beforeCommit,
+  DeferredInsert,
+  prepareQuery,
+  RowCache,
+  type RowOf,
+  TransactionValue,
+} from '@writ/store';
 import { runTopic } from '../change/changes.ts';
 import { noteChange } from '../change/commit-notes.ts';
 import { timeline } from '../schema/run.ts';
@@ -39,7 +46,7 @@ interface Draft {
 }
 
 const heads = new RowCache<Head>();
-const drafts = new WeakMap<SupervisorTransaction, Map<string, Draft>>();
+const drafts = new TransactionValue(() => new Map<string, Draft>());
 
 const entries = new DeferredInsert<SupervisorDatabase, RowOf<typeof timeline>>({
   table: 'timeline',
@@ -48,7 +55,7 @@ const entries = new DeferredInsert<SupervisorDatabase, RowOf<typeof timeline>>({
 
 /** Starts the timeline of a run that this transaction inserts. */
 export function startTimeline(trx: SupervisorTransaction, key: RunKey): void {
-  draftsOf(trx).set(nameOf(key), newDraft({ sequence: 0, ids: new Map() }));
+  drafts.of(trx).set(nameOf(key), newDraft({ sequence: 0, ids: new Map() }));
 }
 
 /** Drops the cached end of the timeline of a run that this transaction ends (CO-2). */
@@ -115,7 +122,7 @@ const selectSequence = prepareQuery(
 );
 
 async function draftOf(trx: SupervisorTransaction, key: RunKey): Promise<Draft> {
-  const ofTransaction = draftsOf(trx);
+  const ofTransaction = drafts.of(trx);
   const name = nameOf(key);
   const known = ofTransaction.get(name);
   if (known !== undefined) return known;
@@ -125,18 +132,12 @@ async function draftOf(trx: SupervisorTransaction, key: RunKey): Promise<Draft> 
   return draft;
 }
 
-function draftsOf(trx: SupervisorTransaction): Map<string, Draft> {
-  const known = drafts.get(trx) ?? new Map<string, Draft>();
-  drafts.set(trx, known);
-  return known;
-}
-
 function newDraft(base: Head): Draft {
   return { base, added: new Map(), isClosed: false };
 }
 
 async function keepHeads(trx: SupervisorTransaction): Promise<void> {
-  for (const [name, { base, added, isClosed }] of draftsOf(trx)) {
+  for (const [name, { base, added, isClosed }] of drafts.of(trx)) {
     // Only for a run that started in this process: late events of an ended run must not fill the cache.
     if (isClosed || base.ids === undefined) heads.delete(trx, name);
     else heads.set(trx, name, { sequence: base.sequence + added.size, ids: joined(base, added) });

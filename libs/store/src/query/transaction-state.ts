@@ -1,0 +1,143 @@
+import type { CompiledQuery, Kysely, QueryResult } from 'kysely';
+
+/** Runs a compiled query directly on a connection; at once where the database is in this process. */
+type RunQuery = (
+  sql: string,
+  parameters: readonly unknown[],
+) => QueryResult<unknown> | Promise<QueryResult<unknown>>;
+
+/**
+ * The validity of cached rows of one database. All become invalid when another process has written or when a
+ * write was rolled back.
+ */
+export class CacheGeneration {
+  #current = 0;
+
+  /** Increases with every invalidation. */
+  get current(): number {
+    return this.#current;
+  }
+
+  invalidate(): void {
+    this.#current += 1;
+  }
+}
+
+/** The cached rows that a transaction may use while it is open. */
+interface CacheScope {
+  readonly generation: CacheGeneration;
+  readonly isOpen: () => boolean;
+}
+
+/** What belongs to a transaction besides its rows. It ends with the transaction. */
+class TransactionState {
+  /** Undefined: queries go through Kysely. */
+  run: RunQuery | undefined;
+  /** Undefined: no row is cached. */
+  cache: CacheScope | undefined;
+  /** Work at its end, by owner, in the order of registration. */
+  beforeCommit: Map<object, () => Promise<void>> | undefined;
+  afterCommit: (() => void)[] | undefined;
+  /** The values of each {@link TransactionValue}. */
+  values: Map<object, unknown> | undefined;
+}
+
+const states = new WeakMap<object, TransactionState>();
+
+function stateOf(trx: object): TransactionState {
+  const known = states.get(trx);
+  if (known !== undefined) return known;
+  const state = new TransactionState();
+  states.set(trx, state);
+  return state;
+}
+
+/** Lets compiled queries of a store's `db` or of a transaction bypass Kysely's layers of promises. */
+export function connectDirectly<DB>(db: Kysely<DB>, run: RunQuery): void {
+  stateOf(db).run = run;
+}
+
+/** Runs a compiled query with parameters: directly if `db` is connected, otherwise through Kysely. */
+export async function runCompiled<DB, R>(
+  db: Kysely<DB>,
+  compiled: CompiledQuery<R>,
+  parameters: readonly unknown[],
+): Promise<QueryResult<R>> {
+  const run = states.get(db)?.run;
+  if (run === undefined) return await db.executeQuery({ ...compiled, parameters });
+  return (await run(compiled.sql, parameters)) as QueryResult<R>;
+}
+
+/** Lets `trx` use cached rows while it `isOpen`. */
+export function enableRowCache(
+  trx: object,
+  generation: CacheGeneration,
+  isOpen: () => boolean,
+): void {
+  stateOf(trx).cache = { generation, isOpen };
+}
+
+/** Returns the generation of the rows that `trx` may use; undefined when it may use none. */
+export function cacheGenerationOf(trx: object): CacheGeneration | undefined {
+  const cache = states.get(trx)?.cache;
+  // Rolled back work may still be running and may have read its own writes.
+  return cache?.isOpen() === true ? cache.generation : undefined;
+}
+
+/**
+ * Runs `work` once at the end of `trx`, inside it: what it throws undoes the transaction. The first registration of an
+ * `owner` counts; owners run in the order of their registration.
+ */
+export function beforeCommit(trx: object, owner: object, work: () => Promise<void>): void {
+  const state = stateOf(trx);
+  state.beforeCommit ??= new Map();
+  if (!state.beforeCommit.has(owner)) state.beforeCommit.set(owner, work);
+}
+
+/** Runs what was registered for the end of `trx`; the store calls it once, after the work of the transaction. */
+export async function runBeforeCommit(trx: object): Promise<void> {
+  const state = states.get(trx);
+  const registered = state?.beforeCommit;
+  if (state === undefined || registered === undefined) return;
+  state.beforeCommit = undefined;
+  for (const work of registered.values()) await work();
+}
+
+/**
+ * Runs `action` when `trx` is durable, and never when it is undone: for what cannot be undone, such as a count or a line
+ * of the log. It must not throw.
+ */
+export function afterCommit(trx: object, action: () => void): void {
+  const state = stateOf(trx);
+  state.afterCommit ??= [];
+  state.afterCommit.push(action);
+}
+
+/** Runs what was registered for `trx`, in order; the store calls it once, after the commit. */
+export function runAfterCommit(trx: object): void {
+  const state = states.get(trx);
+  const registered = state?.afterCommit;
+  if (state === undefined || registered === undefined) return;
+  state.afterCommit = undefined;
+  for (const action of registered) action();
+}
+
+/** A value of which each transaction has one of its own, such as what it reports after its commit. */
+export class TransactionValue<T> {
+  readonly #create: () => T;
+
+  constructor(create: () => T) {
+    this.#create = create;
+  }
+
+  /** The value of a transaction, created at the first use. */
+  of(trx: object): T {
+    const state = stateOf(trx);
+    state.values ??= new Map();
+    const known = state.values.get(this) as T | undefined;
+    if (known !== undefined) return known;
+    const value = this.#create();
+    state.values.set(this, value);
+    return value;
+  }
+}
