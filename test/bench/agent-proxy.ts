@@ -52,9 +52,10 @@ export async function benchAgentProxy(options: BenchOptions): Promise<boolean> {
   const { rounds = DEFAULT_ROUNDS, outDir = 'dist/bench', profileDir } = options;
   const stack = new AsyncDisposableStack();
   try {
-    const targets = await openTargets(stack, profileDir);
+    const opened = await openTargets(stack, profileDir);
     const figures: Figures[] = [];
     for (const answer of ['streamed', 'whole'] as const) {
+      const targets = await measurable(opened, answer);
       await measureRound(targets, answer, WARM_UP_CALLS);
       const measured: Round[] = [];
       for (let round = 0; round < rounds; round += 1) {
@@ -82,15 +83,20 @@ async function openTargets(
   const proxied = await startProxiedModel(folder, modelUrl, { flags });
   stack.defer(() => proxied.close());
   const portkey = await startPortkey(stack, modelUrl);
-  const at = (name: string, baseUrl: string, headers: Target['headers']): Target => {
+  const at = (
+    name: string,
+    baseUrl: string,
+    { token = 'none', headers = {} }: { token?: string; headers?: Target['headers'] } = {},
+  ): Target => {
     const agent = new Agent({ keepAlive: true });
     stack.defer(() => agent.destroy());
-    return { name, url: `${baseUrl}/chat/completions`, headers, agent };
+    const sent = { ...headers, authorization: `Bearer ${token}` };
+    return { name, url: `${baseUrl}/chat/completions`, headers: sent, agent };
   };
   return [
-    at(DIRECT, modelUrl, {}),
-    at(AGENT_PROXY, proxied.baseUrl, { authorization: `Bearer ${proxied.token}` }),
-    ...(portkey === undefined ? [] : [at(PORTKEY, portkey.baseURL, portkey.defaultHeaders)]),
+    at(DIRECT, modelUrl),
+    at(AGENT_PROXY, proxied.baseUrl, { token: proxied.token }),
+    ...(portkey ? [at(PORTKEY, portkey.baseURL, { headers: portkey.defaultHeaders })] : []),
   ];
 }
 
@@ -122,6 +128,24 @@ async function startPortkey(stack: AsyncDisposableStack, modelUrl: string) {
 
 function fileAt(path: string): string {
   return fileURLToPath(new URL(path, import.meta.url));
+}
+
+/** Portkey 1.15 answers streamed requests with status 500 on Node 24. */
+async function measurable(
+  targets: readonly Target[],
+  answer: Figures['answer'],
+): Promise<readonly Target[]> {
+  const found: Target[] = [];
+  for (const target of targets) {
+    try {
+      await firstByteMs(target, answer);
+      found.push(target);
+    } catch (error) {
+      if (target.name !== PORTKEY) throw error;
+      console.log(`${target.name} is not measured (${answer}): ${(error as Error).message}`);
+    }
+  }
+  return found;
 }
 
 async function measureRound(
