@@ -1,9 +1,6 @@
-import { spawn } from 'node:child_process';
 import { createServer, request as send } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { findInteropClients } from '../../scripts/interop-clients.ts';
 import {
   ALIAS,
   CLAUDE,
@@ -12,35 +9,27 @@ import {
   stopReasonOf,
 } from '../agent-proxy/external-run.ts';
 import { answerText, answerToolCall, scriptedModel } from '../agent-proxy/scripted-model.ts';
-
-const clients = findInteropClients();
-if ('missing' in clients) {
-  const notice = `The clients of other projects are not tested: ${clients.missing}`;
-  if (process.env.WRIT_REQUIRE_TOOLCHAINS === '1') throw new Error(notice);
-  process.stderr.write(`skipped: ${notice}\n`);
-}
-const { folder, python } = 'missing' in clients ? { folder: '', python: '' } : clients;
-const node = process.execPath;
+import { HAS_CLIENTS, runClient } from './client-programs.ts';
 
 /** Each asks until it fails; agents have a tool, for which the model asks again and again. */
 const CLIENTS = [
-  ['openai, chat completions', node, 'openai-chat.mjs', ALIAS],
-  ['openai, responses that continue each other', node, 'openai-responses.mjs', ALIAS],
-  ['@anthropic-ai/sdk', node, 'anthropic.mjs', CLAUDE],
-  ['ai with @ai-sdk/openai', node, 'vercel-ai.mjs', ALIAS],
-  ['@openai/agents', node, 'openai-agents.mjs', ALIAS],
-  ['@langchain/langgraph with @langchain/openai', node, 'langgraph.mjs', ALIAS],
-  ['openai of Python, chat completions', python, 'openai_chat.py', ALIAS],
-  ['openai of Python, streamed responses', python, 'openai_responses.py', ALIAS],
-  ['anthropic of Python, streamed', python, 'anthropic_messages.py', CLAUDE],
-  ['openai-agents of Python', python, 'openai_agents.py', ALIAS],
-  ['langgraph with langchain-openai of Python', python, 'langgraph_agent.py', ALIAS],
+  ['openai, chat completions', 'openai-chat.mjs', ALIAS],
+  ['openai, responses that continue each other', 'openai-responses.mjs', ALIAS],
+  ['@anthropic-ai/sdk', 'anthropic.mjs', CLAUDE],
+  ['ai with @ai-sdk/openai', 'vercel-ai.mjs', ALIAS],
+  ['@openai/agents', 'openai-agents.mjs', ALIAS],
+  ['@langchain/langgraph with @langchain/openai', 'langgraph.mjs', ALIAS],
+  ['openai of Python, chat completions', 'openai_chat.py', ALIAS],
+  ['openai of Python, streamed responses', 'openai_responses.py', ALIAS],
+  ['anthropic of Python, streamed', 'anthropic_messages.py', CLAUDE],
+  ['openai-agents of Python', 'openai_agents.py', ALIAS],
+  ['langgraph with langchain-openai of Python', 'langgraph_agent.py', ALIAS],
 ] as const;
 
-describe.skipIf(folder === '')('an unmodified, pinned client', () => {
+describe.skipIf(!HAS_CLIENTS)('an unmodified, pinned client', () => {
   it.each(CLIENTS)(
     'makes one request after the cap of its run: %s (AP-2, EM-2)',
-    async (_, command, program, model) => {
+    async (_, program, model) => {
       const scripted = await scriptedModel((request, response) => {
         const { tools } = request.body;
         if (Array.isArray(tools) && tools.length > 0) answerToolCall(request, response);
@@ -54,7 +43,7 @@ describe.skipIf(folder === '')('an unmodified, pinned client', () => {
         },
       });
       const counted = await countingServer(baseUrl);
-      const { code, output } = await run(command, program, {
+      const { code, output } = await runClient(program, {
         OPENAI_BASE_URL: `${counted.url}/v1`,
         OPENAI_API_KEY: token,
         ANTHROPIC_BASE_URL: counted.url,
@@ -92,26 +81,4 @@ async function countingServer(baseUrl: string) {
   });
   const address = server.address() as AddressInfo;
   return { url: `http://127.0.0.1:${address.port}`, statuses };
-}
-
-/** Runs a program to its end; of this environment it inherits only PATH. */
-function run(command: string, program: string, env: Readonly<Record<string, string>>) {
-  return new Promise<{ code: number | null; output: string }>((resolve, reject) => {
-    const child = spawn(command, [join(folder, program)], {
-      cwd: folder,
-      env: {
-        PATH: process.env.PATH,
-        // Their telemetry would leave this machine.
-        OPENAI_AGENTS_DISABLE_TRACING: '1',
-        LANGSMITH_TRACING: 'false',
-        ...env,
-      },
-    });
-    onTestFinished(() => void child.kill('SIGKILL'));
-    let output = '';
-    child.stdout.on('data', (part) => (output += part));
-    child.stderr.on('data', (part) => (output += part));
-    child.once('error', reject);
-    child.once('close', (code) => resolve({ code, output }));
-  });
 }

@@ -9,7 +9,8 @@ import {
   scriptedModel,
 } from '../agent-proxy/scripted-model.ts';
 
-const REVIEWED_AGENTS = `
+/** Agents whose answers are reviewed, and one whose are not. */
+export const REVIEWED_AGENTS = `
 agents:
   - name: support-bot
     kind: external
@@ -29,7 +30,8 @@ agents:
     model: { model: ${ALIAS} }
 `;
 
-const POLICY = `
+/** What they may do with a shell: `ls`, never `rm -rf /`, and anything else when a person approves. */
+export const CALL_POLICY = `
 policy: shell
 rules:
   - { id: list, match: { kind: client_tool, tool: shell }, when: 'args.command == "ls"', decide: approve, reason: harmless }
@@ -41,7 +43,7 @@ human: { four_eyes: false }
 
 /** A platform whose model is scripted, with agents whose answers are reviewed. */
 export async function reviewedPlatform(model: ScriptedModel): Promise<TestPlatform> {
-  const files = { WRIT_AGENTS_FILE: REVIEWED_AGENTS, WRIT_POLICY_FILE: POLICY };
+  const files = { WRIT_AGENTS_FILE: REVIEWED_AGENTS, WRIT_POLICY_FILE: CALL_POLICY };
   return await proxyPlatform(model, files);
 }
 
@@ -189,7 +191,7 @@ function seenResponse({
 
 /** Decides an approval; `command` is the edit of a person. */
 export async function decide(
-  { client }: TestPlatform,
+  { client }: Pick<TestPlatform, 'client'>,
   approvalId: string,
   command?: string,
 ): Promise<void> {

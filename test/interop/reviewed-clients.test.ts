@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest';
+import { ALIAS, CLAUDE, startExternalRun } from '../agent-proxy/external-run.ts';
+import { pendingApproval, verifiedAudit } from '../agent-proxy/mcp-run.ts';
+import { HAS_CLIENTS, runClient } from './client-programs.ts';
+import { decide, historyOf, modelOf, reviewedPlatform, shell } from './reviewed-calls.ts';
+
+/** Each executes the calls of its model until the model answers with a text. */
+const CLIENTS = [
+  ['openai of Python, streamed chat completions', 'openai_tools.py', ALIAS],
+  ['anthropic of Python, streamed', 'anthropic_tools.py', CLAUDE],
+  ['@openai/agents', 'openai-agents-tools.mjs', ALIAS],
+  ['openai-agents of Python, streamed', 'openai_agents_tools.py', ALIAS],
+  ['ai with @ai-sdk/openai, streamed', 'vercel-ai-tools.mjs', ALIAS],
+  ['langgraph with langchain-openai of Python', 'langgraph_tools.py', ALIAS],
+] as const;
+
+describe.skipIf(!HAS_CLIENTS)('an unmodified, pinned client whose answers are reviewed', () => {
+  it.each(CLIENTS)(
+    'executes the call that a person edited, and no withheld one: %s (AP-5, SV-5)',
+    async (_, program, alias) => {
+      const model = await modelOf(
+        { text: 'I wipe it.', calls: [shell('rm -rf /')] },
+        { text: 'I remove the build.', calls: [shell('rm -rf build')] },
+        { text: 'It is clean.' },
+      );
+      const test = await reviewedPlatform(model);
+      const { runId, baseUrl, token } = await startExternalRun(test);
+      const running = runClient(program, {
+        OPENAI_BASE_URL: baseUrl,
+        OPENAI_API_KEY: token,
+        ANTHROPIC_BASE_URL: baseUrl.replace(/\/v1$/, ''),
+        ANTHROPIC_API_KEY: token,
+        MODEL: alias,
+      });
+      const { approvalId } = await pendingApproval(test, runId);
+      await decide(test, approvalId, 'rm -rf build/tmp');
+      const { code, output } = await running;
+      const lines = output.split('\n').filter((line) => /^(EXECUTED|ANSWER) /.test(line));
+      expect(lines, output).toEqual(['EXECUTED rm -rf build/tmp', 'ANSWER It is clean.']);
+      expect(code).toBe(0);
+      // The client gives back the call as it executed it, and never saw the withheld one.
+      expect(model.requests).toHaveLength(3);
+      expect(historyOf(model.requests[2])).toContain('rm -rf build/tmp');
+      expect(historyOf(model.requests[2])).not.toContain('rm -rf /"');
+      await verifiedAudit(test);
+    },
+  );
+});
