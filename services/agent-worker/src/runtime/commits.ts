@@ -1,5 +1,5 @@
 import type { RunState } from '@writ/kernel';
-import { addEvents, carriedEvent } from '../domain/agent/carried-event.ts';
+import { carriedEvent } from '../domain/agent/carried-event.ts';
 import { shownState } from '../domain/agent/state.ts';
 import { waitsText } from '../domain/agent/waits.ts';
 import { eventIdOf, type WorkerEvent, type WorkerEvents } from '../events.ts';
@@ -8,16 +8,20 @@ import { appendJournal } from '../store/journal.ts';
 import { consumeSignal, type SignalRow } from '../store/signals.ts';
 import type { WorkerTransaction } from '../store/worker-store.ts';
 
-/** A write that belongs to the agent's pending changes. */
-type Write = (trx: WorkerTransaction, at: Date) => Promise<void>;
-
-/** Creates an event with the time of the commit. */
-type MakeEvent = (at: Date) => WorkerEvent;
-
 import type { Journal } from './journal.ts';
 import type { PendingReceipts } from './pending-receipts.ts';
 import type { AgentProgress } from './progress.ts';
 import type { Session } from './session.ts';
+import { LeaseLost } from './unwinding.ts';
+
+/** Longest time that the changes of a step wait for a commit that is required, ms. */
+const COMMIT_DELAY_MS = 250;
+
+/** A write that belongs to the agent's pending changes. */
+type Write = (trx: WorkerTransaction, at: Date) => Promise<void>;
+
+/** Creates an event with its time. */
+type MakeEvent = (at: Date) => WorkerEvent;
 
 /** The start of a step. */
 interface StepStart {
@@ -38,23 +42,26 @@ export interface CommitExtras {
 
 /**
  * Collects an agent's changes since the last commit (entries, consumed signals, steps) and commits
- * them together: once at the end of a step, and earlier only where a replay after a crash could
- * have another result (RT-1).
+ * them together: before an effect that depends on something that a replay could change, when the
+ * agent is suspended or ends, and soon after a step. What is lost with the process is asked for
+ * again: services repeat their recorded answers (RT-1).
  */
 export class Commits {
   readonly #session: Session;
   readonly #journal: Journal;
-  readonly #events: WorkerEvents;
+  readonly #emitter: WorkerEvents;
   readonly #onEvents: () => void;
   readonly #progress: AgentProgress;
   readonly #carried: PendingReceipts;
   #usedSignals: SignalRow['position'][] = [];
+  /** All signals that the agent has consumed under this lease. */
+  readonly #everUsed = new Set<SignalRow['position']>();
   #writes: Write[] = [];
-  #makeEvents: MakeEvent[] = [];
+  #events: WorkerEvent[] = [];
   #stepStarted = 0;
   #stepEnded = 0;
-  #stepEndsPending = 0;
   #storedEvents: string;
+  #delay: NodeJS.Timeout | undefined;
   #latest: Promise<unknown> = Promise.resolve();
 
   constructor(parts: {
@@ -69,7 +76,7 @@ export class Commits {
   }) {
     this.#session = parts.session;
     this.#journal = parts.journal;
-    this.#events = parts.events;
+    this.#emitter = parts.events;
     this.#onEvents = parts.onEvents;
     this.#progress = parts.progress;
     this.#carried = parts.carried;
@@ -79,11 +86,12 @@ export class Commits {
   /** Records that the agent consumed a signal. */
   used(signal: SignalRow['position']): void {
     this.#usedSignals.push(signal);
+    this.#everUsed.add(signal);
   }
 
-  /** Whether the agent consumed a signal that is not yet committed as consumed. */
+  /** Whether the agent consumed a signal, which a read that was made before its commit still shows. */
   isUsed(signal: SignalRow['position']): boolean {
-    return this.#usedSignals.includes(signal);
+    return this.#everUsed.has(signal);
   }
 
   /** Adds a write to the next commit; the agent must not depend on it before. */
@@ -91,16 +99,18 @@ export class Commits {
     this.#writes.push(write);
   }
 
-  /** Emits an event with the next commit, in the order of these calls. */
-  emit(event: MakeEvent): void {
-    this.#makeEvents.push(event);
+  /** Emits an event with the next commit, in the order of these calls; requests carry it at once. */
+  emit(make: MakeEvent): void {
+    const event = make(this.#session.meta.clock.now());
+    this.#events.push(event);
+    this.#carried.addEvents([carriedEvent(event.payload)]);
   }
 
   /** Records the start of a step. */
   stepStarted({ step, ...start }: StepStart): void {
     const { row: agent } = this.#session;
     this.#stepStarted = step;
-    this.emit((at) => this.#events.stepStarted({ agent, step }, start, at));
+    this.emit((at) => this.#emitter.stepStarted({ agent, step }, start, at));
   }
 
   /** Records the end of a step, with a verdict or stop reason. */
@@ -108,17 +118,25 @@ export class Commits {
     const { row: agent } = this.#session;
     const after = this.#carried.waiting.map(({ callId }) => eventIdOf(agent, callId, 'TOOL_END'));
     this.#stepEnded = step;
-    this.#stepEndsPending += 1;
-    this.emit((at) => this.#events.stepEnded({ agent, step }, { status, after }, at));
+    this.emit((at) => this.#emitter.stepEnded({ agent, step }, { status, after }, at));
   }
 
   /**
-   * Must be called before an effect on another service: commits volatile entries and a finished
-   * step first.
+   * Must be called before an effect on another service: commits volatile entries and added writes first.
    * @throws LeaseLost
    */
   async beforeEffect(): Promise<void> {
-    if (this.#journal.isVolatile || this.#stepEndsPending > 0) await this.commit();
+    if (this.#journal.isVolatile || this.#writes.length > 0) await this.commit();
+  }
+
+  /** Commits all pending changes soon, unless another commit does so before. */
+  soon(): void {
+    this.#delay ??= setTimeout(() => {
+      this.commit().catch((error: unknown) => {
+        // Other errors repeat at the next required commit.
+        if (error instanceof LeaseLost) this.#session.interrupt('lost', true);
+      });
+    }, COMMIT_DELAY_MS);
   }
 
   /**
@@ -133,50 +151,38 @@ export class Commits {
   }
 
   async #commit({ changes, also }: CommitExtras): Promise<void> {
+    clearTimeout(this.#delay);
+    this.#delay = undefined;
     const entries = this.#journal.pending;
     const signals = [...this.#usedSignals];
     const writes = [...this.#writes];
-    const makers = [...this.#makeEvents];
-    const ends = this.#stepEndsPending;
-    const gathered = entries.length + signals.length + writes.length + makers.length;
+    const events = [...this.#events];
+    const gathered = entries.length + signals.length + writes.length + events.length;
     if (gathered === 0 && changes === undefined && also === undefined) return;
-    let made: WorkerEvent[] = [];
-    let stored = this.#storedEvents;
-    await this.#session.write(
-      (at) => {
-        made = makers.map((make) => make(at));
-        stored = this.#eventsWith(made);
-        return {
-          journal_length: this.#journal.length,
-          ...(this.#stepStarted > 0 && { step_started: this.#stepStarted }),
-          ...(this.#stepEnded > 0 && { step_ended: this.#stepEnded }),
-          ...(stored !== this.#storedEvents && { unreported_events: stored }),
-          ...(signals.length > 0 && { waiting_since: waitsText(this.#session.waits) }),
-          ...changes,
-        };
-      },
-      async (trx, at) => {
-        await appendJournal(trx, this.#session.lease, entries, at);
-        for (const signal of signals) await consumeSignal(trx, signal, at);
-        for (const event of made) await this.#events.append(trx, event, at);
-        for (const write of writes) await write(trx, at);
-        await also?.(trx, at);
-      },
-    );
-    this.#storedEvents = stored;
-    this.#carried.addEvents(made.map(({ payload }) => carriedEvent(payload)));
+    const carried = JSON.stringify(this.#carried.events);
+    // As of now: the agent may continue while it is written.
+    const columns = {
+      journal_length: this.#journal.length,
+      ...(this.#stepStarted > 0 && { step_started: this.#stepStarted }),
+      ...(this.#stepEnded > 0 && { step_ended: this.#stepEnded }),
+      ...(carried !== this.#storedEvents && { unreported_events: carried }),
+      ...(signals.length > 0 && { waiting_since: waitsText(this.#session.waits) }),
+      ...changes,
+    };
+    await this.#session.write(columns, async (trx, at) => {
+      await appendJournal(trx, this.#session.lease, entries, at);
+      for (const signal of signals) await consumeSignal(trx, signal, at);
+      for (const event of events) await this.#emitter.append(trx, event, at);
+      for (const write of writes) await write(trx, at);
+      await also?.(trx, at);
+    });
+    this.#storedEvents = carried;
     this.#journal.committed(entries.length);
     this.#usedSignals = this.#usedSignals.slice(signals.length);
     this.#writes = this.#writes.slice(writes.length);
-    this.#makeEvents = this.#makeEvents.slice(makers.length);
-    this.#stepEndsPending -= ends;
-    if (made.length + writes.length > 0) this.#onEvents();
+    this.#events = this.#events.slice(events.length);
+    if (events.length + writes.length > 0) this.#onEvents();
     if (changes?.state !== undefined) this.#progress.publishState(stateAfter(changes));
-  }
-
-  #eventsWith(made: readonly WorkerEvent[]): string {
-    const added = made.map(({ payload }) => carriedEvent(payload));
-    return JSON.stringify(addEvents(this.#carried.events, added));
   }
 }
 

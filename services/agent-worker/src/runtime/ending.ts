@@ -200,7 +200,7 @@ async function waitForCode(
   const until = new Date(session.meta.clock.now().getTime() + delay);
   const parked = { type: 'parked', until, waitingFor: codeWaitSignal(wait) } as const;
   await session.write(
-    () => ({ ...rest(scope, parked), failures: waits + 1, failed_length: NO_PROGRESS_NEEDED }),
+    { ...rest(scope, parked), failures: waits + 1, failed_length: NO_PROGRESS_NEEDED },
     (trx, at) => pauseTimersWhileParked(trx, session.lease, 'RUNNING', 'PARKED', at),
   );
   scope.progress.publishState('PARKED');

@@ -4,6 +4,7 @@ import {
   agentKeyText,
   type Clock,
   isTerminal,
+  type RunKey,
   settlesWithin,
   WakeableLoop,
 } from '@writ/kernel';
@@ -153,6 +154,14 @@ export class LeaseLoop {
   /** Aborts an agent that runs here; its rows must already be terminal. */
   cancel(key: AgentKey): void {
     this.#sessions.get(agentKeyText(key))?.interrupt('cancelled', true);
+  }
+
+  /** Commits what the agents of a run that run here have not committed yet. */
+  async flush({ tenant, runId }: RunKey): Promise<void> {
+    const ofRun = [...this.#sessions.values()].filter(
+      ({ lease }) => lease.tenant === tenant && lease.runId === runId,
+    );
+    await Promise.allSettled(ofRun.map((session) => session.flush()));
   }
 
   /** Resolves when an agent does not run here any more, at the latest after `ms`. */

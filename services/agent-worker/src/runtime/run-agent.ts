@@ -223,6 +223,7 @@ async function openScope(parts: RunParts, session: Session): Promise<RunScope> {
   const carried = new PendingReceipts(readEvents(row.unreported_events));
   const progress = new AgentProgress(session, parts.publisher);
   const commits = new Commits({ session, journal, events, onEvents, progress, carried });
+  session.flush = () => commits.commit();
   const credentials = new Credentials({
     initial: JSON.parse(row.credentials ?? '{}') as AgentCredentials,
     now: () => meta.clock.now().getTime(),
@@ -230,11 +231,7 @@ async function openScope(parts: RunParts, session: Session): Promise<RunScope> {
       calls.call({ afterDeadline: true }, (call) =>
         peers.supervisor.refreshTokens({ ...call, agentToken }),
       ),
-    save: (fresh) =>
-      session.write(
-        () => ({ credentials: JSON.stringify(fresh) }),
-        async () => undefined,
-      ),
+    save: (fresh) => session.write({ credentials: JSON.stringify(fresh) }, async () => undefined),
   });
   const slot = slots.hold(session, credentials);
   const calls = new PeerCalls({ session, credentials, slot, settings });

@@ -63,6 +63,8 @@ export class Session {
   readonly waits: Map<string, Date>;
   /** The conversation to store if the agent ends with an approved answer. */
   conversation: Conversation | undefined;
+  /** Commits what the agent has not committed yet. */
+  flush: () => Promise<void> = async () => undefined;
   readonly #parts: SessionParts;
   readonly #token = new CancellationToken();
   readonly #interrupted = new AbortController();
@@ -159,11 +161,10 @@ export class Session {
   /**
    * Updates the agent's row and runs `work` in one transaction under the lease, which it extends.
    * Writes of one session are serialized.
-   * @param changes the columns to update, given the time of the write
    * @throws LeaseLost when the lease is lost; nothing was written (RT-2)
    */
   async write(
-    changes: (at: Date) => AgentChanges,
+    changes: AgentChanges,
     work: (trx: WorkerTransaction, at: Date) => Promise<void>,
   ): Promise<void> {
     const turn = this.#lastWrite.then(() => this.#write(changes, work));
@@ -172,7 +173,7 @@ export class Session {
   }
 
   async #write(
-    changes: (at: Date) => AgentChanges,
+    changes: AgentChanges,
     work: (trx: WorkerTransaction, at: Date) => Promise<void>,
   ): Promise<void> {
     const { store, clock, leaseTtlMs } = this.#parts;
@@ -183,7 +184,7 @@ export class Session {
     };
     try {
       await store.transaction(async (trx) => {
-        await saveLeased(trx, this.lease, { ...lease, ...changes(at) });
+        await saveLeased(trx, this.lease, { ...lease, ...changes });
         await work(trx, at);
       });
     } catch (error) {

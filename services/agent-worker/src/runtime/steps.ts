@@ -3,9 +3,8 @@ import type { AgentProgress } from './progress.ts';
 import type { Session } from './session.ts';
 
 /**
- * Numbers an agent's think-act cycles and emits each once. The end of a step is committed with the
- * start of the next one, so that a step costs one commit (RT-1) and its start is emitted before its
- * first call.
+ * Numbers an agent's think-act cycles and emits each once. The start of a step and the end of the one
+ * before it are committed with the next required commit, or soon: no call waits for them (RT-1, CO-1).
  */
 export class Steps {
   readonly #session: Session;
@@ -48,7 +47,7 @@ export class Steps {
     if (step > this.#started) {
       this.#started = step;
       this.#commits.stepStarted({ step, waitsFor, lastStep: this.#ended });
-      await this.#commits.commit();
+      this.#commits.soon();
       this.#progress.publishState(this.#session.status.state);
     }
     const result = await work();

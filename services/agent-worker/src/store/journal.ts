@@ -1,6 +1,6 @@
 import type { AgentKey } from '@writ/kernel';
 import { DataLossError, sha256Hex } from '@writ/kernel';
-import { type PreparedQuery, prepareQuery } from '@writ/store';
+import { DeferredInsert, prepareQuery } from '@writ/store';
 import type { Insertable } from 'kysely';
 import {
   callIdOf,
@@ -117,57 +117,28 @@ export async function appendJournal(
       .onConflict((conflict) => conflict.columns(['tenant', 'run_id', 'digest']).doNothing())
       .execute();
   }
-  if (rows.length > MAX_PREPARED) {
-    const values = rows.map(({ row }) => row);
-    await trx.insertInto('journal').values(values).execute();
-    return;
-  }
-  const values = Object.fromEntries(
-    rows.flatMap(({ row }, n) => COLUMNS.map((column) => [`${column} ${n}`, row[column]])),
-  );
-  await insertRows(rows.length)(trx, values);
+  for (const { row } of rows) entryRows.add(trx, row);
 }
 
-/** Maximum number of rows of a prepared insert; a step has a few. */
-const MAX_PREPARED = 8;
-
-const COLUMNS = [
-  'tenant',
-  'run_id',
-  'instance',
-  'segment',
-  'branch',
-  'position',
-  'part',
-  'kind',
-  'args_digest',
-  'call_id',
-  'epoch',
-  'value',
-  'payload_digest',
-  'recorded_at',
-] as const;
-
-/** Values of several rows, keyed by column and row number. */
-type NumberedColumns = Record<string, unknown>;
-
-const inserts = new Map<number, PreparedQuery<WorkerDatabase, NumberedColumns, unknown>>();
-
-/** Returns a prepared insert of `count` rows. */
-function insertRows(count: number): PreparedQuery<WorkerDatabase, NumberedColumns, unknown> {
-  const known = inserts.get(count);
-  if (known !== undefined) return known;
-  const insert = prepareQuery((db: WorkerReader, values: NumberedColumns) =>
-    db.insertInto('journal').values(
-      Array.from({ length: count }, (_, n) => {
-        const row = COLUMNS.map((column) => [column, values[`${column} ${n}`]]);
-        return Object.fromEntries(row) as Insertable<WorkerDatabase['journal']>;
-      }),
-    ),
-  );
-  inserts.set(count, insert);
-  return insert;
-}
+const entryRows = new DeferredInsert<WorkerDatabase, Insertable<WorkerDatabase['journal']>>({
+  table: 'journal',
+  columns: [
+    'tenant',
+    'run_id',
+    'instance',
+    'segment',
+    'branch',
+    'position',
+    'part',
+    'kind',
+    'args_digest',
+    'call_id',
+    'epoch',
+    'value',
+    'payload_digest',
+    'recorded_at',
+  ],
+});
 
 function readValue(text: string | null, key: AgentKey, position: number): unknown {
   if (text !== null) return JSON.parse(text);

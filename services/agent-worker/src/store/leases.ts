@@ -119,6 +119,8 @@ function updateOf(changes: AgentChanges): PreparedQuery<WorkerDatabase, Update, 
       .where('run_id', '=', values.of_run)
       .where('instance', '=', values.of_instance)
       .where('epoch', '=', values.of_epoch)
+      // A released lease has the same epoch until the next claim.
+      .where('lease_owner', 'is not', null)
       .where('ended_at', 'is', null),
   );
   updates.set(name, update);

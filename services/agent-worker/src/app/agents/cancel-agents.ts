@@ -36,6 +36,8 @@ export async function cancelAgents(
   { store, events, flushEventsSoon, agents }: Dependencies,
   { answer, ...order }: CancelOrder,
 ): Promise<{ readonly ended: number; readonly events: readonly CarriedEvent[] }> {
+  // The last steps would miss on the timeline otherwise.
+  await agents.flush({ tenant: order.tenant, runId: order.run_id });
   const { ended, unreported, keys, hasWoken } = await store.transaction((trx) =>
     endAgents(trx, order, answer, events),
   );

@@ -1,4 +1,4 @@
-import type { AgentKey, AgentKind, Clock } from '@writ/kernel';
+import type { AgentKey, AgentKind, Clock, RunKey } from '@writ/kernel';
 import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import type { OwnTime } from '../../domain/agent/own-time.ts';
 import type { SlotGrant } from '../../domain/agent/slot.ts';
@@ -36,6 +36,8 @@ export interface Dependencies {
     accept(slotGrant: SlotGrant | undefined, insert: InsertDelivered): Promise<boolean>;
     /** Wakes the lease loop, because an agent may have become runnable. */
     nudge(): void;
+    /** Commits what the agents of a run that run in this process have not committed yet. */
+    flush(run: RunKey): Promise<void>;
     /** Aborts an agent that runs in this process. */
     cancel(key: AgentKey): void;
     /** Resolves when an agent does not run in this process any more, at the latest after `ms`. */
