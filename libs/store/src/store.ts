@@ -69,6 +69,12 @@ export interface TransactionOptions {
    * by databases without relaxed durability.
    */
   readonly relaxedDurability?: boolean;
+  /**
+   * Longest wait of the commit for another transaction that shares it, ms; default 0. The work itself runs at once,
+   * and the transaction resolves when it is durable. For work that no response waits for (CO-1). Ignored by databases
+   * that replicas share.
+   */
+  readonly commitDelayMs?: number;
 }
 
 /**

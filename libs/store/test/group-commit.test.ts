@@ -196,6 +196,59 @@ describe.each(PLACES)('group commit in %s', (place) => {
     expect(store.commits).toBe(1);
   });
 
+  // A database that replicas share ignores the delay.
+  it.skipIf(place === 'PostgreSQL')(
+    'delays a commit until another transaction shares it (CO-1)',
+    async () => {
+      const { store } = await openLedger(place, { maxBatchMs: 1 });
+      const { promise: worked, resolve } = Promise.withResolvers<void>();
+      let isDurable = false;
+      const delayed = store.transaction(
+        async (trx) => {
+          await trx.insertInto('entry').values(entry('a')).execute();
+          resolve();
+        },
+        { commitDelayMs: 3_600_000 },
+      );
+      const durable = delayed.then(() => {
+        isDurable = true;
+      });
+      await worked;
+      await turn();
+      expect(isDurable).toBe(false);
+      expect(store.commits).toBe(0);
+      const urgency = { urgent: true };
+      await store.transaction(
+        (trx) => trx.insertInto('entry').values(entry('b')).execute(),
+        urgency,
+      );
+      await durable;
+      expect(store.commits).toBe(1);
+      expect(await entryIds(store)).toEqual(['a', 'b']);
+    },
+  );
+
+  it.skipIf(place === 'PostgreSQL')(
+    'commits alone after the delay, also when a later transaction fails (CO-1)',
+    async () => {
+      const { store } = await openLedger(place);
+      const insert = (id: string) =>
+        store.transaction((trx) => trx.insertInto('entry').values(entry(id)).execute(), {
+          commitDelayMs: 20,
+        });
+      await insert('a');
+      expect(store.commits).toBe(1);
+      const delayed = insert('b');
+      const failed = store.transaction(async () => {
+        throw new Error('reported to throw');
+      });
+      await expect(failed).rejects.toThrow('reported to throw');
+      await delayed;
+      expect(store.commits).toBe(2);
+      expect(await entryIds(store)).toEqual(['a', 'b']);
+    },
+  );
+
   it('rejects all transactions when the shared commit fails, and continues', async () => {
     const ledger = await openLedger(place, together);
     const { store } = ledger;

@@ -25,6 +25,8 @@ export class GroupCommit {
   readonly #observer: CommitObserver | undefined;
   readonly #waiting: Turn[] = [];
   #draining: Promise<void> | undefined;
+  /** Ends the delay of a commit. */
+  #endDelay: (() => void) | undefined;
   #commits = 0;
   #backgroundCommits = 0;
 
@@ -44,9 +46,10 @@ export class GroupCommit {
 
   /**
    * Waits for a turn, which the caller must end.
+   * @param commitDelayMs longest wait of its commit for another transaction that shares it
    * @throws OverloadedError STORE_QUEUE_FULL
    */
-  enter(kind: TurnKind): Promise<Turn> {
+  enter(kind: TurnKind, commitDelayMs = 0): Promise<Turn> {
     const { label } = this.#connection;
     const limit = this.#limits.maxQueued;
     if (this.#waiting.length >= limit && kind !== 'urgent') {
@@ -58,11 +61,12 @@ export class GroupCommit {
         ),
       );
     }
-    const turn = new Turn(kind, this.#observer?.caller());
+    const turn = new Turn(kind, this.#observer?.caller(), commitDelayMs);
     if (kind === 'urgent') {
       const after = this.#waiting.findLastIndex((waiting) => waiting.kind === 'urgent');
       this.#waiting.splice(after + 1, 0, turn);
     } else this.#waiting.push(turn);
+    this.#endDelay?.();
     this.#draining ??= this.#drain();
     return turn.started;
   }
@@ -100,9 +104,14 @@ export class GroupCommit {
   }
 
   async #fill(batch: CommitBatch): Promise<void> {
-    const started = performance.now();
     const { maxBatch, maxBatchMs } = this.#limits;
+    let started = performance.now();
+    let commitAt = Number.POSITIVE_INFINITY;
     for (let size = 0; size < maxBatch; size += 1) {
+      if (size > 0 && this.#waiting.length === 0 && commitAt > performance.now()) {
+        await this.#delayUntil(commitAt);
+        started = performance.now();
+      }
       const [next] = this.#waiting;
       if (next === undefined || batch.lost || performance.now() - started > maxBatchMs) return;
       // A durable transaction needs a durable commit.
@@ -112,6 +121,17 @@ export class GroupCommit {
       this.#waiting.shift();
       await next.run(batch);
       if (next.kind === 'read') return;
+      commitAt = Math.min(commitAt, performance.now() + next.commitDelayMs);
     }
+  }
+
+  /** Waits until another transaction arrives, at the latest until `at`. */
+  async #delayUntil(at: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, at - performance.now());
+    this.#endDelay = resolve;
+    await promise;
+    this.#endDelay = undefined;
+    clearTimeout(timer);
   }
 }

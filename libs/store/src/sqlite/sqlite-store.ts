@@ -140,7 +140,7 @@ class SqliteStore<DB> implements Store<DB> {
         // Work that is still running may use the store again.
         scope.active = false;
       }
-    });
+    }, options.commitDelayMs);
     const result = await running.catch((error: unknown) => {
       if (isDiskFull(error)) this.#observer?.diskFull();
       throw error;

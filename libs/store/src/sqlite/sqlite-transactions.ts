@@ -27,10 +27,11 @@ export class SqliteTransactions<DB> {
 
   /**
    * Runs `work` in a transaction, which is rolled back if it throws; resolves when it is durable.
+   * @param commitDelayMs longest wait of the commit for another transaction that shares it
    * @throws OverloadedError STORE_QUEUE_FULL; UnavailableError STORE_BUSY, STORE_COMMIT_FAILED
    */
-  async run<T>(work: (trx: Transaction<DB>) => Promise<T>): Promise<T> {
-    const turn = await this.#group.enter(this.#kind);
+  async run<T>(work: (trx: Transaction<DB>) => Promise<T>, commitDelayMs = 0): Promise<T> {
+    const turn = await this.#group.enter(this.#kind, commitDelayMs);
     try {
       turn.begin();
       const result = await work(this.#open(new TransactionConnection(this.#connection, turn)));

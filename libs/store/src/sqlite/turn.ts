@@ -17,9 +17,13 @@ export class Turn implements BatchWork {
   readonly #ended = Promise.withResolvers<void>();
   #batch: CommitBatch | undefined;
 
+  /** Longest wait of its commit for another transaction that shares it, ms. */
+  readonly commitDelayMs: number;
+
   /** @param caller from the observer of commits */
-  constructor(kind: TurnKind, caller?: unknown) {
+  constructor(kind: TurnKind, caller?: unknown, commitDelayMs = 0) {
     this.kind = kind;
+    this.commitDelayMs = commitDelayMs;
     this.caller = caller;
   }
 

@@ -9,9 +9,9 @@ import { poolMessage } from '../wire/pool.ts';
 export function closePool({
   ledger,
 }: SpawnBudgetContext): Handlers<typeof SpawnBudgetService>['closePool'] {
-  return async ({ tenant, runId, requestId }, { caller, traceparent }) => {
+  return async ({ tenant, runId, requestId, mayWait }, { caller, traceparent }) => {
     assertServesTenant(caller, tenant);
     const key = { tenant, runId, requestId, digest: '', traceparent, sessionId: '' };
-    return { pool: poolMessage(key, await close(ledger, key)) };
+    return { pool: poolMessage(key, await close(ledger, key, mayWait)) };
   };
 }

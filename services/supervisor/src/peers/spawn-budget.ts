@@ -39,8 +39,8 @@ export interface SpawnBudgetPeer {
   release(requestId: string, agent: AgentKey): Promise<readonly AgentRef[]>;
   /** Returns a page of the runs with an open pool, by tenant and run (BD-3). */
   openPools(page: OpenPage<RunKey>): Promise<RunKey[]>;
-  /** Releases every slot of an ended run. */
-  closePool(requestId: string, run: RunKey): Promise<void>;
+  /** Releases every slot of an ended run. @param mayWait whether nothing depends on the answer; default false */
+  closePool(requestId: string, run: RunKey, mayWait?: boolean): Promise<void>;
   /**
    * Returns the pool of a run.
    * @throws NotFoundError POOL_NOT_FOUND
@@ -118,8 +118,8 @@ export function createSpawnBudgetPeer(options: RpcClientOptions): SpawnBudgetPee
       const { pools } = await client.listOpenPools({ pageSize, minAge, ...(after && { after }) });
       return pools.map(({ tenant, runId }) => ({ tenant, runId }));
     },
-    async closePool(requestId, { tenant, runId }) {
-      await client.closePool({ requestId, tenant, runId });
+    async closePool(requestId, { tenant, runId }, mayWait = false) {
+      await client.closePool({ requestId, tenant, runId, mayWait });
     },
     getPool: ({ tenant, runId }) => client.getPool({ tenant, runId }),
     async reprioritize(requestId, { tenant, runId, instance }, priority) {

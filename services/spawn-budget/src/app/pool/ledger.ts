@@ -38,7 +38,7 @@ export class Ledger {
   async transaction<T>(
     runs: readonly RunKey[],
     work: (pools: PoolTransaction) => Promise<T>,
-    options: { readonly background?: boolean } = {},
+    options: TransactionOptions = {},
   ): Promise<T> {
     const { store, clock, leaseMs, events, feed, onEvents } = this.#parts;
     const { result, changes } = await store.transaction(

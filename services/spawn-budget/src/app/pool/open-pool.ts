@@ -9,7 +9,7 @@ import { openPool as newPool } from '../../domain/pool/open.ts';
 import type { Pool } from '../../domain/pool/pool.ts';
 import { requestIdReused } from '../../store/requests.ts';
 import type { StoredPool } from '../../store/stored-pool.ts';
-import type { Ledger, MemberSnapshot } from './ledger.ts';
+import type { Ledger, MemberSnapshot, PoolTransaction } from './ledger.ts';
 
 /** The request that opens or closes a pool. */
 export interface PoolRequest extends RunKey {
@@ -45,18 +45,29 @@ export async function openPool(
   });
 }
 
+/** Longest wait of a commit that nothing depends on for another one, ms. */
+const COMMIT_DELAY_MS = 50;
+
 /**
  * Releases every slot of a run; closing twice changes nothing. A run without a pool gets a closed one, so
  * that a later open is rejected.
+ * @param mayWait whether nothing depends on the answer, so that the commit may wait for another one (CO-1)
  */
-export async function closePool(ledger: Ledger, request: PoolRequest): Promise<Pool> {
-  return await ledger.transaction([request], async (pools) => {
+export async function closePool(
+  ledger: Ledger,
+  request: PoolRequest,
+  mayWait: boolean,
+): Promise<Pool> {
+  const work = async (pools: PoolTransaction) => {
     if (pools.find(request) !== undefined) pools.apply(request, { type: 'close' });
     else {
       const opened = { openedAt: pools.at, closedAt: pools.at };
       await pools.open({ ...storedRequest(request), ...opened, pool: CLOSED_POOL });
     }
     return pools.get(request).pool;
+  };
+  return await ledger.transaction([request], work, {
+    commitDelayMs: mayWait ? COMMIT_DELAY_MS : 0,
   });
 }
 

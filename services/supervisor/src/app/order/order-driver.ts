@@ -176,7 +176,7 @@ export class OrderDriver {
     const { store, clock } = this.#context;
     const done = (await this.#perform(attempt)) ?? {};
     if (done.unchanged === true) return 'unchanged';
-    const { over = false, commit } = done;
+    const { over = false, commit, commitDelayMs = 0 } = done;
     const progress =
       over || next === undefined
         ? ({ state: 'done', step: '' } as const)
@@ -187,7 +187,7 @@ export class OrderDriver {
         await commit?.(trx, clock.now());
         return true;
       },
-      isHaltOrder(attempt.kind) ? { urgent: true } : { background: true },
+      isHaltOrder(attempt.kind) ? { urgent: true } : { background: true, commitDelayMs },
     );
     return over || !isOurs ? 'over' : 'committed';
   }

@@ -7,8 +7,8 @@ import { ACTIVE_RUN_STATES, activeRuns } from '../../store/run/runs.ts';
 /** Most waiting starts that are read at once. */
 const MAX_READ = 1_024;
 
-/** Drives the order of a start; resolves with whether it has succeeded. */
-type Drive = (order: OrderRow) => Promise<boolean>;
+/** Drives the order of a start. */
+type Drive = (order: OrderRow) => Promise<unknown>;
 
 /** Passes the starts of the queue to the order engine, as fast as runs end (BD-5). */
 export class StartAdmission {
@@ -65,9 +65,8 @@ export class StartAdmission {
     for (;;) {
       const order = starts.next(performance.now());
       if (order === undefined) break;
-      const startedAt = performance.now();
-      void this.#drive(order).then((isDone) => {
-        starts.started(order, isDone ? performance.now() - startedAt : undefined);
+      void this.#drive(order).then(() => {
+        starts.started(order);
         this.#admit();
       });
     }

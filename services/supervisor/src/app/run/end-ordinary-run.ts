@@ -1,5 +1,6 @@
 import { derivedId, HistoryRetention } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
+import { reasonOf } from '../../domain/order/order-rules.ts';
 import { agentsOf, saveAgent } from '../../store/agent/agents.ts';
 import { approvalsOf } from '../../store/approval/approvals.ts';
 import { writsWithoutReceipt } from '../../store/review/decisions-with-receipts.ts';
@@ -23,16 +24,21 @@ export async function endOrdinaryRun(
   context: SupervisorContext,
   { order, run }: DrivenOrder,
 ): Promise<StepDone> {
-  const { peers, store } = context;
+  const { peers, store, telemetry } = context;
   const root = rootKeyOf(run);
   const idOf = (call: string) => derivedId('req', order.order_id, call);
   if (!(await isOrdinary(store.db, run))) return NOT_ORDINARY;
   const carried = await peers.agentWorker.awaitEnd(idOf('await_end'), root, 'success');
   if (carried === undefined) return NOT_ORDINARY;
-  const [last] = await Promise.all([
-    ignoreNotFound(peers.executionMeter.closeSettledTab(idOf('close_settled_tab'), root)),
-    peers.spawnBudget.closePool(idOf('close_pool'), root),
-  ]);
+  // The result does not wait for it: a pool allows nothing after its run, and one that stays open is found (BD-3).
+  peers.spawnBudget.closePool(idOf('close_pool'), root, true).catch((error: unknown) => {
+    telemetry.log.info(
+      { tenant: run.tenant, run_id: run.run_id, reason: reasonOf(error) },
+      'pool not closed yet',
+    );
+  });
+  const closing = peers.executionMeter.closeSettledTab(idOf('close_settled_tab'), root);
+  const last = await ignoreNotFound(closing);
   if (last === undefined) return NOT_ORDINARY;
   return {
     over: true,

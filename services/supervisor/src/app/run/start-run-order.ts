@@ -9,16 +9,20 @@ import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { credentialsFor } from '../agent/credentials.ts';
 import type { OrderHandler, StepDone } from '../order/order-handler.ts';
 
+/** Longest wait for a commit with which the state RUNNING is recorded, ms: the first review of the run is one. */
+const COMMIT_DELAY_MS = 50;
+
 /**
  * Starts a run in one step: pool and tab, then the delivery of the root agent (CO-1). A repeat after a crash makes the
  * same calls under the same request ids. A run that has ended in the meantime is left alone.
  */
 export function startRunOrder(context: SupervisorContext): OrderHandler {
-  const { peers, store } = context;
+  const { peers, store, starts } = context;
   return {
     steps: {
       async start({ order, run }): Promise<StepDone> {
         if (!isStarting(run)) return { over: true };
+        const startedAt = performance.now();
         const agent = await loadAgent(store.db, rootKeyOf(run));
         const [slotGrant, credentials] = await Promise.all([
           peers.spawnBudget.openPool(requestId(order.order_id, 'open_pool'), run),
@@ -36,7 +40,14 @@ export function startRunOrder(context: SupervisorContext): OrderHandler {
           slotGrant,
           message: { text: run.goal, dataJson: run.data_json, correlationId: run.session_id },
         });
-        return { commit: (trx, at) => delivered(trx, run, at) };
+        return {
+          commitDelayMs: COMMIT_DELAY_MS,
+          async commit(trx, at) {
+            await delivered(trx, run, at);
+            // Without the delay of the commit.
+            starts.observe(performance.now() - startedAt);
+          },
+        };
       },
     },
     async giveUp(trx, { run }, { reason, detail }, at) {

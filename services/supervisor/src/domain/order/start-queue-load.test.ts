@@ -82,7 +82,8 @@ class SimulatedPlatform {
       const { work = [], ended } = this.#runs.get(order.run_id) ?? {};
       const started = (): void => {
         this.queue.setActive(TENANT, order.run_id, true, this.now);
-        this.queue.started(order, this.now - startedAt);
+        this.queue.observe(this.now - startedAt);
+        this.queue.started(order);
       };
       const over = (): void => {
         this.queue.setActive(TENANT, order.run_id, false, this.now);

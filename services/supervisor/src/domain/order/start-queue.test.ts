@@ -14,7 +14,8 @@ function admitted(queue: StartQueue<StartOrder>, now: number, ms = 10): StartOrd
   const orders: StartOrder[] = [];
   for (let order = queue.next(now); order !== undefined; order = queue.next(now)) {
     queue.setActive(order.tenant, order.run_id, true, now);
-    queue.started(order, ms);
+    queue.observe(ms);
+    queue.started(order);
     orders.push(order);
   }
   return orders;

@@ -126,12 +126,13 @@ export class StartQueue<Order extends StartOrder> {
     return order;
   }
 
-  /**
-   * Records that a start that was taken is over.
-   * @param ms its duration; undefined when it has failed
-   */
-  started({ order_id: id }: Order, ms: number | undefined): void {
-    if (ms !== undefined) this.#limit.observe(ms, this.active);
+  /** Adapts the limit to a start that has succeeded after `ms`. */
+  observe(ms: number): void {
+    this.#limit.observe(ms, this.active);
+  }
+
+  /** Records that a start that was taken is over. */
+  started({ order_id: id }: Order): void {
     this.#starting.delete(id);
   }
 
