@@ -68,7 +68,6 @@ export class CommitBatch {
       work.savepoint = true;
     } else {
       if (connection.inTransaction) connection.run('ROLLBACK');
-      connection.setDurable(!this.hasRelaxedDurability);
       connection.run('BEGIN IMMEDIATE');
       connection.detectOtherWriters();
       this.#open = true;
@@ -117,8 +116,8 @@ export class CommitBatch {
     }
   }
 
-  /** Commits all finished work or none of it. */
-  commit(): CommitKind {
+  /** Commits all finished work or none of it, and makes it durable. */
+  async commit(): Promise<CommitKind> {
     if (!this.#open) return 'empty';
     try {
       this.#connection.run('COMMIT');
@@ -128,8 +127,14 @@ export class CommitBatch {
     }
     this.#open = false;
     const finished = this.#takeFinished();
-    for (const { resolve } of finished) resolve();
     const writers = finished.filter(({ wrote }) => wrote);
+    try {
+      if (writers.length > 0 && !this.hasRelaxedDurability) await this.#connection.sync();
+    } catch (error) {
+      for (const { reject } of finished) reject(error);
+      return 'empty';
+    }
+    for (const { resolve } of finished) resolve();
     if (writers.length === 0) return 'empty';
     this.#callers = writers.map(({ caller }) => caller);
     return writers.every(({ background }) => background) ? 'background' : 'foreground';

@@ -25,6 +25,9 @@ export class GroupCommit {
   readonly #observer: CommitObserver | undefined;
   readonly #waiting: Turn[] = [];
   #draining: Promise<void> | undefined;
+  #isCommitting = false;
+  /** Reads that wait until the commit is durable. */
+  readonly #reads: (() => void)[] = [];
   /** Ends the delay of a commit. */
   #endDelay: (() => void) | undefined;
   #commits = 0;
@@ -71,6 +74,12 @@ export class GroupCommit {
     return turn.started;
   }
 
+  /** Runs `read` on committed data, which must be durable before anything follows from it. */
+  read<T>(read: () => T): T | Promise<T> {
+    if (!this.#isCommitting) return read();
+    return new Promise<void>((resolve) => this.#reads.push(resolve)).then(read);
+  }
+
   /** Resolves when no transaction is waiting. */
   async drained(): Promise<void> {
     await this.#draining;
@@ -83,7 +92,10 @@ export class GroupCommit {
       const batch = new CommitBatch(this.#connection, { hasRelaxedDurability });
       const startedAt = Date.now();
       await this.#fill(batch);
-      const kind = batch.commit();
+      this.#isCommitting = true;
+      const kind = await batch.commit();
+      this.#isCommitting = false;
+      for (const read of this.#reads.splice(0)) read();
       if (kind === 'foreground') this.#commits += 1;
       if (kind === 'background') this.#backgroundCommits += 1;
       if (kind !== 'empty') this.#observer?.committed({ callers: batch.callers, startedAt });

@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, openSync } from 'node:fs';
+import { closeSync, fdatasync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync, type SQLOutputValue, type StatementSync } from 'node:sqlite';
 import { UnavailableError } from '@writ/kernel';
@@ -32,18 +32,22 @@ export class SqliteConnection {
   readonly cacheGeneration = new CacheGeneration();
   readonly #database: DatabaseSync;
   readonly #prepared = new Map<string, PreparedQuery>();
+  readonly #file: string;
   #writes = 0;
-  #isDurable = true;
   #version: unknown;
+  /** The write-ahead log, once it was synced. */
+  #log: number | undefined;
+  #failure: UnavailableError | undefined;
 
-  private constructor(label: string, database: DatabaseSync) {
+  private constructor(file: string, label: string, database: DatabaseSync) {
+    this.#file = file;
     this.label = label;
     this.#database = database;
   }
 
   /**
-   * Opens `file` for reading and writing; creates it with its directory if needed. Commits are durable when they
-   * return: WAL with synchronous FULL. Waits up to `busyTimeoutMs` for another writing process, which blocks the
+   * Opens `file` for reading and writing; creates it with its directory if needed. Commits survive a crash of the
+   * process when they return, and a power failure after {@link sync}: WAL with synchronous NORMAL. Waits up to `busyTimeoutMs` for another writing process, which blocks the
    * thread.
    * @throws UnavailableError STORE_WAL_UNSUPPORTED, STORE_DISK_FAILED; DataLossError STORE_CORRUPT
    */
@@ -54,7 +58,7 @@ export class SqliteConnection {
       try {
         database.exec('PRAGMA foreign_keys = ON');
         if (file !== MEMORY) makeDurable(database, file);
-        return new SqliteConnection(label, database);
+        return new SqliteConnection(file, label, database);
       } catch (error) {
         database.close();
         throw error;
@@ -66,7 +70,7 @@ export class SqliteConnection {
   static openReader(file: string, label: string): SqliteConnection {
     return SqliteConnection.#translating(label, () => {
       const database = new DatabaseSync(file, { timeout: READ_TIMEOUT_MS, readOnly: true });
-      return new SqliteConnection(label, database);
+      return new SqliteConnection(file, label, database);
     });
   }
 
@@ -81,16 +85,30 @@ export class SqliteConnection {
   }
 
   /**
-   * Sets whether commits wait for fsync, or survive only a crash of the process; for use outside of transactions.
+   * Makes all commits durable, as synchronous FULL does in COMMIT, in another thread (CO-1). After a failure,
+   * what is on disk is unknown, so nothing is read or written until the file is opened again.
+   * @throws UnavailableError STORE_DISK_FAILED
    */
-  setDurable(isDurable: boolean): void {
-    if (isDurable === this.#isDurable) return;
-    this.run(`PRAGMA synchronous = ${isDurable ? 'FULL' : 'NORMAL'}`);
-    this.#isDurable = isDurable;
+  async sync(): Promise<void> {
+    if (this.#file === MEMORY) return;
+    try {
+      this.#log ??= openSync(`${this.#file}-wal`, 'r+');
+      await syncFile(this.#log);
+    } catch (cause) {
+      const sentence = `The disk of ${this.label} failed; restart the service.`;
+      this.#failure = new UnavailableError('STORE_DISK_FAILED', sentence, {}, { cause });
+      throw this.#failure;
+    }
+  }
+
+  /** @throws UnavailableError STORE_DISK_FAILED after a failed {@link sync} */
+  assertUsable(): void {
+    if (this.#failure !== undefined) throw this.#failure;
   }
 
   /** Runs one statement and returns its rows or the number of changed rows. */
   query<R>(sql: string, parameters: readonly unknown[]): QueryResult<R> {
+    this.assertUsable();
     try {
       return this.#execute<R>(this.#prepare(sql), parameters);
     } catch (error) {
@@ -129,6 +147,7 @@ export class SqliteConnection {
   close(): void {
     this.#prepared.clear();
     this.#database.close();
+    if (this.#log !== undefined) closeSync(this.#log);
   }
 
   #prepare(sql: string): PreparedQuery {
@@ -163,6 +182,12 @@ export class SqliteConnection {
   }
 }
 
+function syncFile(file: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    fdatasync(file, (error) => (error === null ? resolve() : reject(error)));
+  });
+}
+
 /**
  * Creates the file and its folder for their owner only, whatever the umask. The files of the write-ahead log get the
  * permissions of the database (https://sqlite.org/wal.html).
@@ -184,7 +209,7 @@ function makeDurable(database: DatabaseSync, file: string): void {
       `The file system of ${file} does not support a write-ahead log; use a local directory.`,
     );
   }
-  database.exec('PRAGMA synchronous = FULL; PRAGMA journal_size_limit = 67108864');
+  database.exec('PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 67108864');
 }
 
 function toRow(columns: PreparedQuery['columns'], values: readonly SQLOutputValue[]): object {

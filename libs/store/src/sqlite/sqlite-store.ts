@@ -109,6 +109,7 @@ class SqliteStore<DB> implements Store<DB> {
 
   async checkAvailable(): Promise<void> {
     this.#refuseClosed();
+    this.#writer.assertUsable();
   }
 
   get commits(): number {
@@ -176,7 +177,12 @@ class SqliteStore<DB> implements Store<DB> {
   ): QueryResult<unknown> | Promise<QueryResult<unknown>> {
     this.#refuseInside('store.db');
     this.#refuseClosed();
-    return this.#reader?.query(sql, parameters) ?? this.#readInTurn(sql, parameters);
+    const reader = this.#reader;
+    if (reader === undefined) return this.#readInTurn(sql, parameters);
+    return this.#group.read(() => {
+      this.#writer.assertUsable();
+      return reader.query(sql, parameters);
+    });
   }
 
   /** An in-memory database has one connection, which would show uncommitted data. */
