@@ -50,6 +50,7 @@ export async function* followRun(
   try {
     let last = after;
     let sentAt = performance.now();
+    let isOver = false;
     // Progress alone does not cause a read of the rows.
     const dueInMs = () =>
       readAt + (hasChanged ? BATCH_WINDOW_MS : config.watchPollMs) - performance.now();
@@ -58,8 +59,6 @@ export async function* followRun(
       if (dueInMs() <= 0) {
         hasChanged = false;
         readAt = performance.now();
-        // Before the timeline: if the run has ended here, the following read returns all of its events.
-        const isOver = await hasEnded(store.db, key);
         if (progress) live ??= new RunProgress(context, key, () => changed.ring());
         const rows = await readTimeline(store.db, key, last, PAGE);
         for (const row of rows) {
@@ -69,11 +68,15 @@ export async function* followRun(
           last = row.sequence;
           if (event.entry.case === 'result') return;
         }
-        if (rows.length === PAGE) {
+        // The result is the last event, so only a watch after it finds none of a run that has ended.
+        if (rows.length === 0 && (await hasEnded(store.db, key))) {
+          if (isOver) return;
+          isOver = true;
+        }
+        if (isOver || rows.length === PAGE) {
           readAt = Number.NEGATIVE_INFINITY;
           continue;
         }
-        if (isOver) return;
       }
       const shown = live?.take();
       if (shown !== undefined) yield shown;
