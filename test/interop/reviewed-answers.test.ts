@@ -198,17 +198,19 @@ describe('a request whose calls wait for a person', () => {
     const test = await reviewedPlatform(model);
     const run = await startExternalRun(test);
     const leaving = new AbortController();
-    const left = run.openai.chat.completions.create(
+    // A stream begins when its calls wait for a person.
+    const left = await run.openai.chat.completions.create(
       {
         model: ALIAS,
         messages: [{ role: 'user', content: 'Once.' }],
         tools: [{ type: 'function', function: { name: 'shell' } }],
+        stream: true,
       },
       { signal: leaving.signal },
     );
-    const { approvalId } = await pendingApproval(test, run.runId);
     leaving.abort();
-    await expect(left).rejects.toThrow();
+    for await (const _ of left) expect.unreachable('the client left');
+    const { approvalId } = await pendingApproval(test, run.runId);
     await decide(test, approvalId, 'rm -rf build/tmp');
     const again = shell('rm -rf build');
     model.next = { calls: [again] };

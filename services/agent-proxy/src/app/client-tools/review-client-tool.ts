@@ -52,16 +52,26 @@ export async function awaitClientTool(
 ): Promise<Decision> {
   if (decision.settled) return decision;
   const call = toolCallKeyOf(row);
-  await noteApproval(context, call, decision.approvalId);
   if (!(await awaitDecision(context, call, decision.approvalId, terms))) return decision;
   return await proposeClientTool(context, row, request);
 }
 
 /**
  * Returns the decision on a call; the recorded one when it was reviewed before: in the answer of the model, by a hook, or as
- * an equal call that waits. After a review in the answer, a hook shows what was approved.
+ * an equal call that waits. Its approval is stored before the decision is returned, so that an equal call attaches to it.
  */
 export async function proposeClientTool(
+  context: ProxyContext,
+  row: ToolCallRow,
+  request: ClientToolRequest,
+): Promise<Decision> {
+  const decision = await propose(context, row, request);
+  if (!decision.settled) await noteApproval(context, toolCallKeyOf(row), decision.approvalId);
+  return decision;
+}
+
+/** After a review in the answer, a hook shows what was approved. */
+async function propose(
   context: ProxyContext,
   row: ToolCallRow,
   request: ClientToolRequest,
