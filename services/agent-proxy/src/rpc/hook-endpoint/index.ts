@@ -13,7 +13,7 @@ import {
   readHookBody,
 } from '../../wire/claude-code-hook.ts';
 import { assertHost } from '../assert-host.ts';
-import { bodyOf, sendJson } from '../model-endpoint/respond.ts';
+import { bodyOf, sendJson } from '../json-http.ts';
 
 const PATH = '/hooks/claude-code';
 /** The timeout of the hook in the settings of Claude Code, in seconds; its default here. */

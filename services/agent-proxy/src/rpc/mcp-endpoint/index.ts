@@ -6,7 +6,7 @@ import { authorize, beginRequest, endRequest } from '../../app/access/authorize.
 import type { ProxyContext } from '../../context.ts';
 import { mcpErrorOf } from '../../wire/mcp-error.ts';
 import { assertHost } from '../assert-host.ts';
-import { bodyOf, sendJson } from '../model-endpoint/respond.ts';
+import { bodyOf, sendJson } from '../json-http.ts';
 import { Exchange } from './exchange.ts';
 import { createServer } from './server.ts';
 

@@ -1,7 +1,7 @@
 import type { WebRequest, WebResponse } from '@writ/rpc';
 import { authorize } from '../../app/access/authorize.ts';
 import type { ProxyContext } from '../../context.ts';
-import { sendJson } from './respond.ts';
+import { sendJson } from '../json-http.ts';
 
 /** `GET /v1/models`: the aliases that the agent may use, in the shape of OpenAI, or of Anthropic for its clients. */
 export function listModels(context: ProxyContext) {

@@ -19,7 +19,8 @@ import {
 import type { ProxyContext } from '../../context.ts';
 import type { Dialect } from '../../wire/dialects/dialect.ts';
 import { httpErrorOf } from '../../wire/http-error.ts';
-import { bodyOf, EventStream, sendError, sendJson } from './respond.ts';
+import { bodyOf, sendJson } from '../json-http.ts';
+import { EventStream, sendError } from './respond.ts';
 
 /** What this endpoint reads of a request; the meter reads the rest. */
 interface AskedAnswer {

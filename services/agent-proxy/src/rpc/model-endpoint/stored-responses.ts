@@ -9,7 +9,7 @@ import {
 } from '../../app/access/authorize.ts';
 import { accessResponse } from '../../app/model/call-model.ts';
 import type { ProxyContext } from '../../context.ts';
-import { sendJson } from './respond.ts';
+import { sendJson } from '../json-http.ts';
 
 const PATH = /^\/v1\/responses\/([a-zA-Z0-9_.:-]{1,128})(\/input_items|\/cancel)?$/;
 const ACCESS: Readonly<Record<string, ResponseAccess>> = {
