@@ -11,7 +11,7 @@ import {
 import { systemClock } from '@writ/kernel';
 
 const HOUR_MS = 3_600_000;
-const PAST = { now: () => new Date(Date.now() - HOUR_MS) };
+const PAST = { ...systemClock, now: () => new Date(Date.now() - HOUR_MS) };
 
 /** The identity of an agent in a token. */
 export interface TokenAgent {

@@ -180,7 +180,7 @@ export type { BackoffOptions } from './time/backoff.ts';
 export { backoffMs } from './time/backoff.ts';
 export { CancellationToken } from './time/cancellation.ts';
 export type { Clock } from './time/clock.ts';
-export { ManualClock, monotonicMs, systemClock } from './time/clock.ts';
+export { ManualClock, systemClock } from './time/clock.ts';
 export { PeerClocks } from './time/peer-clocks.ts';
 export { DEFAULT_MAX_RETRIES, RetryPolicy } from './time/retry-policy.ts';
 export type { WakeableLoopOptions } from './time/wakeable-loop.ts';

@@ -37,7 +37,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
           caller: call.caller,
           header: call.header('X-Colour'),
           absent: call.header('x-absent'),
-          left: (call.deadline?.getTime() ?? 0) - Date.now(),
+          left: call.remainingMs,
         };
         return {};
       },

@@ -103,12 +103,9 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
         throw call.signal.reason;
       },
     });
-    const before = Date.now();
     const called = rejection(client().startRun(START, { ...ALLOWED, timeoutMs: 2_000 }));
-    const { signal, deadline } = await seen.promise;
-    // The server computes it when the call arrives, which is late on a busy machine.
-    expect(deadline?.getTime()).toBeGreaterThanOrEqual(before);
-    expect(deadline?.getTime()).toBeLessThanOrEqual(Date.now() + 2_030);
+    const { signal, remainingMs } = await seen.promise;
+    expect(remainingMs).toBeLessThanOrEqual(2_030);
     expect(await called).toBeInstanceOf(DeadlineError);
     // The client gives up at the same moment, so either reason may come first.
     const reason = await aborted(signal);
@@ -116,16 +113,16 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
   });
 
   it('caps the deadline of a unary call, but not of a stream (SUP-5)', async () => {
-    const deadlines: (Date | undefined)[] = [];
+    const left: number[] = [];
     const { client } = await start(
       transport,
       {
-        startRun: (_request, { deadline }) => {
-          deadlines.push(deadline);
+        startRun: (_request, { remainingMs }) => {
+          left.push(remainingMs);
           return forever();
         },
-        async *watchRun(_request, { deadline }) {
-          deadlines.push(deadline);
+        async *watchRun(_request, { remainingMs }) {
+          left.push(remainingMs);
           yield {};
         },
       },
@@ -137,7 +134,8 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
       message: 'writ.run.v1.RunService/StartRun did not complete within 30 ms.',
     });
     await Array.fromAsync(client().watchRun({ runId: 'run-1' }, ALLOWED));
-    expect(deadlines).toEqual([expect.any(Date), undefined]);
+    expect(left).toEqual([expect.any(Number), Infinity]);
+    expect(left[0]).toBeLessThanOrEqual(30);
   });
 
   it('applies the deadline to a gate that hangs (SYS-4)', async () => {

@@ -16,6 +16,8 @@ it('keeps the deadline of a call on the server when the clock is set (BD-3)', ()
   const deadline = new CallDeadline(60_000, () => undefined);
   step(HOUR_MS);
   expect(deadline.isExpired).toBe(false);
+  expect(deadline.remainingMs).toBeGreaterThan(0);
+  expect(deadline.remainingMs).toBeLessThanOrEqual(60_000);
   deadline.clear();
   const past = new CallDeadline(0, () => undefined);
   step(-2 * HOUR_MS);

@@ -1,4 +1,4 @@
-import { type Clock, monotonicMs, type PeerClocks } from '@writ/kernel';
+import type { Clock, PeerClocks } from '@writ/kernel';
 import type { Telemetry } from '@writ/telemetry';
 
 const INTERVAL_MS = 1_000;
@@ -39,7 +39,7 @@ export class ClockMonitor {
   constructor(parts: ClockMonitorParts) {
     this.#parts = parts;
     this.#thresholdMs = Math.max(MIN_THRESHOLD_MS, LEEWAYS * parts.leewayMs);
-    this.#createdAt = monotonicMs(parts.clock);
+    this.#createdAt = parts.clock.monotonicMs();
     const { telemetry, peerClocks } = parts;
     telemetry.metrics.observe('clockOffset', () =>
       [...peerClocks.offsets()].map(([peer, offsetMs]) => ({
@@ -63,7 +63,7 @@ export class ClockMonitor {
   get isConfirmed(): boolean {
     const { peerClocks, clock, aloneMs = ALONE_MS } = this.#parts;
     const isCompared = peerClocks.offsets().size >= MIN_PEERS;
-    return !this.isSkewed && (isCompared || monotonicMs(clock) - this.#createdAt >= aloneMs);
+    return !this.isSkewed && (isCompared || clock.monotonicMs() - this.#createdAt >= aloneMs);
   }
 
   /** Begins with a check at once. */
@@ -106,7 +106,7 @@ export class ClockMonitor {
   }
 
   #isDue(what: string): boolean {
-    const now = monotonicMs(this.#parts.clock);
+    const now = this.#parts.clock.monotonicMs();
     const loggedAt = this.#loggedAt.get(what);
     if (loggedAt !== undefined && now - loggedAt < LOG_INTERVAL_MS) return false;
     this.#loggedAt.set(what, now);

@@ -7,7 +7,7 @@ import {
   type Store,
 } from '@writ/store';
 import { createTelemetry, InMemorySpans, type Telemetry, withSpan } from '@writ/telemetry';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { observeCommits } from './observe-store.ts';
 
 let spans: InMemorySpans;
@@ -30,6 +30,7 @@ beforeEach(async () => {
   });
 });
 afterEach(() => store.close());
+afterEach(() => void vi.restoreAllMocks());
 
 const write = (id: string) =>
   store.transaction((trx) =>
@@ -80,6 +81,22 @@ describe('the span of a commit', () => {
     );
     expect(await observed).toBeUndefined();
   });
+});
+
+it('reports a duration that no step of the clock changes (SYS-1, BD-3)', () => {
+  const recorded: number[] = [];
+  const metrics = {
+    ...telemetry.metrics,
+    enabled: true,
+    record: (name: string, value: number) => {
+      if (name === 'commitSeconds') recorded.push(value);
+    },
+  };
+  const startedAt = performance.now();
+  vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 3_600_000);
+  observeCommits({ ...telemetry, metrics }).committed({ callers: [undefined], startedAt });
+  expect(recorded).toHaveLength(1);
+  expect(recorded[0]).toBeLessThan(600);
 });
 
 it('logs once a minute that the disk is full (SYS-3)', async () => {

@@ -30,7 +30,7 @@ export function observeCommits({ internalSpans, tracer, metrics, log }: Telemetr
     committed: ({ callers, startedAt }) => {
       if (!internalSpans && !metrics.enabled) return;
       metrics.record('commits', callers.length);
-      metrics.record('commitSeconds', (Date.now() - startedAt) / 1_000);
+      metrics.record('commitSeconds', (performance.now() - startedAt) / 1_000);
       const [first, ...others] = callers.filter((caller) => caller !== undefined);
       if (first === undefined) return;
       const links = others

@@ -2,7 +2,7 @@
 export interface ObservedCommit {
   /** The result of {@link CommitObserver.caller} for each transaction that wrote. */
   readonly callers: readonly unknown[];
-  /** Start of the first statement, milliseconds since the epoch. */
+  /** Start of the first statement, ms of `performance.now()`. */
   readonly startedAt: number;
 }
 

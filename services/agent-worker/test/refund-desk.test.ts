@@ -73,17 +73,18 @@ describe('a refund desk', () => {
     expect(world.supervisor.grants).toEqual(Array(4).fill('refund-desk-1'));
   });
 
-  it('confirms its tools at most once a second, and reloads them only when the registry has changed (TG-2)', async () => {
+  it('confirms its tools at most once a second, and reloads them only when the registry has changed (TG-2, BD-3)', async () => {
     const clock = new ManualClock(new Date());
     const world = await World.start({ model: scripts.model('early-final'), clock });
     await world.startWorker();
-    for (const [runId, version, elapsedMs] of [
-      ['run-1', 'v1', 0],
-      ['run-2', 'v1', 1_000],
-      ['run-3', 'v2', 999],
-      ['run-4', 'v2', 1],
+    for (const [runId, version, elapsedMs, stepMs] of [
+      ['run-1', 'v1', 0, 0],
+      ['run-2', 'v1', 1_000, -900],
+      ['run-3', 'v2', 999, 2_000],
+      ['run-4', 'v2', 1, -2_000],
     ] as const) {
       clock.advance(elapsedMs);
+      clock.step(stepMs);
       world.gateway.registryVersion = version;
       await world.deliver({ runId });
       await world.until('BLOCKED', runId);

@@ -255,6 +255,23 @@ describe('a delivered agent', () => {
     expect(world.meter.paid).toHaveLength(1);
   });
 
+  it('stays with its worker when the clock is set forward (RT-2, BD-3)', async () => {
+    const clock = new ManualClock(new Date());
+    const world = await World.start({ model: () => ESCALATE, clock });
+    await world.startWorker({ leaseTtlMs: 60_000 });
+    await world.deliver({ runId: 'run-1' });
+    await world.until('SUSPENDED', 'run-1');
+    const { reached, release } = world.faults.holdAt('before generate op-1');
+    await world.deliver({ runId: 'run-2' });
+    await reached;
+    clock.step(60_001);
+    // The other agent is claimed after the expired leases, so they were read.
+    await world.approve('op-2', 'reject', 'run-1');
+    expect((await world.until('BLOCKED', 'run-1')).epoch).toBe(2n);
+    release();
+    expect((await world.until('SUSPENDED', 'run-2')).epoch).toBe(1n);
+  });
+
   it('is claimed again when the result of the commit of its delivery is unknown (RT-2, RT-3)', async () => {
     const world = await World.start({ model: () => ESCALATE });
     const asked = world.faults.silenceAt('before generate op-1');

@@ -1,6 +1,7 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { FreezeCause, type ScopeSchema } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
+import { ManualClock } from '@writ/kernel';
 import { afterEach, describe, expect, it } from 'vitest';
 import {
   AGENT,
@@ -56,6 +57,24 @@ describe('a caller that disconnects', () => {
     await expect
       .poll(() => world.events.map(({ name, event }) => `${name} ${event.status}`))
       .toEqual(['LLM_START ok', 'LLM_END interrupted']);
+  });
+
+  it('has a duration that no step of the clock changes (HK-1, BD-3)', async () => {
+    const clock = new ManualClock(new Date());
+    await start({ ...SLOW, clock });
+    const stop = new AbortController();
+    const call = world.generate({}, { ...(await world.credentials()), signal: stop.signal });
+    await untilInFlight();
+    clock.advance(5_000);
+    clock.step(30_000);
+    stop.abort();
+    await call;
+    await expect
+      .poll(() => world.events.map(({ name, event }) => [name, event.duration?.seconds]))
+      .toEqual([
+        ['LLM_START', undefined],
+        ['LLM_END', 5n],
+      ]);
   });
 
   it('gets attempt n + 1 when it retries, even while the first is being aborted (EM-7)', async () => {

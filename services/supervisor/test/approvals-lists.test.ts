@@ -103,6 +103,20 @@ describe('approvals with a time limit', () => {
     });
   });
 
+  it('are watched while the clock is set back (SV-5, BD-3)', async () => {
+    const agent = await harness.agent();
+    const { approvalId } = await agent.propose('op-1', refund(1200));
+    const seen: (ApprovalState | undefined)[] = [];
+    for await (const { approval } of harness.approvals().watchApprovals({})) {
+      seen.push(approval?.state);
+      if (seen.length === 2) break;
+      clock.step(-30_000);
+      const decision = { approvalId, requestId: 'd-1', answer: REJECT };
+      await harness.approvals().decideApproval(decision);
+    }
+    expect(seen).toEqual([ApprovalState.PENDING, ApprovalState.REJECTED]);
+  });
+
   it('survive a restart', async () => {
     const agent = await harness.agent();
     const { approvalId } = await agent.propose('op-1', refund(1200));

@@ -94,12 +94,30 @@ describe.runIf(isPostgresAvailable())('two supervisors on one PostgreSQL schema 
     for (const store of stores) await store.close();
   });
 
+  it('reject calls of a tenant until a monotonic clock says that a token is there (SYS-6, BD-3)', async () => {
+    await start();
+    const store = await openSecondStore(supervisor);
+    const clock = new ManualClock(new Date());
+    const take = createTenantRate(store, { perSecond: 5, burst: 1 }, clock);
+    const limited = { reason: 'RATE_LIMITED' };
+    await take('acme');
+    await expect(Promise.resolve(take('acme'))).rejects.toMatchObject(limited);
+    clock.step(3_600_000);
+    await expect(Promise.resolve(take('acme'))).rejects.toMatchObject(limited);
+    clock.advance(200);
+    await take('acme');
+    await store.close();
+  });
+
   it('accept calls of a tenant after the clock of one supervisor was temporarily ahead (SYS-6)', async () => {
     await start();
     const stores = [await openSecondStore(supervisor), await openSecondStore(supervisor)];
     const clock = new ManualClock(new Date());
     let skewMs = 3_600_000;
-    const skewed = { now: () => new Date(clock.now().getTime() + skewMs) };
+    const skewed = {
+      now: () => new Date(clock.now().getTime() + skewMs),
+      monotonicMs: () => clock.monotonicMs(),
+    };
     const [take, takeAhead] = [clock, skewed].map((each, index) =>
       createTenantRate(stores[index] as SupervisorStore, { perSecond: 5, burst: 1 }, each),
     );

@@ -138,7 +138,7 @@ describe('the records of a review', () => {
     const call: CallContext = {
       method: ReviewService.method.reviewAction,
       signal: new AbortController().signal,
-      deadline: undefined,
+      remainingMs: Infinity,
       header: () => undefined,
       caller: { agent: identity, epoch: 1n, slotGrant: { ...grant, expireTime: new Date() } },
       log: telemetry.log,

@@ -8,7 +8,7 @@ import {
 } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
 import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { createTrust, createVerifier, readReceipt, type Verifier } from '@writ/identity';
-import { newId } from '@writ/kernel';
+import { newId, systemClock } from '@writ/kernel';
 import { type CallOptions, type ClosableRpcClient, route, unimplemented } from '@writ/rpc';
 import { createTelemetry, InMemorySpans, type Telemetry } from '@writ/telemetry';
 import { addressOf, type KeyPeer, startKeyPeer } from '@writ/testing';
@@ -206,7 +206,7 @@ class RunningFixture implements Fixture {
       gateway,
       asWorker: this.worker.client(ToolGatewayService, to),
       asSupervisor: this.supervisor.client(ToolGatewayService, to),
-      verifier: createVerifier({ trust, clock: { now: () => new Date() } }),
+      verifier: createVerifier({ trust, clock: systemClock }),
       close: () => trust.close(),
     };
   }

@@ -33,7 +33,7 @@ describe('a call or writ with any mutation', () => {
     const call: CallContext = {
       method: ToolGatewayService.method.callTool,
       signal: new AbortController().signal,
-      deadline: undefined,
+      remainingMs: Infinity,
       header: () => undefined,
       caller: { epoch: 1n, service: { name: 'agent-worker', replica: 'w-1', tenants: [] } },
       log: createTelemetry({ service: 'test', logLevel: 'silent' }).log,

@@ -1,4 +1,4 @@
-import { type Clock, isWritError, monotonicMs } from '@writ/kernel';
+import { type Clock, isWritError } from '@writ/kernel';
 import type { ServiceName } from '../services/names.ts';
 import { keysUnavailable, type TrustedKey } from './trust.ts';
 
@@ -96,6 +96,6 @@ export class IssuerKeys {
   }
 
   #now(): number {
-    return monotonicMs(this.#clock);
+    return this.#clock.monotonicMs();
   }
 }

@@ -181,6 +181,19 @@ describe('signer', () => {
     expect(keyIds(two)).toEqual(keyIds(one));
   });
 
+  it('signs with the new key of another replica whichever way the clock steps (BD-3)', async () => {
+    const clock = new ManualClock();
+    const keyDir = tempDir();
+    const openOne = () => openSigner({ service: 'supervisor', keyDir, clock });
+    const [one, two] = [await openOne(), await openOne()];
+    await two.refresh();
+    await one.rotate();
+    clock.advance(1_000);
+    clock.step(-1_000);
+    await two.refresh();
+    expect(keyIds(two)).toEqual(keyIds(one));
+  });
+
   it('keeps all keys when two replicas rotate concurrently', async () => {
     const keyDir = tempDir();
     const [one, two] = await Promise.all([open(keyDir), open(keyDir)]);

@@ -110,10 +110,11 @@ class FileSigner implements Signer {
   readonly #file: string;
   readonly #rotateEveryMs: number | undefined;
   #loaded: Loaded | undefined;
-  #checkedAt = 0;
+  /** By the monotonic clock, ms. */
+  #checkedAt = Number.NEGATIVE_INFINITY;
   #rotating: Promise<void> | undefined;
-  /** Time of the next rotation attempt after a failure. */
-  #notBefore = 0;
+  /** Time of the next rotation attempt after a failure, by the monotonic clock, ms. */
+  #notBefore = Number.NEGATIVE_INFINITY;
 
   constructor(service: ServiceName, file: string, clock: Clock, rotateEveryMs: number | undefined) {
     this.service = service;
@@ -178,7 +179,7 @@ class FileSigner implements Signer {
 
   /** Concurrent signatures share one rotation. */
   async #rotateWhenDue(): Promise<void> {
-    const now = this.clock.now().getTime();
+    const now = this.clock.monotonicMs();
     if (!this.#isDue(this.#keys().stored) || now < this.#notBefore) return;
     this.#rotating ??= this.#rotate(LONGEST_TTL_MS, true)
       .catch((error: unknown) => {
@@ -212,8 +213,8 @@ class FileSigner implements Signer {
   }
 
   async refresh(): Promise<void> {
-    const now = this.clock.now().getTime();
-    if (Math.abs(now - this.#checkedAt) < POLL_INTERVAL_MS) return;
+    const now = this.clock.monotonicMs();
+    if (now - this.#checkedAt < POLL_INTERVAL_MS) return;
     this.#checkedAt = now;
     if (fileStamp(this.#file) === this.#keys().stamp) return;
     try {

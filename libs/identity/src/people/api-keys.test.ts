@@ -51,6 +51,19 @@ describe('API keys', () => {
     expect(server.verify(key)).toBeUndefined();
   });
 
+  it('revoked by another process take effect whichever way the clock steps (BD-3)', async () => {
+    const file = join(tempDir(), 'api-keys.json');
+    const clock = new ManualClock();
+    const server = openApiKeys({ file, clock });
+    const cli = openApiKeys({ file, clock });
+    const key = await cli.create(ANN);
+    expect(server.verify(key)).toEqual(ANN);
+    await cli.revoke(apiKeyId(key) ?? '');
+    clock.advance(1_000);
+    clock.step(-1_000);
+    expect(server.verify(key)).toBeUndefined();
+  });
+
   it('of the role agent are bound to one agent, and to no other role (AP-1)', async () => {
     const file = join(tempDir(), 'api-keys.json');
     const bot: Person = { subject: 'bot', tenant: 'acme', roles: ['agent'], agent: 'support-bot' };

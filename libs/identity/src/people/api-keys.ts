@@ -64,11 +64,11 @@ export function openApiKeys({ file, unsaved, clock = systemClock }: ApiKeysOptio
   );
   let stamp = fileStamp(file);
   let records = readApiKeyFile(file);
-  let checkedAt = clock.now().getTime();
+  let checkedAt = clock.monotonicMs();
 
   const reload = (atOnce = false): void => {
-    const now = clock.now().getTime();
-    if (!atOnce && Math.abs(now - checkedAt) < POLL_INTERVAL_MS) return;
+    const now = clock.monotonicMs();
+    if (!atOnce && now - checkedAt < POLL_INTERVAL_MS) return;
     const newStamp = fileStamp(file);
     if (newStamp !== stamp) {
       try {

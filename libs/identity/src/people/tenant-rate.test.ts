@@ -21,6 +21,17 @@ describe('the rate limit of a tenant', () => {
     expect(() => admit('acme')).toThrow('retry in 100 ms');
   });
 
+  it('is measured by a monotonic clock, whichever way the wall clock steps (SYS-6, BD-3)', () => {
+    const clock = new ManualClock();
+    const admit = tenantRateLimit({ perSecond: 10, burst: 1 }, clock);
+    admit('acme');
+    clock.step(3_600_000);
+    expect(() => admit('acme')).toThrow('retry in 100 ms');
+    clock.step(-7_200_000);
+    clock.advance(100);
+    admit('acme');
+  });
+
   it('never admits more than burst and rate allow, whenever calls arrive (SYS-6)', () => {
     fc.assert(
       fc.property(

@@ -10,6 +10,7 @@ export interface TenantRate {
 
 interface Bucket {
   tokens: number;
+  /** By the monotonic clock, ms. */
   filledAt: number;
 }
 
@@ -26,14 +27,13 @@ export function tenantRateLimit(
 ): (tenant: string) => void {
   const buckets = new Map<string, Bucket>();
   return (tenant) => {
-    const now = clock.now().getTime();
+    const now = clock.monotonicMs();
     const bucket = buckets.get(tenant) ?? { tokens: burst, filledAt: now };
     // Reinserted at the end, so that the least recently active tenant is evicted first.
     buckets.delete(tenant);
     buckets.set(tenant, bucket);
     if (buckets.size > MAX_TENANTS) evictOldest(buckets);
-    const elapsed = Math.max(0, now - bucket.filledAt);
-    bucket.tokens = Math.min(burst, bucket.tokens + (elapsed * perSecond) / 1_000);
+    bucket.tokens = Math.min(burst, bucket.tokens + ((now - bucket.filledAt) * perSecond) / 1_000);
     bucket.filledAt = now;
     if (bucket.tokens >= 1) {
       bucket.tokens -= 1;

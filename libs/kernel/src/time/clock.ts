@@ -2,8 +2,11 @@
 export interface Clock {
   /** The current time. It may be corrected at any moment, also backwards. */
   now(): Date;
-  /** Milliseconds since an arbitrary moment, never corrected; measures durations. Default: from `now`. */
-  monotonicMs?(): number;
+  /**
+   * Milliseconds since an arbitrary moment of this process, never corrected; meaningful only as a difference. Durations
+   * inside a process are measured with it (BD-3).
+   */
+  monotonicMs(): number;
 }
 
 /** The system clock. */
@@ -11,11 +14,6 @@ export const systemClock: Clock = Object.freeze({
   now: () => new Date(),
   monotonicMs: () => performance.now(),
 });
-
-/** Returns the reading of a clock for durations, in milliseconds; meaningful only as a difference (BD-3). */
-export function monotonicMs(clock: Clock): number {
-  return clock.monotonicMs?.() ?? clock.now().getTime();
-}
 
 /** A clock for tests that advances only manually. */
 export class ManualClock implements Clock {

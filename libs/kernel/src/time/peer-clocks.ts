@@ -1,4 +1,4 @@
-import { type Clock, monotonicMs } from './clock.ts';
+import type { Clock } from './clock.ts';
 
 /** Number of the newest readings of each peer that are kept. */
 const MAX_READINGS = 16;
@@ -34,7 +34,7 @@ export class PeerClocks {
    * @param timeMs what its clock shows now, in milliseconds since 1970
    */
   observe(peer: string, timeMs: number): void {
-    const at = monotonicMs(this.#clock);
+    const at = this.#clock.monotonicMs();
     const readings = this.#current(peer).slice(1 - MAX_READINGS);
     this.#readings.set(peer, [...readings, { lead: timeMs - at, at }]);
   }
@@ -73,7 +73,7 @@ export class PeerClocks {
   }
 
   #offset(lead: number): number {
-    const offset = lead + monotonicMs(this.#clock) - this.#now();
+    const offset = lead + this.#clock.monotonicMs() - this.#now();
     return Math.abs(offset) < EQUAL_WITHIN_MS ? 0 : offset;
   }
 
@@ -82,7 +82,7 @@ export class PeerClocks {
   }
 
   #current(peer: string): readonly Reading[] {
-    const since = monotonicMs(this.#clock) - READING_LIFE_MS;
+    const since = this.#clock.monotonicMs() - READING_LIFE_MS;
     return (this.#readings.get(peer) ?? []).filter(({ at }) => at > since);
   }
 

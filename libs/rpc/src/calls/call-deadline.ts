@@ -6,8 +6,6 @@ const SLACK_MS = 2;
 
 /** The deadline of one call on the server. */
 export class CallDeadline {
-  /** The same by the wall clock, for what is called with it. */
-  readonly at: Date;
   // A step of the wall clock neither ends a call nor prolongs it (BD-3).
   readonly #endsAt: number;
   readonly #limitMs: number;
@@ -17,13 +15,17 @@ export class CallDeadline {
   constructor(limitMs: number, expire: () => void) {
     this.#limitMs = Math.min(Math.max(0, limitMs), MAX_TIMER_MS);
     this.#endsAt = performance.now() + this.#limitMs;
-    this.at = new Date(Date.now() + this.#limitMs);
     this.#timer = setTimeout(expire, this.#limitMs);
+  }
+
+  /** Time left, ms; below zero after the deadline. */
+  get remainingMs(): number {
+    return this.#endsAt - performance.now();
   }
 
   /** Whether the deadline has passed. */
   get isExpired(): boolean {
-    return performance.now() >= this.#endsAt - SLACK_MS;
+    return this.remainingMs <= SLACK_MS;
   }
 
   /** Stops the timer. */

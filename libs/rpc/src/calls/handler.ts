@@ -14,8 +14,8 @@ export interface CallContext {
   readonly method: DescMethod;
   /** Aborts with a CancellationError when the client cancels, a DeadlineError at the deadline. */
   readonly signal: AbortSignal;
-  /** The deadline of the call; undefined without one. */
-  readonly deadline: Date | undefined;
+  /** Time left until the deadline of the call, ms; Infinity without one. No step of the wall clock changes it (BD-3). */
+  readonly remainingMs: number;
   /** The value of a request header (metadata key, case-insensitive); undefined when absent. */
   header(name: string): string | undefined;
   readonly caller: Caller;

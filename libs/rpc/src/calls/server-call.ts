@@ -201,7 +201,7 @@ export class ServerCall {
     return callContext({
       method: this.served.implementation.method,
       signal: this.signal,
-      deadline: this.#deadline?.at,
+      remainingMs: () => this.#deadline?.remainingMs ?? Infinity,
       header: (name) => this.#incoming.header(name),
       caller: this.#caller,
       log: this.#host.telemetry.log,

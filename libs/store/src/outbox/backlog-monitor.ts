@@ -42,7 +42,7 @@ export class BacklogMonitor {
 
   /** Checks the backlog, at most once a minute. */
   async check(): Promise<void> {
-    const now = this.#clock.now().getTime();
+    const now = this.#clock.monotonicMs();
     if (now - this.#checkedAt < CHECK_MS) return;
     this.#checkedAt = now;
     const { warnAt, onBacklog } = this.#options;

@@ -48,7 +48,8 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
   #withoutSubscribers = false;
   /** The message that is being published. */
   #publishing: string | undefined;
-  #prunedAt = 0;
+  /** By the monotonic clock, ms. */
+  #prunedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: OutboxRelayOptions<DB>) {
     this.#options = options;
@@ -217,12 +218,12 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
 
   async #prune(): Promise<void> {
     const { clock, keepMs = 3_600_000, isClockConfirmed, onError } = this.#options;
-    const now = clock.now().getTime();
-    if (Math.abs(now - this.#prunedAt) < Math.min(PRUNE_EVERY_MS, keepMs)) return;
+    const now = clock.monotonicMs();
+    if (now - this.#prunedAt < Math.min(PRUNE_EVERY_MS, keepMs)) return;
     if (isClockConfirmed?.() === false) return;
     this.#prunedAt = now;
     try {
-      const cutoff = new Date(now - keepMs);
+      const cutoff = new Date(clock.now().getTime() - keepMs);
       while (!this.#isStopped) {
         if ((await prunePublished(this.#store, cutoff, PRUNE_ROWS)) < PRUNE_ROWS) return;
       }

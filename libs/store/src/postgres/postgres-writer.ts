@@ -169,7 +169,7 @@ export class PostgresWriter {
   }
 
   async #serve(slot: WriteSlot, turns: PostgresTurn[]): Promise<void> {
-    const startedAt = Date.now();
+    const startedAt = performance.now();
     try {
       const batch = await this.#begin(slot);
       try {

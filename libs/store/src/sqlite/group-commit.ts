@@ -90,7 +90,7 @@ export class GroupCommit {
       await this.#gather();
       const hasRelaxedDurability = this.#waiting.every(({ kind }) => kind === 'relaxed');
       const batch = new CommitBatch(this.#connection, { hasRelaxedDurability });
-      const startedAt = Date.now();
+      const startedAt = performance.now();
       await this.#fill(batch);
       this.#isCommitting = true;
       const kind = await batch.commit();

@@ -1,8 +1,7 @@
 import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { ResultKind, type ToolResult } from '@writ/contracts/writ/tool/v1/tool_pb';
-import type { AgentKey, Clock } from '@writ/kernel';
-import { DataLossError } from '@writ/kernel';
+import { type AgentKey, type Clock, DataLossError } from '@writ/kernel';
 import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import type { Action } from '../domain/calls/decision.ts';
 import type { ToolInfo, ToolOutcome, ToolStatus } from '../domain/calls/tool-call.ts';
@@ -51,7 +50,7 @@ interface KnownTools {
   readonly tools: readonly ToolInfo[];
 }
 
-/** A cached list, and when it was last confirmed, in milliseconds since 1970. */
+/** A cached list, and when it was last confirmed by the monotonic clock, in milliseconds. */
 interface CachedTools extends KnownTools {
   readonly confirmedAt: number;
 }
@@ -92,10 +91,9 @@ export function createToolGatewayPeer(options: RpcClientOptions, clock: Clock): 
     async listTools({ tenant, agent, names }, call) {
       const key = JSON.stringify([tenant, agent, names]);
       const before = known.get(key);
-      const confirmedAt = clock.now().getTime();
-      // A negative age: the clock was set back.
-      const age = before === undefined ? LIST_TTL_MS : confirmedAt - before.confirmedAt;
-      if (before !== undefined && age >= 0 && age < LIST_TTL_MS) return before.tools;
+      const confirmedAt = clock.monotonicMs();
+      if (before !== undefined && confirmedAt - before.confirmedAt < LIST_TTL_MS)
+        return before.tools;
       const fresh = (await readAll(names, before?.version ?? '', call)) ?? before;
       if (fresh === undefined) return [];
       known.delete(key);

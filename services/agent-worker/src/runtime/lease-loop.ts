@@ -226,7 +226,7 @@ export class LeaseLoop {
     const free = this.#free;
     if (free <= 0) return false;
     const terms = leaseTerms(clock, settings);
-    const runnable = await findRunnable(store.db, terms.at, free, settings.tenants);
+    const runnable = await findRunnable(store.db, terms, free, settings.tenants);
     this.#isBacklogged = runnable.length >= free;
     if (runnable.length === 0) return false;
     const claimed = await store.transaction(async (trx) => {

@@ -23,12 +23,13 @@ export interface LeasedAgent extends AgentKey {
 }
 
 /**
- * Returns agents that can be claimed at `at`: runnable ones without a live lease, and suspended
- * ones that are due; `tenants` is empty for all tenants (SYS-6).
+ * Returns agents that `owner` can claim at `at`: runnable ones without a live lease, and suspended
+ * ones that are due; `tenants` is empty for all tenants (SYS-6). Its own leases do not expire: it renews or releases
+ * them, and a clock that is set forward must not take them from it (BD-3).
  */
 export async function findRunnable(
   db: WorkerReader,
-  at: Date,
+  { owner, at }: Pick<LeaseTerms, 'owner' | 'at'>,
   most: number,
   tenants: readonly string[],
 ): Promise<AgentKey[]> {
@@ -44,6 +45,7 @@ export async function findRunnable(
   const free = await running.where('lease_expires_at', 'is', null).orderBy('created_at').execute();
   const expired = await running
     .where('lease_expires_at', '<=', at)
+    .where('lease_owner', '!=', owner)
     .orderBy('lease_expires_at')
     .execute();
   const due = await agents

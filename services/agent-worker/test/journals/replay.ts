@@ -69,7 +69,8 @@ export async function replay(
   const row = await store.transaction((trx) => claimAgent(trx, key, terms));
   if (row === undefined) throw new Error(`${key.instance} cannot be claimed.`);
   const readAt = left.find(({ kind }) => readRecordedKind(kind).kind === 'now')?.value;
-  const clock = typeof readAt === 'number' ? { now: () => new Date(readAt) } : systemClock;
+  const clock =
+    typeof readAt === 'number' ? { ...systemClock, now: () => new Date(readAt) } : systemClock;
   const session = new Session(row, { store, clock, leaseTtlMs: 3_600_000 });
   const outcome = await runAgent(partsOf(store, modules, recorded, left), session);
   const rows = await store.db

@@ -105,9 +105,20 @@ describe('ToolCache', () => {
     isUnreachable = true;
     clock.advance(60_000);
     expect(await names()).toEqual(['look']);
-    clock.advance(-120_000);
-    expect(await names()).toEqual(['look']);
-    expect(calls).toHaveLength(4);
+    expect(calls).toHaveLength(3);
+  });
+
+  it('measures the age of a listing by a monotonic clock (BD-3)', async () => {
+    await names();
+    for (const stepMs of [3_600_000, -7_200_000]) {
+      clock.step(stepMs);
+      await names();
+    }
+    expect(calls).toHaveLength(1);
+    clock.advance(2_000);
+    clock.step(-1_000);
+    await names();
+    expect(calls).toHaveLength(2);
   });
 
   it('returns whether the gateway publishes tool events, from its last response (HK-1)', async () => {

@@ -63,9 +63,7 @@ export class ToolCache {
   }
 
   #isOlderThan(ms: number): boolean {
-    const age = this.#clock.now().getTime() - this.#askedAt;
-    // A clock that was set back must not keep an old listing fresh.
-    return age < 0 || age >= ms || this.#listing === undefined;
+    return this.#clock.monotonicMs() - this.#askedAt >= ms || this.#listing === undefined;
   }
 
   /** Asks once; again when it joined a request that was sent before `ms` ago: its answer may be too old. */
@@ -82,7 +80,7 @@ export class ToolCache {
 
   async #ask(): Promise<void> {
     // A listing is as old as its request: the gateway may have answered from before a change.
-    const askedAt = this.#clock.now().getTime();
+    const askedAt = this.#clock.monotonicMs();
     try {
       const answer = await this.#list(this.#listing?.version ?? '');
       this.#listing = answer.listing ?? this.#listing;

@@ -12,7 +12,7 @@ const MAX_CLOCK_SKEW_MS = 60_000;
 interface Stock {
   /** Tokens taken from the store and not used yet. */
   tokens: number;
-  /** The bucket in the store is empty until then, in milliseconds since the epoch. */
+  /** The bucket in the store is empty until then, by the monotonic clock of this process, ms. */
   emptyUntil: number;
   taking: Promise<void> | undefined;
 }
@@ -32,23 +32,26 @@ export function createTenantRate(
   const stocks = new Map<string, Stock>();
   const take = async (tenant: string, stock: Stock): Promise<void> => {
     const at = clock.now();
+    const askedAt = clock.monotonicMs();
     const left = await store.transaction((trx) => takeTokens(trx, tenant, rate, at), {
       background: true,
     });
     stock.tokens += left.taken;
-    stock.emptyUntil = at.getTime() + left.waitMs;
+    stock.emptyUntil = askedAt + left.waitMs;
   };
   return async (tenant) => {
-    const stock = stocks.get(tenant) ?? { tokens: 0, emptyUntil: 0, taking: undefined };
+    const stock = stocks.get(tenant) ?? {
+      tokens: 0,
+      emptyUntil: Number.NEGATIVE_INFINITY,
+      taking: undefined,
+    };
     stocks.delete(tenant);
     stocks.set(tenant, stock);
     const [oldest] = stocks.keys();
     if (stocks.size > MAX_TENANTS && oldest !== undefined) stocks.delete(oldest);
     while (stock.tokens < 1) {
-      const waitMs = stock.emptyUntil - clock.now().getTime();
-      // A longer wait than for one token means that this clock was set back.
-      if (waitMs > 0 && waitMs <= 1_000 / rate.perSecond)
-        throw rateLimited(tenant, rate.perSecond, Math.ceil(waitMs));
+      const waitMs = stock.emptyUntil - clock.monotonicMs();
+      if (waitMs > 0) throw rateLimited(tenant, rate.perSecond, Math.ceil(waitMs));
       stock.taking ??= take(tenant, stock).finally(() => {
         stock.taking = undefined;
       });

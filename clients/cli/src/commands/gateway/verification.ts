@@ -218,14 +218,14 @@ function parsed(text: string): unknown {
 
 /** Waits until the gateway is ready. */
 async function waitUntilServing(gateway: GatewayUnderTest, waitMs: number): Promise<void> {
-  const until = Date.now() + waitMs;
+  const until = performance.now() + waitMs;
   let why = '';
   const notServing = (error: unknown): boolean => {
     why = error instanceof Error ? ` Last error: ${error.message}` : '';
     return false;
   };
   while (!(await isServing(gateway, '').catch(notServing))) {
-    if (Date.now() > until) {
+    if (performance.now() > until) {
       const { address } = gateway;
       const message = `The gateway at ${address} was not ready within ${waitMs / 1000} s.${why}`;
       throw new UnavailableError('NOT_SERVING', message, { address });

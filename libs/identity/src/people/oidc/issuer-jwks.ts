@@ -37,8 +37,8 @@ function remoteJwks(url: string, clock: Clock): JWTVerifyGetKey {
   });
   let failedAt = Number.NEGATIVE_INFINITY;
   return async (header, token) => {
-    const now = clock.now().getTime();
-    if (!remote.fresh && Math.abs(now - failedAt) < PAUSE_MS) throw unavailable();
+    const now = clock.monotonicMs();
+    if (!remote.fresh && now - failedAt < PAUSE_MS) throw unavailable();
     try {
       return await remote(header, token);
     } catch (error) {
@@ -54,8 +54,8 @@ function fileJwks(file: string, clock: Clock): JWTVerifyGetKey {
   let keys: JWTVerifyGetKey | undefined;
   let checkedAt = Number.NEGATIVE_INFINITY;
   return async (header, token) => {
-    const now = clock.now().getTime();
-    if (Math.abs(now - checkedAt) >= POLL_INTERVAL_MS) {
+    const now = clock.monotonicMs();
+    if (now - checkedAt >= POLL_INTERVAL_MS) {
       const newStamp = fileStamp(file);
       if (newStamp === undefined || newStamp !== stamp) keys = readKeys(file);
       stamp = newStamp;

@@ -1,4 +1,4 @@
-import { type AgentKey, isWritError, monotonicMs } from '@writ/kernel';
+import { type AgentKey, isWritError } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import type { ToolAnswer } from '../../domain/tool-answer.ts';
 import { type ClientTerms, rungOf } from '../../domain/waiting-ladder.ts';
@@ -39,7 +39,7 @@ export async function answerToolCall(
   const { row, leg } = await findCall(context, agent, request, client.state);
   const { clock, patience, telemetry } = context;
   const rung = rungOf(client.terms, { leg, patienceMs: patience.of(agent) });
-  const began = monotonicMs(clock);
+  const began = clock.monotonicMs();
   let isWaiting = false;
   const terms: WaitTerms = {
     holdMs: rung.holdMs,
@@ -58,7 +58,7 @@ export async function answerToolCall(
     return { row, task: await newTask(context, row), approvalId };
   } catch (error) {
     const hasLeft = client.signal.aborted && !isWritError(error);
-    if (hasLeft && isWaiting) patience.left(agent, monotonicMs(clock) - began);
+    if (hasLeft && isWaiting) patience.left(agent, clock.monotonicMs() - began);
     telemetry.log.debug({ err: error, call_id: row.call_id }, 'tool call not answered');
     return { row, error };
   }

@@ -1,5 +1,5 @@
 import type { ToolDefinition } from '@writ/contracts/writ/tool/v1/tool_pb';
-import { type AgentKey, type Clock, monotonicMs, OverloadedError } from '@writ/kernel';
+import { type AgentKey, type Clock, OverloadedError } from '@writ/kernel';
 import type { ToolPeers } from '../../peers/tool-peers.ts';
 import { actFor } from '../agent/act-for-agent.ts';
 import type { AgentTokens } from '../agent/agent-tokens.ts';
@@ -41,7 +41,7 @@ export class ToolLists {
   async of(parts: ToolListsParts, agent: AgentKey): Promise<readonly ToolDefinition[]> {
     const key = `${agent.tenant}/${agent.runId}/${agent.instance}`;
     const known = this.#lists.get(key);
-    const now = monotonicMs(this.#clock);
+    const now = this.#clock.monotonicMs();
     if (known !== undefined && now - known.confirmedAt < CONFIRM_MS) return known.tools;
     const fresh = await actFor(parts, agent, 'toolGateway', (options) =>
       readAll((query) => parts.peers.listTools(query, options), known?.version ?? ''),

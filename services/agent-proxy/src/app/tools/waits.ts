@@ -1,4 +1,4 @@
-import { type Clock, monotonicMs } from '@writ/kernel';
+import type { Clock } from '@writ/kernel';
 
 /** How often a waiting request looks for a decision that reached another replica, ms. */
 const POLL_MS = 1_000;
@@ -44,14 +44,14 @@ export class Waits {
       onProgress,
     }: Omit<WaitTerms, 'onProgress'> & { readonly onProgress: () => void },
   ): Promise<boolean> {
-    const began = monotonicMs(this.#clock);
+    const began = this.#clock.monotonicMs();
     for (let nextProgress = 0; ; ) {
       const woken = this.#woken(callId, signal);
       if (await isDecided()) {
         woken.cancel();
         return true;
       }
-      const waited = monotonicMs(this.#clock) - began;
+      const waited = this.#clock.monotonicMs() - began;
       if (waited >= holdMs) {
         woken.cancel();
         return false;

@@ -1,4 +1,3 @@
-import { monotonicMs } from '@writ/kernel';
 import type { SlotAnswer, SlotGrant, SlotRenewal } from '../../domain/agent/slot.ts';
 import type { Credentials } from '../credentials.ts';
 import type { Session } from '../session.ts';
@@ -43,7 +42,7 @@ export class HeldSlot {
   /** The grant, unless it is about to expire. */
   get current(): string | undefined {
     const { token, endsAt = 0 } = this.#grant ?? {};
-    return endsAt - MARGIN_MS > monotonicMs(this.#parts.session.meta.clock) ? token : undefined;
+    return endsAt - MARGIN_MS > this.#parts.session.meta.clock.monotonicMs() ? token : undefined;
   }
 
   /**
@@ -122,7 +121,7 @@ export class HeldSlot {
   #hold(grant: SlotGrant | undefined): void {
     const { clock } = this.#parts.session.meta;
     const leftMs = (grant?.expiresAt ?? 0) - clock.now().getTime();
-    this.#grant = grant && { token: grant.token, endsAt: monotonicMs(clock) + leftMs };
+    this.#grant = grant && { token: grant.token, endsAt: clock.monotonicMs() + leftMs };
   }
 
   #refused(refusal: string): void {

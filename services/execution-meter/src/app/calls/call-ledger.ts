@@ -194,15 +194,16 @@ export class CallLedger {
     }
     const started = withEvent(call, await events.llmStarted({ trx, at }, scope));
     await saveCall(trx, tab, started, undefined);
-    return { type: 'opened', open: { tab, call: started, attempt, hold, startedAt: at } };
+    const startedMs = this.#context.clock.monotonicMs();
+    return { type: 'opened', open: { tab, call: started, attempt, hold, startedMs } };
   }
 
   async #settle(
     { trx, tab, at }: TabTransaction,
-    { call, attempt, startedAt }: OpenAttempt,
+    { call, attempt, startedMs }: OpenAttempt,
     { spent, status, warnings }: AttemptEnd,
   ): Promise<EndedCall> {
-    const { catalog, events } = this.#context;
+    const { catalog, clock, events } = this.#context;
     const booked = await book(trx, {
       tab,
       tenantCaps: catalog.tenantCaps(tab.tenant),
@@ -213,7 +214,7 @@ export class CallLedger {
     const { levels, exceeded } = booked;
     const scope = eventScope(tab, call);
     await events.budgetThresholds({ trx, at }, scope, booked);
-    const durationMs = at.getTime() - startedAt.getTime();
+    const durationMs = clock.monotonicMs() - startedMs;
     const ended = await events.llmEnded({ trx, at }, scope, { status, durationMs, spent });
     let after = withEvent(withSpending(call, spent), ended);
     if (exceeded !== undefined) {

@@ -27,7 +27,8 @@ export interface OpenAttempt {
   readonly call: StoredCall;
   readonly attempt: number;
   readonly hold: Hold;
-  readonly startedAt: Date;
+  /** By the monotonic clock of this process, ms. */
+  readonly startedMs: number;
 }
 
 /** Result of opening an attempt. */

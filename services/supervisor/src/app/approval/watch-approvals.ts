@@ -24,7 +24,8 @@ export async function* watchApprovals(
   try {
     const sent = new Map<string, ApprovalRow['state']>();
     const startedAt = clock.now();
-    let since = startedAt;
+    let since = earlier(startedAt);
+    let isFirst = true;
     let sentAt = performance.now();
     while (true) {
       signal.throwIfAborted();
@@ -33,11 +34,13 @@ export async function* watchApprovals(
       for (const row of rows) {
         if (sent.get(row.approval_id) === row.state) continue;
         sent.set(row.approval_id, row.state);
+        if (isFirst && wasClosed(row, startedAt)) continue;
         yield row;
         sentAt = performance.now();
       }
       removeClosed(sent, rows);
-      since = new Date(Math.max(startedAt.getTime(), readAt.getTime() - OVERLAP_MS));
+      since = earlier(readAt);
+      isFirst = false;
       if (performance.now() - sentAt >= config.watchHeartbeatMs) {
         yield 'heartbeat';
         sentAt = performance.now();
@@ -48,6 +51,14 @@ export async function* watchApprovals(
   } finally {
     changed.close();
   }
+}
+
+function earlier(at: Date): Date {
+  return new Date(at.getTime() - OVERLAP_MS);
+}
+
+function wasClosed({ decided_at }: ApprovalRow, at: Date): boolean {
+  return decided_at !== null && decided_at < at;
 }
 
 /** Removes the approvals that no later read returns. */

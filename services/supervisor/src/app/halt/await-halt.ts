@@ -15,10 +15,9 @@ const BEFORE_DEADLINE_MS = 1_000;
 export async function awaitHalt(
   { store, config }: Pick<SupervisorContext, 'store' | 'config'>,
   haltId: string,
-  { signal, deadline }: Pick<CallContext, 'signal' | 'deadline'>,
+  { signal, remainingMs: left }: Pick<CallContext, 'signal' | 'remainingMs'>,
   isEnough: (halt: HaltRow) => boolean,
 ): Promise<HaltRow> {
-  const left = deadline === undefined ? Infinity : deadline.getTime() - Date.now();
   const sooner = Math.min(left / 2, BEFORE_DEADLINE_MS);
   const waitMs = Math.max(1, Math.floor(Math.min(config.haltWaitMs, left - sooner)));
   return await awaitChange({

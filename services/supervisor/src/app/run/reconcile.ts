@@ -1,4 +1,4 @@
-import { type AgentKey, derivedId, monotonicMs, type RunKey } from '@writ/kernel';
+import { type AgentKey, derivedId, type RunKey } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import { isExternal } from '../../domain/manifest/manifest-json.ts';
 import { loadAgent } from '../../store/agent/agents.ts';
@@ -37,12 +37,12 @@ export class Reconciler {
 
   constructor(context: Context) {
     this.#context = context;
-    this.#nextRoundAt = monotonicMs(context.clock) + context.config.reconcileMs;
+    this.#nextRoundAt = context.clock.monotonicMs() + context.config.reconcileMs;
   }
 
   /** Runs a round when one is due; a peer that does not answer is compared in a later round. */
   async sweep(): Promise<void> {
-    const now = monotonicMs(this.#context.clock);
+    const now = this.#context.clock.monotonicMs();
     if (now < this.#nextRoundAt) return;
     this.#nextRoundAt = now + this.#context.config.reconcileMs;
     const rounds = [this.#compareAgents(), this.#compareTabs(), this.#comparePools()];

@@ -1,4 +1,5 @@
 import { insertFreeze, watchFreezes } from '@writ/freeze';
+import { ManualClock } from '@writ/kernel';
 import type { Replicas } from '@writ/store';
 import { createTelemetry } from '@writ/telemetry';
 import { expect, it, onTestFinished } from 'vitest';
@@ -22,8 +23,7 @@ it('cancels calls frozen while this process was paused or its clock jumped (SV-9
       return () => undefined;
     },
   };
-  let now = Date.now();
-  const clock = { now: () => new Date(now) };
+  const clock = new ManualClock();
   const inFlightCalls = new InFlightCalls();
   const running = inFlightCalls.join(CALL, 'pay', new AbortController().signal, async (call) => {
     call.startedAt = clock.now();
@@ -33,7 +33,7 @@ it('cancels calls frozen while this process was paused or its clock jumped (SV-9
       cancelSignal.addEventListener('abort', () => reject(cancelSignal.reason));
     });
   });
-  now += MINUTE_MS;
+  clock.advance(MINUTE_MS);
   await store.transaction((trx) =>
     insertFreeze(
       trx,
@@ -49,7 +49,7 @@ it('cancels calls frozen while this process was paused or its clock jumped (SV-9
       clock.now(),
     ),
   );
-  now += 10 * MINUTE_MS;
+  clock.advance(10 * MINUTE_MS);
   const watch = watchFreezes({ store: { ...store, replicas }, calls: inFlightCalls, log });
   onTestFinished(() => watch.stop());
   hint();
