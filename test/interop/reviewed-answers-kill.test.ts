@@ -37,12 +37,19 @@ it('neither loses nor doubles an approval after kill -9 while a call waits, and 
   });
   const runId = run?.runId ?? '';
   const { token } = await platform.client.runs.issueRunToken({ runId });
+  const authorization = `Bearer ${token}`;
+  await vi.waitFor(async () => {
+    const { status } = await fetch(`${platform.modelBaseUrl}/models`, {
+      headers: { authorization },
+    });
+    expect(status, 'Before its delivery, an agent is unavailable.').toBe(200);
+  }, PATIENT);
   /** The same request, marked as the SDKs mark a retry. */
   const ask = async () => {
     const response = await fetch(`${platform.modelBaseUrl}/chat/completions`, {
       method: 'POST',
       headers: {
-        authorization: `Bearer ${token}`,
+        authorization,
         'content-type': 'application/json',
         'x-stainless-retry-count': '1',
       },
