@@ -1,6 +1,4 @@
-import { createServer, request as send } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import {
   ALIAS,
   CLAUDE,
@@ -10,6 +8,7 @@ import {
 } from '../agent-proxy/external-run.ts';
 import { answerText, answerToolCall, scriptedModel } from '../agent-proxy/scripted-model.ts';
 import { HAS_CLIENTS, runClient } from './client-programs.ts';
+import { recordingServer } from './recording-server.ts';
 
 /** Each asks until it fails; agents have a tool, for which the model asks again and again. */
 const CLIENTS = [
@@ -42,11 +41,11 @@ describe.skipIf(!HAS_CLIENTS)('an unmodified, pinned client', () => {
           maxCostNanoUsd: 20_000_000n,
         },
       });
-      const counted = await countingServer(baseUrl);
+      const { url, exchanges } = await recordingServer(baseUrl);
       const { code, output } = await runClient(program, {
-        OPENAI_BASE_URL: `${counted.url}/v1`,
+        OPENAI_BASE_URL: `${url}/v1`,
         OPENAI_API_KEY: token,
-        ANTHROPIC_BASE_URL: counted.url,
+        ANTHROPIC_BASE_URL: url,
         ANTHROPIC_API_KEY: token,
         MODEL: model,
       });
@@ -54,31 +53,9 @@ describe.skipIf(!HAS_CLIENTS)('an unmodified, pinned client', () => {
       expect(code).not.toBe(0);
       const answered = scripted.requests.length;
       expect(answered).toBeGreaterThan(1);
-      expect(counted.statuses).toEqual([...Array(answered).fill(200), 402]);
+      const statuses = exchanges.map(({ status }) => status);
+      expect(statuses).toEqual([...Array(answered).fill(200), 402]);
       expect(await stopReasonOf(test, runId)).toBe('budget_exhausted:cost');
     },
   );
 });
-
-/** Passes requests on to agent-proxy, and records their statuses. */
-async function countingServer(baseUrl: string) {
-  const statuses: (number | undefined)[] = [];
-  const { hostname, port } = new URL(baseUrl);
-  const server = createServer((incoming, response) => {
-    const { method, url: path, headers } = incoming;
-    const options = { hostname, port, method, path, headers };
-    const passed = send(options, (answer) => {
-      statuses.push(answer.statusCode);
-      response.writeHead(answer.statusCode ?? 502, answer.headers);
-      answer.pipe(response);
-    });
-    incoming.pipe(passed);
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const address = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${address.port}`, statuses };
-}

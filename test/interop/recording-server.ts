@@ -1,0 +1,39 @@
+import { createServer, request as send } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
+
+/** A request of a client, and what it was answered. */
+export interface Exchange {
+  readonly path: string;
+  readonly status: number | undefined;
+  /** The body as far as it has arrived. */
+  answer: string;
+}
+
+/** Starts a server that passes requests on to agent-proxy and records their answers in order. */
+export async function recordingServer(baseUrl: string) {
+  const exchanges: Exchange[] = [];
+  const { hostname, port } = new URL(baseUrl);
+  const server = createServer((incoming, response) => {
+    const { method, url: path = '', headers } = incoming;
+    const options = { hostname, port, method, path, headers };
+    const passed = send(options, (answer) => {
+      const exchange: Exchange = { path, status: answer.statusCode, answer: '' };
+      exchanges.push(exchange);
+      answer.setEncoding('utf8').on('data', (part: string) => (exchange.answer += part));
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(response);
+    });
+    // A client that leaves ends its request to agent-proxy, too.
+    response.once('close', () => passed.destroy());
+    passed.once('error', () => response.destroy());
+    incoming.pipe(passed);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const address = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${address.port}`, exchanges };
+}
