@@ -14,10 +14,11 @@ export class WorkerDatabase {
     this.#database = new DatabaseSync(sharedStoreFile(dataDir), { timeout: 300 });
   }
 
+  /** The agent of a run; `owner` is the id of the worker that holds its lease. */
   agent(runId: string): { owner: string; epoch: number; ended: boolean } {
     const row = this.#database.prepare('SELECT * FROM agents WHERE run_id = ?').get(runId);
     return {
-      owner: String(row?.lease_owner ?? ''),
+      owner: String(row?.lease_owner ?? '').split('/')[0] ?? '',
       epoch: Number(row?.epoch ?? 0),
       ended: typeof row?.ended_at === 'number' || typeof row?.ended_at === 'string',
     };

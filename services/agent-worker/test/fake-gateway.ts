@@ -28,6 +28,8 @@ export class FakeGateway {
   registryVersion = 'v1';
   /** Epochs of workers that have taken over an agent. */
   readonly admitted: (bigint | undefined)[] = [];
+  /** The error that workers get which have taken over an agent; undefined for none. */
+  refuseAdmission: Error | undefined;
   readonly #faults: FaultSwitches;
   readonly #calls = new Map<string, { readonly request: string; readonly answer: Answer }>();
 
@@ -47,6 +49,7 @@ export class FakeGateway {
         listTools: async ({ names, knownVersion, admitEpoch }, { caller }) => {
           const { registryVersion } = this;
           if (admitEpoch) {
+            if (this.refuseAdmission !== undefined) throw this.refuseAdmission;
             this.admitted.push(caller.epoch);
             return { registryVersion };
           }

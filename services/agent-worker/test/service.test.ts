@@ -20,6 +20,9 @@ const cancelRequest = {
   retention: HistoryRetention.PERMANENT,
 };
 
+/** A lease belongs to one process of a worker. */
+const PROCESS_OF_A = expect.stringMatching(/^worker-a\/[0-9a-f]{16}$/);
+
 describe('Deliver', () => {
   it('accepts a delivery once, even when it is repeated with new tokens (RT-3)', async () => {
     const world = await World.start({ model: () => ESCALATE });
@@ -220,7 +223,7 @@ describe('a delivered agent', () => {
     await died;
     const { store } = world.lastWorker;
     const [row] = await store.db.selectFrom('agents').selectAll().execute();
-    expect(row).toMatchObject({ epoch: 1n, lease_owner: 'worker-a', state: 'RUNNING' });
+    expect(row).toMatchObject({ epoch: 1n, lease_owner: PROCESS_OF_A, state: 'RUNNING' });
     expect(world.meter.requests).toEqual([]);
   }
 
@@ -231,7 +234,7 @@ describe('a delivered agent', () => {
     await world.deliver();
     await reached;
     const [row] = await store.db.selectFrom('agents').selectAll().execute();
-    expect(row).toMatchObject({ epoch: 1n, lease_owner: 'worker-a' });
+    expect(row).toMatchObject({ epoch: 1n, lease_owner: PROCESS_OF_A });
     release();
     expect((await world.until('SUSPENDED')).epoch).toBe(1n);
   });
@@ -240,7 +243,8 @@ describe('a delivered agent', () => {
     const world = await World.start({ model: () => ESCALATE, inFile: true });
     await dieAfterDelivery(world);
     await world.startWorker({ workerId: 'worker-a', leaseTtlMs: 60_000 });
-    expect((await world.until('SUSPENDED')).epoch).toBe(2n);
+    // The reclaim and the claim.
+    expect((await world.until('SUSPENDED')).epoch).toBe(3n);
     expect(world.meter.paid).toHaveLength(1);
   });
 

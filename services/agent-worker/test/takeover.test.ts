@@ -1,4 +1,5 @@
 import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { UnavailableError } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { ScriptedModel } from './scripted-model.ts';
 import { World } from './world.ts';
@@ -33,6 +34,37 @@ describe('a worker that takes over an agent', () => {
     await world.startWorker({ ...FROZEN, workerId: 'worker-2' });
     await acted;
     expect(admitted(world)).toEqual([[2n], [2n], [2n]]);
+  });
+
+  it('shows its epoch likewise when it is a new process of the same worker (RT-2)', async () => {
+    const world = await World.start({ model: scripts.model('escalate-1200'), inFile: true });
+    await world.startWorker(FROZEN);
+    const asked = world.faults.silenceAt('after generate op-1');
+    await world.deliver();
+    await asked;
+    const acted = world.faults.silenceAt('before generate op-1');
+    await world.startWorker(FROZEN);
+    await acted;
+    // The reclaim and the claim.
+    expect(admitted(world)).toEqual([[3n], [3n], [3n]]);
+  });
+
+  it('leaves it to the next worker to show an epoch when it stops before it has (RT-2)', async () => {
+    const world = await World.start({ model: scripts.model('escalate-1200'), inFile: true });
+    await world.startWorker(FROZEN);
+    const asked = world.faults.silenceAt('after generate op-1');
+    await world.deliver();
+    await asked;
+    const unavailable = new UnavailableError('UNAVAILABLE', 'The gateway is down.');
+    world.gateway.refuseAdmission = unavailable;
+    const draining = await world.startWorker({ ...FROZEN, workerId: 'worker-1' });
+    await vi.waitFor(() => expect(world.meter.admitted).toEqual([3n]), { timeout: 30_000 });
+    await draining.stop();
+    world.gateway.refuseAdmission = undefined;
+    const acted = world.faults.silenceAt('before generate op-1');
+    await world.startWorker({ ...FROZEN, workerId: 'worker-2' });
+    await acted;
+    expect(admitted(world)).toEqual([[3n, 4n], [3n, 4n], [4n]]);
   });
 
   it('makes no further call when the previous worker had released the lease (RT-2)', async () => {

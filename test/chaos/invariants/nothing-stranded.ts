@@ -17,7 +17,7 @@ const HELD = [
   [
     'lease',
     'agent-worker',
-    'select tenant, run_id from agents where ended_at is null and lease_owner is not null',
+    'select tenant, run_id from agents where ended_at is null and lease_expires_at is not null',
   ],
   [
     'writ',

@@ -16,6 +16,7 @@ import {
   claimAgent,
   findRunnable,
   type LeaseTerms,
+  leaseOwner,
   reclaimLeases,
   retryCodeWaits,
 } from '../store/leases.ts';
@@ -30,7 +31,9 @@ import { fireTimers } from './timers.ts';
 const MIN_WAIT_MS = 5;
 
 /** How a worker claims agents. Times are in milliseconds. */
-interface LeaseSettings extends RenewalSettings {
+interface LeaseSettings extends Omit<RenewalSettings, 'owner'> {
+  /** Stable across restarts, so that a restarted worker reclaims its agents at once. */
+  readonly workerId: string;
   /** Tenants whose agents it claims; empty for all (SYS-6). */
   readonly tenants: readonly string[];
   /** Interval between two scans without a wake-up. */
@@ -71,6 +74,7 @@ export class LeaseLoop {
   readonly #outside = AsyncLocalStorage.snapshot();
   readonly #claims: WakeableLoop;
   readonly #renewal: LeaseRenewal;
+  readonly #leases: RenewalSettings;
   #isStarted = false;
   #isStopped = false;
   /** When the next timer was due at the latest query; undefined when no timer ran. */
@@ -79,7 +83,8 @@ export class LeaseLoop {
   constructor(parts: LeaseLoopParts) {
     this.#parts = parts;
     const { log, settings } = parts;
-    const { pollMs } = settings;
+    const { workerId, leaseTtlMs, pollMs } = settings;
+    this.#leases = { owner: leaseOwner(workerId), leaseTtlMs };
     this.#claims = new WakeableLoop({
       pass: () => this.#takeDue(),
       intervalMs: pollMs,
@@ -87,11 +92,12 @@ export class LeaseLoop {
       onError: (error) => log.error({ err: error }, 'failed to claim agents'),
     });
     const sessions = this.#sessions;
-    this.#renewal = new LeaseRenewal({ ...parts, sessions, onRelease: () => this.nudge() });
+    const onRelease = () => this.nudge();
+    this.#renewal = new LeaseRenewal({ ...parts, settings: this.#leases, sessions, onRelease });
   }
 
   /**
-   * Starts, reclaims the leases of a previous process of this worker, and retries the agents that
+   * Starts, reclaims the leases of the previous processes of this worker, and retries the agents that
    * wait for other code.
    */
   async start(): Promise<void> {
@@ -138,7 +144,7 @@ export class LeaseLoop {
 
   async #acceptLeased(slotGrant: SlotGrant | undefined, insert: InsertDelivered): Promise<boolean> {
     const { store, clock, settings } = this.#parts;
-    const row = await insert(leaseTerms(clock, settings));
+    const row = await insert(leaseTerms(clock, this.#leases));
     if (row === undefined) return false;
     const { leaseTtlMs } = settings;
     const session = new Session(row, { store, clock, leaseTtlMs, slotGrant });
@@ -225,7 +231,7 @@ export class LeaseLoop {
     const { store, clock, settings } = this.#parts;
     const free = this.#free;
     if (free <= 0) return false;
-    const terms = leaseTerms(clock, settings);
+    const terms = leaseTerms(clock, this.#leases);
     const runnable = await findRunnable(store.db, terms, free, settings.tenants);
     this.#isBacklogged = runnable.length >= free;
     if (runnable.length === 0) return false;

@@ -1,13 +1,13 @@
 import { agentKeyText, type Clock, WakeableLoop } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
-import { type LeasedAgent, type LeaseTerms, releaseLease, renewLeases } from '../store/leases.ts';
+import { endUnusedLease, type LeasedAgent, type LeaseTerms, renewLeases } from '../store/leases.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
 import type { Session } from './session.ts';
 
 /** Whose leases are renewed, and for how long. */
 export interface RenewalSettings {
-  /** Stable across restarts, so that a restarted worker reclaims its agents at once. */
-  readonly workerId: string;
+  /** This process of the worker. */
+  readonly owner: string;
   readonly leaseTtlMs: number;
 }
 
@@ -17,17 +17,17 @@ export interface LeaseRenewalParts {
   readonly clock: Clock;
   readonly log: Logger;
   readonly settings: RenewalSettings;
-  /** The sessions of the worker, by the text of their agent. */
+  /** The sessions of the process, by the text of their agent. */
   readonly sessions: ReadonlyMap<string, Session>;
   /** Called when a lease without a session was released, so that its agent can be claimed again. */
   readonly onRelease: () => void;
 }
 
-/** Renews the leases of a worker three times in their lifetime, and interrupts the sessions whose lease was lost (RT-2). */
+/** Renews the leases of a process three times in their lifetime, and interrupts the sessions whose lease was lost (RT-2). */
 export class LeaseRenewal {
   readonly #parts: LeaseRenewalParts;
   readonly #loop: WakeableLoop;
-  /** Leases of this worker without a session at the latest renewal. */
+  /** Leases of this process without a session at the latest renewal. */
   #orphans: ReadonlySet<string> = new Set();
 
   constructor(parts: LeaseRenewalParts) {
@@ -82,7 +82,7 @@ export class LeaseRenewal {
     if (stuck.length === 0) return;
     await store.transaction(
       async (trx) => {
-        for (const lease of stuck) await releaseLease(trx, settings.workerId, lease);
+        for (const lease of stuck) await endUnusedLease(trx, settings.owner, lease);
       },
       { background: true },
     );
@@ -91,7 +91,7 @@ export class LeaseRenewal {
 }
 
 /** The terms of a lease that starts or is renewed now. */
-export function leaseTerms(clock: Clock, { workerId, leaseTtlMs }: RenewalSettings): LeaseTerms {
+export function leaseTerms(clock: Clock, { owner, leaseTtlMs }: RenewalSettings): LeaseTerms {
   const at = clock.now();
-  return { owner: workerId, at, expiresAt: new Date(at.getTime() + leaseTtlMs) };
+  return { owner, at, expiresAt: new Date(at.getTime() + leaseTtlMs) };
 }

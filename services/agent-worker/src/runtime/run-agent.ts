@@ -143,7 +143,7 @@ async function runToAnEnd(parts: RunParts, session: Session): Promise<LeaseOutco
   let thrown: unknown;
   try {
     scope.progress.publishState('RUNNING');
-    if (isTakenOver(row)) await fencePreviousWorker(scope);
+    if (session.mustFence) await fencePreviousWorker(scope);
     const inbox = await loadInbox(parts.store.db, session.lease);
     await createAgent(parts, session).run(context, inbox);
     return await endReturned(scope, context, parts.settings);
@@ -170,19 +170,12 @@ async function runToAnEnd(parts: RunParts, session: Session): Promise<LeaseOutco
   }
 }
 
-/**
- * Whether another process held the lease and did not release it, so that it may still run the agent. The row is of the
- * time before the claim; the first lease is that of the delivery.
- */
-function isTakenOver({ epoch, lease_owner: previousOwner }: Session['row']): boolean {
-  return epoch > 1n && previousOwner !== null;
-}
-
 /** Makes every service that executes for the agent reject the previous worker, before this one acts (RT-2). */
-async function fencePreviousWorker({ calls, peers }: RunScope): Promise<void> {
+async function fencePreviousWorker({ session, calls, peers }: RunScope): Promise<void> {
   for (const audience of ['supervisor', 'executionMeter', 'toolGateway'] as const) {
     await calls.call({ audience }, (options) => peers[audience].admitEpoch(options));
   }
+  session.mustFence = false;
 }
 
 /**

@@ -63,6 +63,11 @@ export class Session {
   readonly waits: Map<string, Date>;
   /** The conversation to store if the agent ends with an approved answer. */
   conversation: Conversation | undefined;
+  /**
+   * Whether another process held the lease and did not release it, so that it may still run the agent, and services do
+   * not reject it yet. A release then keeps that owner, so that the next lease is a takeover, too (RT-2).
+   */
+  mustFence: boolean;
   /** Commits what the agent has not committed yet. */
   flush: () => Promise<void> = async () => undefined;
   readonly #parts: SessionParts;
@@ -78,6 +83,8 @@ export class Session {
     this.lease = { ...keyOf(row), epoch: row.epoch };
     this.manifest = JSON.parse(row.manifest) as AgentManifest;
     this.slotGrant = parts.slotGrant;
+    // The row is of the time before the claim; the first lease is that of the delivery.
+    this.mustFence = row.epoch > 1n && row.lease_owner !== null;
     this.#parts = parts;
     this.#status = statusOf(row);
     this.waits = new Map(readWaits(row.waiting_since));
@@ -184,13 +191,18 @@ export class Session {
     };
     try {
       await store.transaction(async (trx) => {
-        await saveLeased(trx, this.lease, { ...lease, ...changes });
+        await saveLeased(trx, this.lease, { ...lease, ...changes, ...this.#keptOwner(changes) });
         await work(trx, at);
       });
     } catch (error) {
       if (isWritError(error) && error.reason === 'STALE_EPOCH') throw new LeaseLost(error.message);
       throw error;
     }
+  }
+
+  #keptOwner(changes: AgentChanges): AgentChanges {
+    const isReleased = changes.lease_owner === null && changes.ended_at == null;
+    return isReleased && this.mustFence ? { lease_owner: this.row.lease_owner } : {};
   }
 
   #unwinding(why: Interruption): Unwinding {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { AgentKey } from '@writ/kernel';
 import { PreconditionError } from '@writ/kernel';
 import { type PreparedQuery, pickColumns, prepareQuery } from '@writ/store';
@@ -9,12 +10,23 @@ import type { WorkerDatabase } from './schema.ts';
 import { pauseTimersWhileParked } from './timers.ts';
 import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 
-/** A lease of an agent until its expiry (RT-2). */
+/**
+ * A lease of an agent until its expiry (RT-2). A row keeps the owner of a lease that another process ended, because
+ * that owner may still run the agent; a lease that its own process released has no owner.
+ */
 export interface LeaseTerms {
-  /** Stable id of the worker. */
+  /** The process, as by {@link leaseOwner}. */
   readonly owner: string;
   readonly at: Date;
   readonly expiresAt: Date;
+}
+
+/** Separates the id of a worker, which cannot contain it, from the id of its process. */
+const SEPARATOR = '/';
+
+/** Returns a new owner of leases: one process of a worker. A restarted worker is another owner (RT-2). */
+export function leaseOwner(workerId: string): string {
+  return `${workerId}${SEPARATOR}${randomBytes(8).toString('hex')}`;
 }
 
 /** An agent and the epoch of its lease. */
@@ -50,7 +62,7 @@ export async function findRunnable(
     .execute();
   const due = await agents
     .where('wake_at', '<=', at)
-    .where('lease_owner', 'is', null)
+    .where('lease_expires_at', 'is', null)
     .orderBy('wake_at')
     .execute();
   return [...expired, ...free, ...due].slice(0, most).map(keyOf);
@@ -122,7 +134,7 @@ function updateOf(changes: AgentChanges): PreparedQuery<WorkerDatabase, Update, 
       .where('instance', '=', values.of_instance)
       .where('epoch', '=', values.of_epoch)
       // A released lease has the same epoch until the next claim.
-      .where('lease_owner', 'is not', null)
+      .where('lease_expires_at', 'is not', null)
       .where('ended_at', 'is', null),
   );
   updates.set(name, update);
@@ -154,7 +166,7 @@ export async function saveLeased(
   );
 }
 
-/** Extends every lease of a worker; returns the leases that it still holds. */
+/** Extends every lease of a process; returns the leases that it still holds. */
 export async function renewLeases(
   trx: WorkerTransaction,
   { owner, expiresAt }: LeaseTerms,
@@ -163,24 +175,29 @@ export async function renewLeases(
     .updateTable('agents')
     .set({ lease_expires_at: expiresAt })
     .where('lease_owner', '=', owner)
+    .where('lease_expires_at', 'is not', null)
     .execute();
   const held = await trx
     .selectFrom('agents')
     .select(['tenant', 'run_id', 'instance', 'epoch'])
     .where('lease_owner', '=', owner)
+    .where('lease_expires_at', 'is not', null)
     .execute();
   return held.map((row) => ({ ...keyOf(row), epoch: row.epoch }));
 }
 
 /**
- * Releases the leases of a previous process of this worker, so that its agents can be claimed at
- * once (RT-2).
+ * Ends the leases of the previous processes of a worker, so that their agents can be claimed at once. A previous
+ * process may still run, so the epoch increases with it, and the next claim is a takeover (RT-2).
  */
-export async function reclaimLeases(trx: WorkerTransaction, owner: string): Promise<void> {
+export async function reclaimLeases(trx: WorkerTransaction, workerId: string): Promise<void> {
+  const prefix = `${workerId}${SEPARATOR}`;
   await trx
     .updateTable('agents')
-    .set({ lease_owner: null, lease_expires_at: null })
-    .where('lease_owner', '=', owner)
+    .set((eb) => ({ epoch: eb('epoch', '+', 1n), lease_expires_at: null }))
+    .where('lease_owner', 'is not', null)
+    .where('lease_expires_at', 'is not', null)
+    .where(sql`substr(lease_owner, 1, ${sql.lit(prefix.length)})`, '=', prefix)
     .execute();
 }
 
@@ -195,15 +212,18 @@ export async function retryCodeWaits(trx: WorkerTransaction, at: Date): Promise<
     .execute();
 }
 
-/** Releases one lease of a worker, unless another lease has replaced it. */
-export async function releaseLease(
+/**
+ * Ends one lease of a process that never used it, unless another lease has replaced it. The row keeps the owner: the
+ * one before it may still run the agent, and no service has seen the epoch.
+ */
+export async function endUnusedLease(
   trx: WorkerTransaction,
   owner: string,
   { epoch, ...key }: LeasedAgent,
 ): Promise<void> {
   await trx
     .updateTable('agents')
-    .set({ lease_owner: null, lease_expires_at: null })
+    .set({ lease_expires_at: null })
     .where((eb) => eb.and({ ...agentColumns(key), epoch, lease_owner: owner }))
     .execute();
 }
