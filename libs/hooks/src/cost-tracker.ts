@@ -1,3 +1,4 @@
+import { ByteCache } from '@writ/kernel';
 import type { HookContext } from './hook-context.ts';
 import type { Hooks } from './hook-manager.ts';
 
@@ -13,6 +14,10 @@ export interface RunCost {
 /** Called with the total of an agent's run and its RUN_END. */
 export type OnTotal = (runId: string, total: RunCost, end: HookContext) => void;
 
+/** Maximum memory of the runs in progress, and the estimate of an agent or a delegation, bytes. */
+const MAX_BYTES = 16_000_000;
+const AGENT_BYTES = 256;
+
 const NOTHING: RunCost = { input_tokens: 0, output_tokens: 0, cost_nano_usd: 0n, calls: 0 };
 
 /** What is known of a run: the sums of its agents, and who delegated to whom. */
@@ -25,7 +30,8 @@ interface RunCosts {
 /**
  * Sums the usage of LLM_END events, and reports the total of each agent at its RUN_END (HK-3): its own calls and those of
  * the descendants whose HANDOFF was observed. For the root that is the run. With a manager for one agent it is the
- * usage of that agent alone, for each of its instances.
+ * usage of that agent alone, for each of its instances. Runs whose end is not observed are dropped beyond 16 MB, some
+ * 60,000 agents, the least recently active first.
  *
  * @example
  * ```ts
@@ -40,7 +46,7 @@ interface RunCosts {
  * ```
  */
 export class CostTracker {
-  readonly #runs = new Map<string, RunCosts>();
+  readonly #runs = new ByteCache<RunCosts>({ name: 'run_costs', maxBytes: MAX_BYTES });
   readonly #onTotal: OnTotal;
 
   /** @param onTotal called with the total of each agent that has ended; a run is removed at the end of its root */
@@ -62,21 +68,26 @@ export class CostTracker {
 
   #connect({ run_id: runId, agent_id: parent, other_agent_id: child }: HookContext): void {
     if (runId === undefined || parent === undefined || child === undefined) return;
-    this.#costsOf(runId).parents.set(child, parent);
+    const costs = this.#costsOf(runId);
+    costs.parents.set(child, parent);
+    this.#keep(runId, costs);
   }
 
   #add({ run_id: runId, agent_id: agent, usage, cost_nano_usd: cost = 0n }: HookContext): void {
     if (runId === undefined || agent === undefined || usage === undefined) return;
-    const { agents } = this.#costsOf(runId);
+    const costs = this.#costsOf(runId);
+    const { agents } = costs;
     const { input_tokens, output_tokens } = usage;
     const call = { input_tokens, output_tokens, cost_nano_usd: cost, calls: 1 };
     agents.set(agent, sum([agents.get(agent) ?? NOTHING, call]));
+    this.#keep(runId, costs);
   }
 
   #close(end: HookContext): void {
     const { run_id: runId, agent_id: ended } = end;
     if (runId === undefined || ended === undefined) return;
-    const { agents, parents } = this.#costsOf(runId);
+    const costs = this.#costsOf(runId);
+    const { agents, parents } = costs;
     const isWithin = (agent: string): boolean => {
       for (let at: string | undefined = agent; at !== undefined; at = parents.get(at)) {
         if (at === ended) return true;
@@ -90,16 +101,19 @@ export class CostTracker {
       for (const agent of subtree) agents.delete(agent);
       for (const child of [...parents.keys()].filter(isWithin)) parents.delete(child);
     }
-    if (agents.size === 0 && parents.size === 0) this.#runs.delete(runId);
+    this.#keep(runId, costs);
     this.#onTotal(runId, total, end);
   }
 
   #costsOf(runId: string): RunCosts {
-    const known = this.#runs.get(runId);
-    if (known !== undefined) return known;
-    const costs: RunCosts = { agents: new Map(), parents: new Map() };
-    this.#runs.set(runId, costs);
-    return costs;
+    return this.#runs.get(runId) ?? { agents: new Map(), parents: new Map() };
+  }
+
+  /** Keeps what is known of a run after a change. */
+  #keep(runId: string, costs: RunCosts): void {
+    const entries = costs.agents.size + costs.parents.size;
+    if (entries === 0) this.#runs.delete(runId);
+    else this.#runs.set(runId, costs, entries * AGENT_BYTES);
   }
 }
 

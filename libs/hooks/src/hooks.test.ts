@@ -1,6 +1,7 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { type BusMessage, createInProcessBus, hookSubject } from '@writ/bus';
 import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { cacheSizes } from '@writ/kernel';
 import { describe, expect, it, vi } from 'vitest';
 import { CostTracker } from './cost-tracker.ts';
 import { followBus } from './follow-bus.ts';
@@ -250,6 +251,20 @@ describe('CostTracker', () => {
     expect(totals).toEqual([['run-1', spent]]);
     expect(tracker.total('run-1').calls).toBe(0);
   });
+});
+
+it('keeps the costs of runs without an end within a limit of memory (HK-3, CO-2)', async () => {
+  const { manager } = watched();
+  const tracker = new CostTracker(() => expect.unreachable());
+  manager.register(tracker.hooks);
+  for (let run = 0; run < 50_000; run += 1) {
+    await manager.dispatch({ ...toHookContext(llmEnd(`e${run}`)), run_id: `run-${run}` });
+  }
+  expect(tracker.total('run-0').calls).toBe(0);
+  expect(tracker.total('run-49999').calls).toBe(1);
+  const size = cacheSizes().find(({ name }) => name === 'run_costs');
+  expect(size?.entries).toBeGreaterThan(10_000);
+  expect(size?.bytes).toBeLessThan(17_000_000);
 });
 
 describe('the total of an agent', () => {

@@ -1,3 +1,4 @@
+import { cacheSizes } from '@writ/kernel';
 import fc from 'fast-check';
 import { sql, type Transaction } from 'kysely';
 import { describe, expect, it } from 'vitest';
@@ -128,6 +129,26 @@ describe.each(PLACES)('cached rows of a store in %s', (place) => {
     });
   });
 
+  it('are counted in the sizes of caches until a transaction is rolled back (CO-2)', async () => {
+    const { store } = await openAccounts(place);
+    const cache = new RowCache<{ readonly text: string }>();
+    const before = bytesOfRows();
+    await store.transaction(async (trx) => {
+      for (let n = 0; n < 40; n += 1) cache.set(trx, `${n}`, { text: 'x'.repeat(1024 * 1024) });
+    });
+    const grown = bytesOfRows() - before;
+    expect(grown).toBeLessThan(33 * 1024 * 1024);
+    if (place === 'PostgreSQL') expect(grown).toBeLessThan(1024 * 1024);
+    else expect(grown).toBeGreaterThan(30 * 1024 * 1024);
+    const failed = store.transaction(async (trx) => {
+      await trx.updateTable('account').set({ balance: 1n }).execute();
+      throw new Error('rolled back');
+    });
+    await expect(failed).rejects.toThrow('rolled back');
+    await store.transaction(async (trx) => cache.get(trx, '39'));
+    expect(bytesOfRows() - before).toBeLessThan(1024 * 1024);
+  });
+
   it('belong to one store', async () => {
     const cache = new RowCache<bigint>();
     const first = await openAccounts(place);
@@ -136,6 +157,11 @@ describe.each(PLACES)('cached rows of a store in %s', (place) => {
     expect(await recall(second.store, cache)).toBeUndefined();
   });
 });
+
+/** Bytes of the cached rows of this process. */
+function bytesOfRows(): number {
+  return cacheSizes().find(({ name }) => name === 'rows')?.bytes ?? 0;
+}
 
 async function recall(store: Store<LedgerDatabase>, cache: RowCache<bigint>) {
   return await store.transaction(async (trx) => cache.get(trx, 'x'));

@@ -13,6 +13,7 @@ import { settlesWithin } from '@writ/kernel';
 import { type DestinationStream, destination, type Logger } from 'pino';
 import { installContextManager } from './context.ts';
 import { createLogger, type LogLevel } from './logger.ts';
+import { observeCaches } from './metrics/caches.ts';
 import { observeEventLoop } from './metrics/event-loop.ts';
 import { createMetrics, type Metrics, NO_METRICS } from './metrics/metrics.ts';
 import { logExporter, metricExporter, traceExporter } from './otlp/exporters.ts';
@@ -110,6 +111,7 @@ export function createTelemetry(options: TelemetryOptions): Telemetry {
       ? NO_METRICS
       : createMetrics(metering.getMeter('writ', version), service);
   const stopObserving = observeEventLoop(metrics);
+  observeCaches(metrics);
   const providers = [traces, metering, logs].filter((provider) => provider !== undefined);
   let stopping: Promise<void> | undefined;
   return {

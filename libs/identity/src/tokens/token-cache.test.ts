@@ -1,9 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { TokenCache } from './token-cache.ts';
 
+/** Bytes of two short tokens. */
+const TWO = 500;
+
 describe('token cache', () => {
   it('drops a token when it expires', () => {
-    const cache = new TokenCache<string>(2);
+    const cache = new TokenCache<string>(TWO);
     cache.set('a', 'A', 10);
     expect(cache.get('a', 9)).toBe('A');
     expect(cache.get('a', 10)).toBeUndefined();
@@ -11,7 +14,7 @@ describe('token cache', () => {
   });
 
   it('evicts the least recently used token first', () => {
-    const cache = new TokenCache<string>(2);
+    const cache = new TokenCache<string>(TWO);
     cache.set('a', 'A', 10);
     cache.set('b', 'B', 10);
     cache.get('a', 0);
@@ -21,6 +24,18 @@ describe('token cache', () => {
       undefined,
       'C',
     ]);
+  });
+
+  it('keeps as many tokens as fit in its bytes, and none above (CO-2)', () => {
+    const cache = new TokenCache<string>(100_000);
+    const long = (number: number) => `${number}`.padEnd(10_000, '.');
+    for (let number = 0; number < 10; number += 1) cache.set(long(number), 'A', 10);
+    const kept = Array.from({ length: 10 }, (_, number) => cache.get(long(number), 0));
+    expect(kept.filter((value) => value === 'A')).toHaveLength(3);
+    expect(kept.slice(7)).toEqual(['A', 'A', 'A']);
+    cache.set('x'.repeat(100_000), 'B', 10);
+    expect(cache.get('x'.repeat(100_000), 0)).toBeUndefined();
+    expect(cache.get(long(9), 0)).toBe('A');
   });
 
   it('caches nothing with a limit of zero', () => {

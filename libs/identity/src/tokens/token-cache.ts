@@ -1,39 +1,39 @@
 import { hash } from 'node:crypto';
+import { ByteCache } from '@writ/kernel';
 
 interface Entry<V> {
   readonly value: V;
   readonly until: number;
 }
 
-/** An LRU cache of verified tokens by their SHA-256, until they expire. */
-export class TokenCache<V> {
-  readonly #entries = new Map<string, Entry<V>>();
-  readonly #limit: number;
+/** Estimated memory of the claims of a token, for each of its characters. */
+const BYTES_PER_CHARACTER = 3;
 
-  /** @param limit maximum entries; zero disables the cache */
-  constructor(limit: number) {
-    this.#limit = limit;
+/** A cache of verified tokens by their SHA-256, until they expire, that uses a limited number of bytes. */
+export class TokenCache<V> {
+  readonly #entries: ByteCache<Entry<V>>;
+  readonly #isEnabled: boolean;
+
+  /** @param maxBytes estimated maximum memory, bytes; zero disables the cache */
+  constructor(maxBytes: number) {
+    this.#isEnabled = maxBytes > 0;
+    this.#entries = new ByteCache({ name: 'tokens', maxBytes });
   }
 
   /** Returns the cached value of the token unless it has expired at `now` (Unix time, ms). */
   get(token: string, now: number): V | undefined {
-    if (this.#limit === 0) return undefined;
+    if (!this.#isEnabled) return undefined;
     const key = keyOf(token);
     const entry = this.#entries.get(key);
-    if (entry === undefined) return undefined;
+    if (entry === undefined || now < entry.until) return entry?.value;
     this.#entries.delete(key);
-    if (now >= entry.until) return undefined;
-    this.#entries.set(key, entry);
-    return entry.value;
+    return undefined;
   }
 
   /** Caches a value until `until` (Unix time, ms). */
   set(token: string, value: V, until: number): void {
-    if (this.#limit === 0) return;
-    this.#entries.set(keyOf(token), { value, until });
-    const oldest = this.#entries.keys().next();
-    if (this.#entries.size > this.#limit && oldest.done !== true)
-      this.#entries.delete(oldest.value);
+    if (!this.#isEnabled) return;
+    this.#entries.set(keyOf(token), { value, until }, BYTES_PER_CHARACTER * token.length);
   }
 }
 

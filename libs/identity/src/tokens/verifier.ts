@@ -41,7 +41,8 @@ export interface VerifierOptions {
   readonly peerClocks?: PeerClocks | undefined;
 }
 
-const MAX_CACHED = 5_000;
+/** Maximum memory of the cached tokens of one kind, some 2,000, bytes. A token beyond it is read again at each call. */
+const MAX_CACHED_BYTES = 8_000_000;
 
 /**
  * Creates a verifier. Verified service, agent and slot grant tokens are cached by their SHA-256 until they
@@ -88,7 +89,7 @@ export function createVerifier(given: VerifierOptions): Verifier {
 }
 
 function newCache<V>(kind: TokenKind): TokenCache<V> {
-  return new TokenCache(KIND_RULES[kind].cached ? MAX_CACHED : 0);
+  return new TokenCache(KIND_RULES[kind].cached ? MAX_CACHED_BYTES : 0);
 }
 
 async function check<K extends TokenKind>(

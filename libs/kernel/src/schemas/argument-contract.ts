@@ -5,6 +5,7 @@ import { InvalidRequestError } from '../errors/errors.ts';
 import { canonicalJson } from '../json/canonical-json.ts';
 import { canonicalDigest } from '../json/digests.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../json/json-value.ts';
+import { ByteCache } from '../memory/byte-cache.ts';
 import {
   assertSchemaSize,
   compileLinearPattern,
@@ -38,9 +39,9 @@ export interface ArgumentContract {
   readonly unreadable: readonly string[];
 }
 
-/** Maximum number of cached contracts. */
-const CACHE_SIZE = 1024;
-const cache = new Map<string, ArgumentContract>();
+/** Cached contracts, whose validators take many times the bytes of the schema. */
+const cache = new ByteCache<ArgumentContract>({ name: 'argument_contracts', maxBytes: 64_000_000 });
+const BYTES_PER_SCHEMA_BYTE = 20;
 
 /** Matches patterns in linear time; inlined definitions would be compiled once for each reference. */
 const ajv = new Ajv2020({
@@ -82,9 +83,7 @@ export function compileContract(schema: JsonObject): ArgumentContract {
   const known = cache.get(digest);
   if (known !== undefined) return known;
   const contract = compile(deepFreeze(structuredClone(schema)));
-  const oldest = cache.keys().next();
-  if (cache.size >= CACHE_SIZE && !oldest.done) cache.delete(oldest.value);
-  cache.set(digest, contract);
+  cache.set(digest, contract, BYTES_PER_SCHEMA_BYTE * JSON.stringify(schema).length);
   return contract;
 }
 

@@ -1,12 +1,13 @@
 import type { ASTNode } from '@marcbachmann/cel-js';
-import { compileLinearPattern } from '@writ/kernel';
+import { ByteCache, compileLinearPattern } from '@writ/kernel';
 
 /** Most passes of all loops of one evaluation; it takes some tenths of a second (BD-1). */
 const MAX_PASSES = 1_000_000;
 
 /** Most bytes of a text times instructions of the pattern that it is matched with. */
 const MAX_PATTERN_WORK = 50_000_000;
-const MAX_PATTERNS = 256;
+/** Estimated memory of an instruction of a pattern, bytes. */
+const BYTES_PER_INSTRUCTION = 100;
 
 /** Macros and operators that pass over a list or map. */
 const LOOPS: ReadonlySet<string> = new Set(['all', 'exists', 'exists_one', 'map', 'filter']);
@@ -62,18 +63,25 @@ export function useLinearPatterns(node: ASTNode): void {
   for (const child of childrenOf(node.args)) useLinearPatterns(child);
 }
 
-const patterns = new Map<string, ReturnType<typeof compileLinearPattern>>();
+const patterns = new ByteCache<ReturnType<typeof compileLinearPattern>>({
+  name: 'policy_patterns',
+  maxBytes: 8_000_000,
+});
 
 /**
  * Whether a part of the text matches the pattern.
  * @throws an error for a malformed pattern, and a RangeError for too much work
  */
 export function matchesPattern(text: string, source: string): boolean {
-  const pattern = patterns.get(source) ?? compileLinearPattern(source);
-  if (patterns.size >= MAX_PATTERNS) patterns.clear();
-  patterns.set(source, pattern);
+  const pattern = patterns.get(source) ?? compiled(source);
   if (pattern.programSize() * text.length <= MAX_PATTERN_WORK) return pattern.test(text);
   throw new RangeError('the text is too long for a pattern of this size');
+}
+
+function compiled(source: string) {
+  const pattern = compileLinearPattern(source);
+  patterns.set(source, pattern, BYTES_PER_INSTRUCTION * pattern.programSize());
+  return pattern;
 }
 
 /** The list of a macro is evaluated once, before the loop. */

@@ -3,6 +3,7 @@ import {
   InMemoryMetricExporter,
   PeriodicExportingMetricReader,
 } from '@opentelemetry/sdk-metrics';
+import { ByteCache } from '@writ/kernel';
 import { describe, expect, it } from 'vitest';
 import { createTelemetry, LabelCaps, METRICS, OTHER } from '../index.ts';
 
@@ -54,6 +55,19 @@ describe('metrics', () => {
     expect(await points('writ.runs.ended')).toEqual([
       { value: 500, attributes: { 'writ.stop_reason': 'tool_denied' } },
     ]);
+    await telemetry.shutdown();
+  });
+
+  it('report bytes and entries of each cache of the process (SYS-1, CO-2)', async () => {
+    const { telemetry, points } = metered();
+    const cache = new ByteCache<string>({ name: 'observed', maxBytes: 10_000 });
+    cache.set('a', 'A'.repeat(1_000));
+    cache.set('b', 'B');
+    const attributes = { 'writ.cache': 'observed' };
+    expect(await points('writ.cache.bytes')).toContainEqual({ value: cache.bytes, attributes });
+    expect(await points('writ.cache.entries')).toContainEqual({ value: 2, attributes });
+    cache.clear();
+    expect(await points('writ.cache.bytes')).toContainEqual({ value: 0, attributes });
     await telemetry.shutdown();
   });
 

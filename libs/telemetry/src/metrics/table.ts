@@ -81,6 +81,23 @@ export const METRICS = {
     from: 'every',
     about: 'Event loop utilization since the last export',
   },
+  cacheBytes: {
+    name: 'writ.cache.bytes',
+    kind: 'gauge',
+    unit: 'By',
+    labels: ['writ.cache'],
+    from: 'every',
+    about:
+      'Estimated memory of the caches of the process, by name; services in one process report the same',
+  },
+  cacheEntries: {
+    name: 'writ.cache.entries',
+    kind: 'gauge',
+    unit: '{entry}',
+    labels: ['writ.cache'],
+    from: 'every',
+    about: 'Entries in the caches of the process, by name; services in one process report the same',
+  },
   certificateExpiry: {
     name: 'writ.tls.certificate.expiry',
     kind: 'gauge',

@@ -1,7 +1,7 @@
 import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { ResultKind, type ToolResult } from '@writ/contracts/writ/tool/v1/tool_pb';
-import { type AgentKey, type Clock, DataLossError } from '@writ/kernel';
+import { type AgentKey, ByteCache, type Clock, DataLossError } from '@writ/kernel';
 import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import type { Action } from '../domain/calls/decision.ts';
 import type { ToolInfo, ToolOutcome, ToolStatus } from '../domain/calls/tool-call.ts';
@@ -39,8 +39,8 @@ export interface ToolGatewayPeer {
 /** Maximum number of names per request. */
 const MAX_NAMES = 1_024;
 
-/** Maximum number of cached tool lists; the oldest is evicted first. */
-const MAX_LISTS = 256;
+/** Maximum memory of the cached tool lists, bytes. */
+const MAX_LIST_BYTES = 16_000_000;
 
 /** How long a tool list is used without a request, in milliseconds. */
 const LIST_TTL_MS = 1_000;
@@ -61,7 +61,7 @@ interface CachedTools extends KnownTools {
  */
 export function createToolGatewayPeer(options: RpcClientOptions, clock: Clock): ToolGatewayPeer {
   const client = createRpcClient(ToolGatewayService, options);
-  const known = new Map<string, CachedTools>();
+  const known = new ByteCache<CachedTools>({ name: 'tool_lists', maxBytes: MAX_LIST_BYTES });
 
   const readAll = async (
     names: readonly string[],
@@ -96,10 +96,7 @@ export function createToolGatewayPeer(options: RpcClientOptions, clock: Clock): 
         return before.tools;
       const fresh = (await readAll(names, before?.version ?? '', call)) ?? before;
       if (fresh === undefined) return [];
-      known.delete(key);
       known.set(key, { version: fresh.version, tools: fresh.tools, confirmedAt });
-      const [oldest] = known.keys();
-      if (known.size > MAX_LISTS && oldest !== undefined) known.delete(oldest);
       return fresh.tools;
     },
     async callTool({ agent, callId, action, writ, step }, call) {

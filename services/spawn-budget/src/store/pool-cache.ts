@@ -1,18 +1,15 @@
-import { newId, type RunKey } from '@writ/kernel';
+import { ByteCache, newId, type RunKey } from '@writ/kernel';
 import { RowCache } from '@writ/store';
 import type { SpawnTransaction } from './schema.ts';
 import type { StoredPool } from './stored-pool.ts';
 
-/** Maximum number of cached pools; the least recently used is evicted. */
-const MAX_POOLS = 1_000;
-
 /**
- * Caches pools as this process last wrote them, so that a call need not read every agent of a run. Every write
- * gives a pool a new stamp, and every transaction compares stamps first, so that a copy that another replica
- * changed, or that was rolled back, is never used.
+ * Caches pools as this process last wrote them, until they close (CO-2), so that a call need not read every agent of a
+ * run. Every write gives a pool a new stamp, and every transaction compares stamps first, so that a copy that another
+ * replica changed, or that was rolled back, is never used.
  */
 export class PoolCache {
-  readonly #pools = new Map<string, StoredPool>();
+  readonly #pools = new ByteCache<StoredPool>({ name: 'pools', maxBytes: 8_000_000 });
   readonly #cache = new RowCache<StoredPool>();
   readonly #writer = newId('w');
   #writes = 0;
@@ -30,12 +27,8 @@ export class PoolCache {
 
   /** The pool if it was written with this stamp. */
   get(key: RunKey, stamp: string): StoredPool | undefined {
-    const name = poolMapKey(key);
-    const stored = this.#pools.get(name);
-    if (stored?.stamp !== stamp) return undefined;
-    this.#pools.delete(name);
-    this.#pools.set(name, stored);
-    return stored;
+    const stored = this.#pools.get(poolMapKey(key));
+    return stored?.stamp === stamp ? stored : undefined;
   }
 
   /** Caches a pool that this transaction has written, without its released agents. */
@@ -47,8 +40,6 @@ export class PoolCache {
     const kept = withoutReleased(stored);
     this.#pools.set(name, kept);
     this.#cache.set(trx, name, kept);
-    const [oldest] = this.#pools.keys();
-    if (this.#pools.size > MAX_POOLS && oldest !== undefined) this.#pools.delete(oldest);
   }
 }
 

@@ -1,4 +1,4 @@
-import { sha256Hex } from '@writ/kernel';
+import { ByteCache, sha256Hex } from '@writ/kernel';
 import type { OpenRun, ProxyPeers, RunQuery } from '../../peers/peers.ts';
 
 interface Known {
@@ -9,14 +9,15 @@ interface Known {
   until: number;
 }
 
-/** Most remembered runs; above it, the oldest is forgotten. */
-const MAX_KNOWN = 10_000;
+/** Maximum memory of the remembered runs, and the estimate of one without its key, bytes. */
+const MAX_BYTES = 8_000_000;
+const RUN_BYTES = 512;
 
 /** The runs of agent keys, remembered for seconds by the SHA-256 of the key: a model request costs no call more (AP-1). */
 export class KeyRuns {
   readonly #peers: Pick<ProxyPeers, 'openRun'>;
   readonly #keepMs: number;
-  readonly #known = new Map<string, Known>();
+  readonly #known = new ByteCache<Known>({ name: 'key_runs', maxBytes: MAX_BYTES });
 
   constructor(peers: Pick<ProxyPeers, 'openRun'>, keepMs: number) {
     this.#peers = peers;
@@ -36,10 +37,7 @@ export class KeyRuns {
       runId: undefined,
       until: Number.POSITIVE_INFINITY,
     };
-    this.#known.delete(name);
-    this.#known.set(name, asked);
-    const [oldest] = this.#known.keys();
-    if (this.#known.size > MAX_KNOWN && oldest !== undefined) this.#known.delete(oldest);
+    this.#known.set(name, asked, RUN_BYTES);
     try {
       const run = await asked.run;
       asked.runId = run.key.runId;

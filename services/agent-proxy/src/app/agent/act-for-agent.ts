@@ -16,7 +16,13 @@ type Audience = keyof Omit<AgentCredentials, 'expiresAt'>;
  * @throws what the slots and `work` throw
  */
 export async function actFor<T>(
-  { slots, tokens }: { readonly slots: Slots; readonly tokens: AgentTokens },
+  {
+    slots,
+    tokens,
+  }: {
+    readonly slots: Pick<Slots, 'grant' | 'forget'>;
+    readonly tokens: Pick<AgentTokens, 'of'>;
+  },
   agent: AgentKey,
   audience: Audience,
   work: (options: CallOptions) => Promise<T>,

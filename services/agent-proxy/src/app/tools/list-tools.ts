@@ -1,5 +1,5 @@
 import type { ToolDefinition } from '@writ/contracts/writ/tool/v1/tool_pb';
-import { type AgentKey, type Clock, OverloadedError } from '@writ/kernel';
+import { type AgentKey, agentKeyText, ByteCache, type Clock, OverloadedError } from '@writ/kernel';
 import type { ToolPeers } from '../../peers/tool-peers.ts';
 import { actFor } from '../agent/act-for-agent.ts';
 import type { AgentTokens } from '../agent/agent-tokens.ts';
@@ -7,15 +7,15 @@ import type { Slots } from '../agent/slots.ts';
 
 /** How long a list is used before the version of the registry is confirmed, ms. */
 const CONFIRM_MS = 1_000;
-/** Cached lists; the one unused for longest is dropped. */
-const MAX_LISTS = 256;
+/** Maximum memory of the cached lists, bytes. */
+const MAX_LIST_BYTES = 16_000_000;
 /** Tools of one agent. */
 const MAX_TOOLS = 1_024;
 
 /** What a list is read with. */
 interface ToolListsParts {
-  readonly slots: Slots;
-  readonly tokens: AgentTokens;
+  readonly slots: Pick<Slots, 'grant' | 'forget'>;
+  readonly tokens: Pick<AgentTokens, 'of'>;
   readonly peers: Pick<ToolPeers, 'listTools'>;
 }
 
@@ -28,7 +28,7 @@ interface CachedList {
 /** The tool lists of agents, by agent and version of the registry. */
 export class ToolLists {
   readonly #clock: Clock;
-  readonly #lists = new Map<string, CachedList>();
+  readonly #lists = new ByteCache<CachedList>({ name: 'tool_lists', maxBytes: MAX_LIST_BYTES });
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -39,7 +39,7 @@ export class ToolLists {
    * @throws OverloadedError TOO_MANY_TOOLS; what the gateway throws
    */
   async of(parts: ToolListsParts, agent: AgentKey): Promise<readonly ToolDefinition[]> {
-    const key = `${agent.tenant}/${agent.runId}/${agent.instance}`;
+    const key = agentKeyText(agent);
     const known = this.#lists.get(key);
     const now = this.#clock.monotonicMs();
     if (known !== undefined && now - known.confirmedAt < CONFIRM_MS) return known.tools;
@@ -47,11 +47,13 @@ export class ToolLists {
       readAll((query) => parts.peers.listTools(query, options), known?.version ?? ''),
     );
     const list = { ...(fresh ?? known ?? { version: '', tools: [] }), confirmedAt: now };
-    this.#lists.delete(key);
     this.#lists.set(key, list);
-    const [oldest] = this.#lists.keys();
-    if (this.#lists.size > MAX_LISTS && oldest !== undefined) this.#lists.delete(oldest);
     return list.tools;
+  }
+
+  /** Forgets an agent that has ended. */
+  forget(agent: AgentKey): void {
+    this.#lists.delete(agentKeyText(agent));
   }
 }
 

@@ -1,8 +1,11 @@
-import { type AgentKey, agentKeyText } from '@writ/kernel';
+import { type AgentKey, agentKeyText, ByteCache } from '@writ/kernel';
+
+/** Maximum memory, bytes: agents whose end another replica handles are not forgotten here. */
+const MAX_BYTES = 1_000_000;
 
 /** How long the clients of agents wait before they leave, as seen in this process. */
 export class Patience {
-  readonly #byAgent = new Map<string, number>();
+  readonly #byAgent = new ByteCache<number>({ name: 'patience', maxBytes: MAX_BYTES });
 
   /** Notes that a client left after it had waited this long, in milliseconds. */
   left(agent: AgentKey, waitedMs: number): void {

@@ -1,8 +1,10 @@
-import { type AgentKey, agentKeyText } from '@writ/kernel';
+import { type AgentKey, agentKeyText, ByteCache } from '@writ/kernel';
 
 /** Receipts attached to one review, and bytes of results; the rest follows with the next one. */
 const MAX_RECEIPTS = 64;
 const MAX_BYTES = 1_048_576;
+/** Maximum memory of all receipts with their results, bytes. */
+const MAX_CACHED_BYTES = 32_000_000;
 
 /** A receipt that the supervisor has not seen, with its result. */
 export interface PendingReceipt {
@@ -17,7 +19,10 @@ export interface PendingReceipt {
  * include them (SV-3, SV-7). In memory: the gateway reports a receipt that is lost here, later and without the result.
  */
 export class PendingReceipts {
-  readonly #byAgent = new Map<string, PendingReceipt[]>();
+  readonly #byAgent = new ByteCache<readonly PendingReceipt[]>({
+    name: 'pending_receipts',
+    maxBytes: MAX_CACHED_BYTES,
+  });
 
   add(agent: AgentKey, pending: PendingReceipt): void {
     if (pending.receipt === '') return;

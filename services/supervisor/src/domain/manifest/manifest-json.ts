@@ -1,4 +1,4 @@
-import { canonicalDigest, type ExecutionBudget, type JsonObject } from '@writ/kernel';
+import { ByteCache, canonicalDigest, type ExecutionBudget, type JsonObject } from '@writ/kernel';
 import type { AgentManifest } from './agent-manifest.ts';
 
 /** An execution budget in JSON: money is decimal text, so that it stays exact (EM-4). */
@@ -22,16 +22,13 @@ export function manifestToJson(manifest: AgentManifest): string {
 }
 
 /** Cache of decoded manifests: every review needs one, and they never change. */
-const read = new Map<string, AgentManifest>();
-const MAX_CACHED = 1_000;
+const read = new ByteCache<AgentManifest>({ name: 'manifests', maxBytes: 8_000_000 });
 
 /** Decodes a manifest. */
 export function manifestFromJson(text: string): AgentManifest {
   const known = read.get(text);
   if (known !== undefined) return known;
   const manifest = parseManifest(text);
-  const oldest = read.keys().next();
-  if (read.size >= MAX_CACHED && oldest.done !== true) read.delete(oldest.value);
   read.set(text, manifest);
   return manifest;
 }

@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest';
+import { ByteCache, cacheSizes } from './byte-cache.ts';
+
+const keysOf = (cache: ByteCache<string>) => [...cache.values()];
+
+describe('a cache that is limited by bytes', () => {
+  it('keeps as many values as fit, the most recently used ones (BD-1, CO-2)', () => {
+    const cache = new ByteCache<string>({ name: 'test', maxBytes: 4_000 });
+    for (const name of ['a', 'b', 'c']) cache.set(name, name.repeat(1_000));
+    cache.get('a');
+    cache.set('d', 'd'.repeat(1_000));
+    expect(keysOf(cache).map(([first]) => first)).toEqual(['c', 'a', 'd']);
+    cache.set('e', 'e'.repeat(3_000));
+    expect(keysOf(cache).map(([first]) => first)).toEqual(['e']);
+    expect(cache.bytes).toBeLessThanOrEqual(4_000);
+  });
+
+  it('drops the oldest value whatever was looked up, with evicts: oldest (CO-2)', () => {
+    const cache = new ByteCache<string>({ name: 'test', maxBytes: 4_000, evicts: 'oldest' });
+    for (const name of ['a', 'b', 'c']) cache.set(name, name.repeat(1_000));
+    expect(cache.get('a')).toBe('a'.repeat(1_000));
+    cache.set('d', 'd'.repeat(1_000));
+    expect(keysOf(cache).map(([first]) => first)).toEqual(['b', 'c', 'd']);
+  });
+
+  it('does not cache what alone exceeds a limit, and drops the former value (CO-2)', () => {
+    const cache = new ByteCache<string>({ name: 'test', maxBytes: 4_000, maxEntryBytes: 1_500 });
+    cache.set('a', 'A'.repeat(1_000));
+    cache.set('b', 'B');
+    cache.set('a', 'A'.repeat(2_000));
+    expect(keysOf(cache)).toEqual(['B']);
+  });
+
+  it('counts a value that is set again once, and a long key as much as a long value (CO-2)', () => {
+    const cache = new ByteCache<string>({ name: 'test', maxBytes: 10_000 });
+    for (let times = 0; times < 100; times += 1) cache.set('a', 'A'.repeat(1_000));
+    expect(cache.bytes).toBeLessThan(1_500);
+    cache.set('k'.repeat(6_000), 'K');
+    expect(keysOf(cache)).toHaveLength(1);
+    cache.clear();
+    expect([cache.size, cache.bytes]).toEqual([0, 0]);
+  });
+
+  it('forgets what belongs to a run, keeps to a number of entries, and nothing with a limit of zero (CO-2)', () => {
+    const cache = new ByteCache<string>({ name: 'test', maxBytes: 10_000, maxEntries: 3 });
+    for (const key of ['acme/run-0/a', 'acme/run-1/a', 'acme/run-1/b', 'acme/run-2/a'])
+      cache.set(key, key);
+    cache.deletePrefix('acme/run-1/');
+    expect(keysOf(cache)).toEqual(['acme/run-2/a']);
+    const none = new ByteCache<string>({ name: 'test', maxBytes: 0 });
+    none.set('a', 'A');
+    expect(none.get('a')).toBeUndefined();
+  });
+
+  it('is in the sizes of the process as long as it exists, under its name', () => {
+    const one = new ByteCache<string>({ name: 'named', maxBytes: 10_000 });
+    const two = new ByteCache<string>({ name: 'named', maxBytes: 10_000 });
+    one.set('a', 'A');
+    two.set('a', 'A');
+    expect(cacheSizes().find(({ name }) => name === 'named')).toEqual({
+      name: 'named',
+      entries: 2,
+      bytes: one.bytes + two.bytes,
+    });
+  });
+});

@@ -1,0 +1,148 @@
+import { estimateBytes } from './estimate-bytes.ts';
+
+/** Limits of a {@link ByteCache}. */
+export interface ByteCacheLimits {
+  /** Its name in the metrics `writ.cache.bytes` and `writ.cache.entries`. */
+  readonly name: string;
+  /** Estimated maximum memory of all entries, bytes; zero disables the cache. */
+  readonly maxBytes: number;
+  /** Estimated maximum memory of one entry; a larger one is not cached. Default: `maxBytes`. */
+  readonly maxEntryBytes?: number;
+  /** Default: only the bytes count. */
+  readonly maxEntries?: number;
+  /** Which entries are dropped first. `oldest` makes a lookup cheaper. Default: `least_recently_used`. */
+  readonly evicts?: 'least_recently_used' | 'oldest';
+}
+
+interface Entry<V> {
+  readonly value: V;
+  readonly bytes: number;
+}
+
+/** What the caches of one name hold in this process. */
+export interface CacheSize {
+  readonly name: string;
+  readonly entries: number;
+  readonly bytes: number;
+}
+
+/** Estimated memory of an entry without key and value. */
+const ENTRY_BYTES = 128;
+
+/**
+ * A cache that uses a limited number of bytes and drops the least recently used entries first. It holds what can be
+ * read or computed again, under keys that callers may choose.
+ *
+ * @example
+ * ```ts
+ * const pools = new ByteCache<Pool>({ name: 'pools', maxBytes: 8_000_000 });
+ * pools.set('acme/run-1', pool);
+ * pools.get('acme/run-1');
+ * ```
+ */
+export class ByteCache<V> {
+  /** Its name in metrics. */
+  readonly name: string;
+  readonly #maxBytes: number;
+  readonly #maxEntryBytes: number;
+  readonly #maxEntries: number;
+  readonly #reorders: boolean;
+  readonly #entries = new Map<string, Entry<V>>();
+  #bytes = 0;
+
+  constructor({ name, maxBytes, maxEntryBytes = maxBytes, ...limits }: ByteCacheLimits) {
+    this.name = name;
+    this.#maxBytes = maxBytes;
+    this.#maxEntryBytes = Math.min(maxBytes, maxEntryBytes);
+    this.#maxEntries = limits.maxEntries ?? Number.POSITIVE_INFINITY;
+    this.#reorders = limits.evicts !== 'oldest';
+    caches.add(this);
+  }
+
+  /** The number of entries. */
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** Estimated memory of all entries, bytes. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Returns the value of a key, which becomes the most recently used; not with `evicts: oldest`. */
+  get(key: string): V | undefined {
+    const entry = this.#entries.get(key);
+    if (entry === undefined) return undefined;
+    if (this.#reorders) {
+      this.#entries.delete(key);
+      this.#entries.set(key, entry);
+    }
+    return entry.value;
+  }
+
+  /**
+   * Caches a value in place of an earlier one of the key.
+   * @param valueBytes its memory; default: {@link estimateBytes}
+   */
+  set(key: string, value: V, valueBytes = estimateBytes(value)): void {
+    this.delete(key);
+    const bytes = ENTRY_BYTES + 2 * key.length + valueBytes;
+    if (bytes > this.#maxEntryBytes) return;
+    this.#entries.set(key, { value, bytes });
+    this.#bytes += bytes;
+    for (const oldest of this.#entries.keys()) {
+      if (this.#bytes <= this.#maxBytes && this.#entries.size <= this.#maxEntries) return;
+      this.delete(oldest);
+    }
+  }
+
+  /** Removes a key. */
+  delete(key: string): void {
+    this.#bytes -= this.#entries.get(key)?.bytes ?? 0;
+    this.#entries.delete(key);
+  }
+
+  /** Removes the keys that begin with `prefix`, such as those of a run that ended. */
+  deletePrefix(prefix: string): void {
+    for (const key of this.#entries.keys()) if (key.startsWith(prefix)) this.delete(key);
+  }
+
+  /** Removes everything. */
+  clear(): void {
+    this.#entries.clear();
+    this.#bytes = 0;
+  }
+
+  /** The values, least recently used first. */
+  *values(): Generator<V> {
+    for (const { value } of this.#entries.values()) yield value;
+  }
+}
+
+/** The caches of this process, which it does not keep alive. */
+class LiveCaches {
+  #refs: WeakRef<ByteCache<unknown>>[] = [];
+
+  add(cache: ByteCache<unknown>): void {
+    this.#refs = [...this.#refs.filter((ref) => ref.deref() !== undefined), new WeakRef(cache)];
+  }
+
+  sizes(): readonly CacheSize[] {
+    const sizes = new Map<string, CacheSize>();
+    for (const ref of this.#refs) {
+      const cache = ref.deref();
+      if (cache === undefined) continue;
+      const { entries = 0, bytes = 0 } = sizes.get(cache.name) ?? {};
+      const { name } = cache;
+      sizes.set(name, { name, entries: entries + cache.size, bytes: bytes + cache.bytes });
+    }
+    return [...sizes.values()];
+  }
+}
+
+const caches = new LiveCaches();
+
+/** Returns what the caches of this process hold, by name. */
+export function cacheSizes(): readonly CacheSize[] {
+  return caches.sizes();
+}
