@@ -5,6 +5,7 @@ import {
   type McpRun,
   PATIENT,
   pendingApproval,
+  post,
   refundPlatform,
   startMcpRun,
   verifiedAudit,
@@ -16,6 +17,11 @@ agents:
     kind: external
     model: { model: refund-desk }
     tools: [get_refund_context]
+    sub_agents: [{ name: helper-bot }]
+  - name: helper-bot
+    kind: external
+    delegate_only: true
+    model: { model: refund-desk }
 `;
 const POLICY = `
 policy: coder
@@ -23,6 +29,7 @@ rules:
   - { id: list, match: { kind: client_tool, tool: Bash }, when: args.command == "ls", decide: approve, reason: harmless }
   - { id: shell, match: { kind: client_tool, tool: Bash }, decide: escalate, reason: shell, editable: [command] }
   - { id: seen, match: { kind: client_tool, tool: Bash }, decide: approve, reason: seen_by_a_person }
+  - { id: helper, match: { kind: delegation, target: [helper-bot] }, decide: approve, reason: known_helper }
 human: { four_eyes: false }
 `;
 const REMOVE = { command: 'rm -rf build', description: 'Delete the build output' };
@@ -83,6 +90,8 @@ async function decide(
   const answer = { case: 'approveWithEdits', value: { changesJson } } as const;
   await client.approvals.decideApproval({ requestId: newId('req'), approvalId, answer });
 }
+
+const LIST_TOOLS = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} };
 
 /** The timeout of a hook that is answered after one second. */
 const SHORT = { 'x-writ-hook-timeout': '11' };
@@ -209,5 +218,26 @@ describe('the hook of Claude Code', () => {
     await expect
       .poll(() => reasonOf(run, preToolUse(list)), { timeout: 30_000 })
       .toMatch(/has ended/);
+  });
+
+  it('reviews the call of a sub-agent as that of the child that its model calls made (AP-5, AP-6)', async () => {
+    const { test, run } = await started();
+    // Like a model call of the sub-agent, this request names it in a header.
+    await post(run, LIST_TOOLS, { 'x-claude-code-agent-id': 'a1b2' });
+    const { agents } = await test.client.runs.listRunAgents({ runId: run.runId });
+    expect(agents.map(({ agent }) => agent?.name)).toEqual(['refund-bot', 'helper-bot']);
+    const [main, helper] = agents.map(({ agent }) => agent?.instance);
+    const instanceOf = async (body: object) => {
+      const answer = hook(run, body);
+      const { approvalId, agent } = await pendingApproval(test, run.runId);
+      await decide(test, approvalId);
+      expect((await answer).permissionDecision).toBe('allow');
+      return agent?.instance;
+    };
+    const ofHelper = { agent_id: 'a1b2', agent_type: 'Explore' };
+    expect(await instanceOf(preToolUse(REMOVE, ofHelper))).toBe(helper);
+    expect(await instanceOf(preToolUse(REMOVE))).toBe(main);
+    const { agents: after } = await test.client.runs.listRunAgents({ runId: run.runId });
+    expect(after).toHaveLength(2);
   });
 });

@@ -47,9 +47,18 @@ export function readHookBody(body: Uint8Array<ArrayBuffer>): JsonObject {
   throw invalid('body', 'must be a JSON object');
 }
 
-/** The session that a hook states, which groups it with the model calls of the same conversation. */
-export function hookSessionOf({ session_id: session }: JsonObject): string | undefined {
-  return typeof session === 'string' && /^[\w-]{1,256}$/.test(session) ? session : undefined;
+/**
+ * The session and the sub-agent that a hook states, as the headers by which the model calls of Claude Code name them: it
+ * belongs to the same run and the same agent (AP-1, AP-6).
+ */
+export function hookHeadersOf({
+  session_id: session,
+  agent_id: agent,
+}: JsonObject): Readonly<Record<string, string>> {
+  return {
+    ...(isName(session) && { 'x-claude-code-session-id': session }),
+    ...(isName(agent) && { 'x-claude-code-agent-id': agent }),
+  };
 }
 
 /**
@@ -97,6 +106,10 @@ export function hookAnswer({ decision, reason, updatedInput }: HookVerdict): Jso
       ...(updatedInput !== undefined && { updatedInput }),
     },
   };
+}
+
+function isName(value: JsonValue | undefined): value is string {
+  return typeof value === 'string' && /^[\w-]{1,256}$/.test(value);
 }
 
 function isText(value: JsonValue | undefined, maxLength: number): value is string {

@@ -8,7 +8,7 @@ import {
   hookAnswer,
   hookedCallOf,
   hookedResultOf,
-  hookSessionOf,
+  hookHeadersOf,
   isResult,
   readHookBody,
 } from '../../wire/claude-code-hook.ts';
@@ -93,10 +93,9 @@ async function recordResult(
   return {};
 }
 
-/** A hook belongs to the run of its session, like the model calls that name the session in a header. */
+/** A hook belongs to the run of its session and to its sub-agent, like the model calls that name them in headers. */
 function headersWith({ headers }: WebRequest, body: JsonObject): WebRequest['headers'] {
-  const session = hookSessionOf(body);
-  return session === undefined ? headers : { 'x-claude-code-session-id': session, ...headers };
+  return { ...hookHeadersOf(body), ...headers };
 }
 
 function holdMsOf({ headers }: WebRequest): number {
