@@ -41,8 +41,8 @@ export interface VerifierOptions {
   readonly peerClocks?: PeerClocks | undefined;
 }
 
-/** Maximum memory of the cached tokens of one kind, some 2,000, bytes. A token beyond it is read again at each call. */
-const MAX_CACHED_BYTES = 8_000_000;
+/** Maximum memory of the cached tokens of one kind, some 500, bytes. A token beyond it is read again at each call. */
+const MAX_CACHED_BYTES = 2_000_000;
 
 /**
  * Creates a verifier. Verified service, agent and slot grant tokens are cached by their SHA-256 until they
