@@ -66,8 +66,9 @@ it('resumes the runs beside a job as it showed them first, without lines of one 
   expect(code).toBe(0);
   expect(stdout.match(/beside the one below/g)).toHaveLength(2);
   expect(stdout.match(/^Resuming /gm)).toHaveLength(1);
-  // Each step of the newsroom once, and none of a reader.
-  expect(stdout.match(/^ \d {2}model/gm)).toEqual([' 1  model', ' 2  model', ' 3  model']);
+  // Each step of the newsroom once, and none of a reader. The stop may have interrupted a call.
+  const calls = stdout.match(/^ \d {2}model(?!.*interrupted)/gm);
+  expect(calls).toEqual([' 1  model', ' 2  model', ' 3  model']);
   expect(stdout.match(/^reader: Your ferry leaves/gm)).toHaveLength(1);
 });
 
