@@ -62,8 +62,7 @@ describe.each(Object.entries(STORES))('inactive agents in %s', (_, locate) => {
     const page = { ...first, tenants };
     looks[`preempted of ${whose}`] = () => preemptedAgents(store.db, page);
     looks[`sleepers of ${whose}`] = () => suspendedAgents(store.db, page);
-    looks[`runnable of ${whose}`] = () =>
-      findRunnable(store.db, { owner: 'worker-a', at: AT }, 64, tenants);
+    looks[`runnable of ${whose}`] = () => findRunnable(store.db, AT, 64, tenants);
     looks[`timers of ${whose}`] = () => fireTimers(store, systemClock, tenants);
     looks[`next timer of ${whose}`] = () => nextDue(store.db, tenants);
   }

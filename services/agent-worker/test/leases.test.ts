@@ -91,7 +91,7 @@ class Fleet {
 
   async #claim(owner: string): Promise<void> {
     const terms = this.#terms(owner);
-    const found = await findRunnable(this.#store.db, terms, 10, []);
+    const found = await findRunnable(this.#store.db, terms.at, 10, []);
     expect(found).toEqual(this.#holder === undefined ? [this.#key] : []);
     const row = await this.#store.transaction((trx) => claimAgent(trx, this.#key, terms));
     if (this.#holder !== undefined) return expect(row).toBeUndefined();

@@ -232,8 +232,10 @@ export class LeaseLoop {
     const free = this.#free;
     if (free <= 0) return false;
     const terms = leaseTerms(clock, this.#leases);
-    const runnable = await findRunnable(store.db, terms, free, settings.tenants);
-    this.#isBacklogged = runnable.length >= free;
+    const found = await findRunnable(store.db, terms.at, free, settings.tenants);
+    this.#isBacklogged = found.length >= free;
+    // The leases of agents that run here are renewed; a clock that is set forward must not take them (BD-3).
+    const runnable = found.filter((key) => !this.#sessions.has(agentKeyText(key)));
     if (runnable.length === 0) return false;
     const claimed = await store.transaction(async (trx) => {
       const rows = [];

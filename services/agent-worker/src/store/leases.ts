@@ -35,13 +35,12 @@ export interface LeasedAgent extends AgentKey {
 }
 
 /**
- * Returns agents that `owner` can claim at `at`: runnable ones without a live lease, and suspended
- * ones that are due; `tenants` is empty for all tenants (SYS-6). Its own leases do not expire: it renews or releases
- * them, and a clock that is set forward must not take them from it (BD-3).
+ * Returns agents that can be claimed at `at`: runnable ones without a live lease, and suspended
+ * ones that are due; `tenants` is empty for all tenants (SYS-6).
  */
 export async function findRunnable(
   db: WorkerReader,
-  { owner, at }: Pick<LeaseTerms, 'owner' | 'at'>,
+  at: Date,
   most: number,
   tenants: readonly string[],
 ): Promise<AgentKey[]> {
@@ -57,7 +56,6 @@ export async function findRunnable(
   const free = await running.where('lease_expires_at', 'is', null).orderBy('created_at').execute();
   const expired = await running
     .where('lease_expires_at', '<=', at)
-    .where('lease_owner', '!=', owner)
     .orderBy('lease_expires_at')
     .execute();
   const due = await agents
