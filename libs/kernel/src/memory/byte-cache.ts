@@ -35,9 +35,11 @@ const ENTRY_BYTES = 128;
  *
  * @example
  * ```ts
- * const pools = new ByteCache<Pool>({ name: 'pools', maxBytes: 8_000_000 });
- * pools.set('acme/run-1', pool);
- * pools.get('acme/run-1');
+ * import { ByteCache } from '@writ/kernel';
+ *
+ * const names = new ByteCache<string>({ name: 'names', maxBytes: 1_000_000 });
+ * names.set('a', 'Anna');
+ * names.get('a');
  * ```
  */
 export class ByteCache<V> {
