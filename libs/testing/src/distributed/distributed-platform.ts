@@ -26,7 +26,7 @@ import {
   type Selector,
 } from './parts.ts';
 import { type Replica, ReplicaProcess } from './replica.ts';
-import { replicaSettings } from './replica-settings.ts';
+import { replicaSettings, type TenantWorkers } from './replica-settings.ts';
 import { type Row, StoreReader } from './store-reader.ts';
 
 const USERS_CONF = resolve(import.meta.dirname, '../../../../deploy/nats/users.conf');
@@ -45,6 +45,8 @@ export interface DistributedOptions {
   readonly build?: string;
   /** Additional environment variables of one replica. */
   readonly envOf?: (replica: ReplicaId) => Readonly<Record<string, string>>;
+  /** The workers that alone serve a tenant, by tenant, with keys and the schema `agent_worker_<tenant>` of their own. */
+  readonly tenantWorkers?: TenantWorkers;
   /** Whether a test sets the clock of each replica; requires libfaketime. */
   readonly fakeClocks?: boolean;
   /** Keeps the tables of all services on a file system of this size; requires the permission to mount. */
@@ -164,6 +166,8 @@ async function open(
     natsPassword,
     modelUrl,
     certificates,
+    tenantWorkers: options.tenantWorkers ?? {},
+    dataDir,
   };
   const replicas = await Promise.all(
     places.map(async ({ id, ports: own }) => {

@@ -1,8 +1,12 @@
+import { join } from 'node:path';
 import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
 import type { TestCertificates } from '../certificates/index.ts';
 import type { DedicatedPostgres } from '../postgres/index.ts';
 import type { FaultProxies } from './fault-proxies.ts';
-import { type PartName, type ReplicaId, variableOf } from './parts.ts';
+import { type PartName, type ReplicaId, type ReplicaName, variableOf } from './parts.ts';
+
+/** The workers that alone serve a tenant, by tenant. */
+export type TenantWorkers = Readonly<Record<string, readonly ReplicaName[]>>;
 
 /** Settings that all replicas of a platform share. */
 export interface SharedSettings {
@@ -17,6 +21,9 @@ export interface SharedSettings {
   readonly modelUrl: string;
   /** Present with TLS. */
   readonly certificates: TestCertificates | undefined;
+  readonly tenantWorkers: TenantWorkers;
+  /** Parent folder of the keys of pools. */
+  readonly dataDir: string;
 }
 
 /** The ports of one replica. */
@@ -30,15 +37,17 @@ export interface ReplicaPorts {
 export async function replicaSettings(
   id: ReplicaId,
   { port, edgePort }: ReplicaPorts,
-  { env, ids, proxies, postgres, natsPassword, modelUrl, certificates }: SharedSettings,
+  shared: SharedSettings,
 ): Promise<Record<string, string>> {
+  const { env, ids, proxies, postgres, natsPassword, modelUrl, certificates } = shared;
   const proxyTo = (to: PartName) => proxies.open(id.name, to);
   const peers: Record<string, string> = {};
   for (const service of SERVICE_NAMES) {
     const replicas = ids.filter((each) => each.service === service);
     if (service === id.service || replicas.length === 0) continue;
-    const addresses = await Promise.all(replicas.map(({ name }) => proxyTo(name)));
-    peers[variableOf(service, 'ADDRESS')] = addresses.join(',');
+    const addresses = new Map<ReplicaName, string>();
+    for (const { name } of replicas) addresses.set(name, await proxyTo(name));
+    Object.assign(peers, addressSettings(service, addresses, shared));
   }
   return {
     ...env,
@@ -52,6 +61,38 @@ export async function replicaSettings(
       `${postgres.url(await proxyTo('postgres'))}${sslParameters(certificates)}`,
     ...(await natsSettings(id, { natsPassword, certificates }, proxyTo)),
     ...(certificates && tlsSettings(id, certificates)),
+    ...poolSettings(id, shared),
+  };
+}
+
+/** Where others call a service; workers that alone serve a tenant are not among the addresses of all workers. */
+function addressSettings(
+  service: ServiceName,
+  addresses: ReadonlyMap<ReplicaName, string>,
+  { tenantWorkers }: SharedSettings,
+): Record<string, string> {
+  const pooled = Object.entries(tenantWorkers).flatMap(([tenant, names]) =>
+    names.map((name) => ({ tenant, name })),
+  );
+  const others = [...addresses].filter(([name]) => !pooled.some((each) => each.name === name));
+  const pools = pooled.flatMap(({ tenant, name }) => {
+    const address = addresses.get(name);
+    return address === undefined ? [] : [`${tenant}=${address}`];
+  });
+  return {
+    [variableOf(service, 'ADDRESS')]: others.map(([, address]) => address).join(','),
+    ...(pools.length > 0 && { WRIT_AGENT_WORKER_POOLS: pools.join(',') }),
+  };
+}
+
+/** The workers of a pool have keys and tables of their own (SYS-6). */
+function poolSettings({ name }: ReplicaId, { tenantWorkers, dataDir }: SharedSettings) {
+  const [tenant] = Object.keys(tenantWorkers).filter((each) => tenantWorkers[each]?.includes(name));
+  if (tenant === undefined) return {};
+  return {
+    WRIT_DATA: join(dataDir, 'pools', tenant),
+    WRIT_WORKER_TENANTS: tenant,
+    WRIT_AGENT_WORKER_DATABASE_SCHEMA: `agent_worker_${tenant}`,
   };
 }
 
