@@ -123,10 +123,15 @@ export class ByteCache<V> {
 
 /** The caches of this process, which it does not keep alive. */
 class LiveCaches {
-  #refs: WeakRef<ByteCache<unknown>>[] = [];
+  readonly #refs = new Set<WeakRef<ByteCache<unknown>>>();
+  readonly #collected = new FinalizationRegistry<WeakRef<ByteCache<unknown>>>(
+    (ref) => void this.#refs.delete(ref),
+  );
 
   add(cache: ByteCache<unknown>): void {
-    this.#refs = [...this.#refs.filter((ref) => ref.deref() !== undefined), new WeakRef(cache)];
+    const ref = new WeakRef(cache);
+    this.#refs.add(ref);
+    this.#collected.register(cache, ref);
   }
 
   sizes(): readonly CacheSize[] {

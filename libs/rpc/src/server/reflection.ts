@@ -24,16 +24,16 @@ type ResponseInit = NonNullable<
  */
 export function reflectionServices(services: readonly ServedService[]): ServedService[] {
   const described = [...services.map(({ service }) => service), ...SERVICES];
-  const index = new DescriptorIndex(described, [
-    file_google_rpc_status,
-    file_google_rpc_error_details,
-  ]);
+  const further = [file_google_rpc_status, file_google_rpc_error_details];
+  let built: DescriptorIndex | undefined;
+  // At the first request: few servers receive one, and each would build thousands of entries at its start.
+  const index = () => (built ??= new DescriptorIndex(described, further));
   return SERVICES.flatMap((service) => service.methods).map((method) => {
     async function* handle(requests: AsyncIterable<Message>): AsyncIterable<Message> {
       for await (const request of requests) {
         yield create(method.output, {
           originalRequest: request,
-          messageResponse: respond(index, request as ServerReflectionRequest),
+          messageResponse: respond(index(), request as ServerReflectionRequest),
         });
       }
     }
