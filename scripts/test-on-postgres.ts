@@ -27,7 +27,7 @@ const SHARED = [
   'services/agent-worker/test/slots.test.ts',
   // Their platform has agent-proxy on PostgreSQL.
   'test/agent-proxy/agent-keys.test.ts',
-  'test/agent-proxy/interruptions.test.ts',
+  'test/agent-proxy/interruptions-faults.test.ts',
   'test/agent-proxy/sub-agents.test.ts',
   'test/interop/mcp-waiting.test.ts',
 ];

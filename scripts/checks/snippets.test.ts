@@ -41,7 +41,7 @@ describe('the blocks of README.md and docs/', () => {
     for (const { reason } of EXEMPT) expect(reason).toMatch(/\w+ \w+ \w+/);
   });
 
-  it('are whole modules in TypeScript, which examples.test.ts compiles (PE-4)', () => {
+  it('are whole modules in TypeScript, which examples-processes.test.ts compiles (PE-4)', () => {
     const blocks = ofLanguage('ts');
     expect(blocks.length).toBeGreaterThan(8);
     const fragments = blocks.filter(

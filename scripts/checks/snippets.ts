@@ -21,7 +21,7 @@ export interface Exemption {
 
 /**
  * What a test does with a block: `sh` is executed on a running platform by test/interop/documented-commands.test.ts, `ts` is
- * type-checked by examples.test.ts, `yaml`, `json` and `promql` are read by snippets.test.ts. `text` is output or a diagram.
+ * type-checked by examples-processes.test.ts, `yaml`, `json` and `promql` are read by snippets.test.ts. `text` is output or a diagram.
  */
 export const LANGUAGES = ['sh', 'ts', 'yaml', 'json', 'promql', 'text'];
 

@@ -201,43 +201,6 @@ describe('a halt', () => {
     await resume(other);
   });
 
-  it.each([
-    [
-      'execution-meter',
-      'is down',
-      () => harness.meter.fail('down'),
-      () => harness.meter.fail('none'),
-    ],
-    [
-      'tool-gateway',
-      'does not answer',
-      () => harness.gateway.fail('blackhole'),
-      () => harness.gateway.fail('none'),
-    ],
-  ])(
-    'is in force while %s %s, names the missing service, and is acknowledged when it recovers (SV-9, SYS-4)',
-    async (service, _, stop, start) => {
-      const request = { requestId: newId('req'), scope: TENANT, reason: WHY };
-      stop();
-      try {
-        await expect(admin.control.halt(request)).rejects.toMatchObject({
-          kind: 'unavailable',
-          reason: 'HALT_PENDING',
-          metadata: { waiting_for: service },
-        });
-        await expect(harness.run(admin, 'auto-1000')).rejects.toMatchObject(HALTED);
-      } finally {
-        start();
-      }
-      const created = await vi.waitFor(
-        async () => (await admin.control.halt(request)).halt,
-        PATIENT,
-      );
-      expect(created?.state).toBe(HaltState.IN_FORCE);
-      await resume(created?.haltId ?? '');
-    },
-  );
-
   it('covers its own tenant only, unless an operator orders it (SV-9, SYS-6)', async () => {
     const run = await harness.run(admin, 'auto-1000');
     await ended(run);
