@@ -8,12 +8,14 @@ import { loadAgentModules } from './agents/load-modules.ts';
 import { middlewareRegistry, withMiddleware } from './agents/middleware/index.ts';
 import { withGuardrails } from './agents/with-guardrails.ts';
 import type { AgentWorkerConfig } from './config.ts';
+import type { Delivery } from './domain/agent/delivery.ts';
 import type { AgentManifest } from './domain/agent/manifest.ts';
 import { createWorkerEvents, observeAgents } from './events.ts';
 import { createPeers } from './peers/peers.ts';
 import { createProgressPublisher } from './peers/progress-publisher.ts';
 import { workerRoute } from './rpc/index.ts';
 import type { AgentFactory } from './runtime/agent.ts';
+import { readFirst } from './runtime/first-reads.ts';
 import { LeaseLoop } from './runtime/lease-loop.ts';
 import { runAgent } from './runtime/run-agent.ts';
 import type { Session } from './runtime/session.ts';
@@ -112,6 +114,7 @@ export const createAgentWorker = defineService({
       tenants,
       codeVersionOf,
       checkSettings,
+      readFirst: (delivery: Delivery) => readFirst({ store, peers }, delivery),
       agents: loop,
     };
     const server = await host.listen([workerRoute(handlers), keyRoute(signer)]);

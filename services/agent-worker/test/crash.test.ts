@@ -70,6 +70,13 @@ async function survive(world: World, died: Promise<unknown>): Promise<void> {
   await driveToEnd(world);
 }
 
+/** Starts a worker after the registry has lost all tools. */
+async function restartWithoutTools(world: World) {
+  world.gateway.registryVersion = 'v2';
+  world.gateway.tools = [];
+  return await world.startWorker(FROZEN);
+}
+
 function expectUndisturbed(world: World): void {
   expect(world.meter.paid).toEqual(PAID);
   expect(world.supervisor.decided).toEqual(DECIDED);
@@ -87,10 +94,10 @@ async function expectStepsPublishedOnce(world: World): Promise<void> {
 }
 
 /**
- * The transactions that an undisturbed run requires: delivery with its lease, start, suspension, signal, the lease
- * after it, the answer before its execution, and end. Steps that take long have more.
+ * The transactions that an undisturbed run requires: delivery with its lease, suspension, signal, the lease after it,
+ * the answer before its execution, and end. Steps that take long have more.
  */
-const COMMITS = 7;
+const COMMITS = 6;
 
 describe('a worker that crashes', () => {
   it('makes the expected commits to crash at (RT-1)', async () => {
@@ -114,6 +121,30 @@ describe('a worker that crashes', () => {
       },
       { timeout: 30_000 },
     );
+  });
+
+  it('before it has committed its journal repeats its first call with the tools of the delivery (RT-1, CO-1)', async () => {
+    const world = await startWorld();
+    const asked = world.faults.silenceAt('after generate op-1');
+    const stuck = async (n: number) => {
+      if (n > 1) await world.faults.untilReleased();
+    };
+    await world.startWorker(FROZEN, {
+      openStore: async (location) =>
+        new InterceptedStore(await openWorkerStore(location), { before: stuck }),
+    });
+    void world.deliver();
+    await asked;
+    const { store } = await restartWithoutTools(world);
+    await driveToEnd(world);
+    // The meter rejects another request under the same call_id.
+    expect(world.meter.requests.filter(({ callId }) => callId === 'op-1')).toHaveLength(2);
+    expectUndisturbed(world);
+    const { first_reads: left } = await store.db
+      .selectFrom('agents')
+      .select('first_reads')
+      .executeTakeFirstOrThrow();
+    expect(left).toBeNull();
   });
 
   for (const moment of ['before', 'after'] as const) {

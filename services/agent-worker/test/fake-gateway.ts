@@ -26,6 +26,8 @@ export class FakeGateway {
   /** Versions of listed registries, or `unchanged`. */
   readonly lists: string[] = [];
   registryVersion = 'v1';
+  /** The tools of the registry. */
+  tools: typeof REFUND_TOOLS = REFUND_TOOLS;
   /** Epochs of workers that have taken over an agent. */
   readonly admitted: (bigint | undefined)[] = [];
   /** The error that workers get which have taken over an agent; undefined for none. */
@@ -58,7 +60,7 @@ export class FakeGateway {
           if (unchanged) return { registryVersion, unchanged };
           return {
             registryVersion,
-            tools: REFUND_TOOLS.filter(({ name }) => names.includes(name)),
+            tools: this.tools.filter(({ name }) => names.includes(name)),
           };
         },
         callTool: async (request) => {

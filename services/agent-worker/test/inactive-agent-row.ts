@@ -35,6 +35,7 @@ export function inactiveAgentRow(
     journal_length: 0,
     step_started: 0,
     step_ended: 0,
+    first_reads: null,
     unreported_events: '[]',
     failures: 0,
     failed_length: 0,

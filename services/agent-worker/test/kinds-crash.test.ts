@@ -41,7 +41,7 @@ const PLAYS: Readonly<Record<string, Play>> = {
     answer: 'alone is done',
     executed: 1,
     children: [],
-    commits: 3,
+    commits: 2,
     afterEach: 1,
   },
   orchestrator: {

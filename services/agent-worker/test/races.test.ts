@@ -108,6 +108,7 @@ class Race {
         journal_length: 0,
         step_started: 0,
         step_ended: 0,
+        first_reads: null,
         unreported_events: '[]',
         failures: 0,
         failed_length: 0,

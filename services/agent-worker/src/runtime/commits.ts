@@ -61,6 +61,7 @@ export class Commits {
   #stepStarted = 0;
   #stepEnded = 0;
   #storedEvents: string;
+  #storesFirstReads: boolean;
   #delay: NodeJS.Timeout | undefined;
   #latest: Promise<unknown> = Promise.resolve();
 
@@ -81,6 +82,7 @@ export class Commits {
     this.#progress = parts.progress;
     this.#carried = parts.carried;
     this.#storedEvents = parts.session.row.unreported_events;
+    this.#storesFirstReads = parts.session.row.first_reads !== null;
   }
 
   /** Records that the agent consumed a signal. */
@@ -160,12 +162,15 @@ export class Commits {
     const gathered = entries.length + signals.length + writes.length + events.length;
     if (gathered === 0 && changes === undefined && also === undefined) return;
     const carried = JSON.stringify(this.#carried.events);
+    // The journal has what was taken of it.
+    this.#session.dropFirst();
     // As of now: the agent may continue while it is written.
     const columns = {
       journal_length: this.#journal.length,
       ...(this.#stepStarted > 0 && { step_started: this.#stepStarted }),
       ...(this.#stepEnded > 0 && { step_ended: this.#stepEnded }),
       ...(carried !== this.#storedEvents && { unreported_events: carried }),
+      ...(this.#storesFirstReads && { first_reads: null }),
       ...(signals.length > 0 && { waiting_since: waitsText(this.#session.waits) }),
       ...changes,
     };
@@ -177,6 +182,7 @@ export class Commits {
       await also?.(trx, at);
     });
     this.#storedEvents = carried;
+    this.#storesFirstReads = false;
     this.#journal.committed(entries.length);
     this.#usedSignals = this.#usedSignals.slice(signals.length);
     this.#writes = this.#writes.slice(writes.length);

@@ -109,14 +109,21 @@ export class RuntimeContext implements AgentContext {
     const names = session.manifest.tools;
     const { tenant, name: agent } = session.row;
     // Volatile: the registry may change, but replays must produce the same prompts.
-    const { value } = await this.#operations.remote('tools', { names }, 'read', async () => {
+    const list = async () => {
       if (names.length === 0) return [];
       return await stopOnRefusal('worker', undefined, () =>
         calls.call({ audience: 'toolGateway' }, (options) =>
           peers.toolGateway.listTools({ tenant, agent, names }, options),
         ),
       );
-    });
+    };
+    const { value } = await this.#operations.remote<readonly ToolInfo[]>(
+      'tools',
+      { names },
+      'read',
+      list,
+      () => session.takeFirst('tools'),
+    );
     return value;
   }
 
@@ -249,8 +256,14 @@ export class RuntimeContext implements AgentContext {
   }
 
   async recall(): Promise<readonly ChatTurn[]> {
-    const { history } = this.#scope;
-    const { value } = await this.#operations.remote('recall', '', 'read', () => history.load());
+    const { history, session } = this.#scope;
+    const { value } = await this.#operations.remote(
+      'recall',
+      '',
+      'read',
+      () => history.load(),
+      () => session.takeFirst('history'),
+    );
     return value;
   }
 

@@ -60,13 +60,14 @@ export class Operations {
 
   /**
    * Runs an operation of another service, which identifies it by call_id. An effect requires a commit
-   * of what it may depend on; a read changes nothing, but a repeat may have another result.
+   * of what it may depend on; a read changes nothing, but a repeat may have another result, unless it is `delivered`.
    */
   async remote<T>(
     kind: OperationKind,
     args: unknown,
     access: 'read' | 'effect',
     live: (callId: string) => Promise<T>,
+    delivered?: () => T | undefined,
   ): Promise<{ readonly callId: string; readonly value: T }> {
     return await this.guarded(async () => {
       const { journal, commits, session, cursor } = this.#scope;
@@ -76,6 +77,12 @@ export class Operations {
       const recorded = journal.recall(operation);
       if (recorded !== undefined) return { callId, value: recorded.value as T };
       session.check();
+      // Only the agent itself takes it: the order of concurrent branches differs between replays.
+      const first = cursor.branch === '' ? delivered?.() : undefined;
+      if (first !== undefined) {
+        journal.record({ ...operation, value: first }, false);
+        return { callId, value: first };
+      }
       if (access === 'effect') await commits.beforeEffect();
       const value = await live(callId);
       journal.record({ ...operation, value }, access === 'read');

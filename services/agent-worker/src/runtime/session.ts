@@ -6,6 +6,7 @@ import {
   isWritError,
   RunMeta,
 } from '@writ/kernel';
+import type { FirstReads } from '../domain/agent/first-reads.ts';
 import type { AgentManifest } from '../domain/agent/manifest.ts';
 import type { SlotGrant } from '../domain/agent/slot.ts';
 import { type AgentEvent, type AgentStatus, reduceAgent } from '../domain/agent/state.ts';
@@ -70,6 +71,7 @@ export class Session {
   mustFence: boolean;
   /** Commits what the agent has not committed yet. */
   flush: () => Promise<void> = async () => undefined;
+  #firstReads: FirstReads;
   readonly #parts: SessionParts;
   readonly #token = new CancellationToken();
   readonly #interrupted = new AbortController();
@@ -85,6 +87,7 @@ export class Session {
     this.slotGrant = parts.slotGrant;
     // The row is of the time before the claim; the first lease is that of the delivery.
     this.mustFence = row.epoch > 1n && row.lease_owner !== null;
+    this.#firstReads = JSON.parse(row.first_reads ?? '{}') as FirstReads;
     this.#parts = parts;
     this.#status = statusOf(row);
     this.waits = new Map(readWaits(row.waiting_since));
@@ -115,6 +118,21 @@ export class Session {
   /** The agent's current status, including uncommitted changes. */
   get status(): AgentStatus {
     return this.#status;
+  }
+
+  /**
+   * Takes what the delivery read for the agent, once and until its journal is committed; undefined when the agent must
+   * read it. A replay takes the same, unless the journal has it (RT-1).
+   */
+  takeFirst<K extends keyof FirstReads>(what: K): FirstReads[K] {
+    const { [what]: value, ...rest } = this.#firstReads;
+    this.#firstReads = rest;
+    return value;
+  }
+
+  /** Drops what is left of it; the next commit must delete it. */
+  dropFirst(): void {
+    this.#firstReads = {};
   }
 
   /** Applies an event that is not committed. */

@@ -100,6 +100,11 @@ export function statusColumns(status: AgentStatus, at: Date): AgentChanges {
     waiting_for: JSON.stringify(status.waitingFor),
     wake_at: status.wakeAt ?? null,
     stop_reason: status.stopReason ?? null,
-    ...(isTerminal(status.state) && { ended_at: at, credentials: null, partial_final: null }),
+    ...(isTerminal(status.state) && {
+      ended_at: at,
+      credentials: null,
+      first_reads: null,
+      partial_final: null,
+    }),
   };
 }

@@ -37,6 +37,8 @@ export const agents = table('agents', {
     /** Highest step whose start and end events were emitted. */
     step_started: column.integer(),
     step_ended: column.integer(),
+    /** JSON of what it reads before its first effect; null once its journal replaces it (RT-1). */
+    first_reads: column.text().nullable(),
     /** JSON array of its events that no request to the supervisor has carried (HK-1). */
     unreported_events: column.text(),
     /** Restarts after failures (SUP-7). */

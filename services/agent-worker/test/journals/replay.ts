@@ -126,6 +126,7 @@ async function restoreRows(
     journal_length: kept.length,
     step_started: 0,
     step_ended: 0,
+    first_reads: null,
     unreported_events: '[]',
     failures: 0,
     failed_length: 0,

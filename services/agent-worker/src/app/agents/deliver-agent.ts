@@ -20,7 +20,7 @@ import type { Dependencies } from './dependencies.ts';
  * (RT-3); a repeated delivery changes nothing. Returns whether the agent is new.
  */
 export async function deliverAgent(
-  { store, clock, codeVersionOf, checkSettings, agents }: Dependencies,
+  { store, clock, codeVersionOf, checkSettings, readFirst, agents }: Dependencies,
   delivery: Delivery,
 ): Promise<boolean> {
   const { agent: key, manifest, message } = delivery;
@@ -29,7 +29,8 @@ export async function deliverAgent(
   checkSettings(manifest);
   return await agents.accept(delivery.slotGrant, async (lease) => {
     const at = lease?.at ?? clock.now();
-    const row = { ...agentRow(delivery, at, lease), code_version: version };
+    const first = lease === undefined ? null : JSON.stringify(await readFirst(delivery));
+    const row = { ...agentRow(delivery, at, lease), code_version: version, first_reads: first };
     return await store.transaction(async (trx) => {
       if (await isRepeat(trx, delivery)) return undefined;
       await insertAgent(trx, row);
@@ -79,7 +80,7 @@ function agentRow(
   delivery: Delivery,
   at: Date,
   lease: LeaseTerms | undefined,
-): Omit<AgentRow, 'code_version'> {
+): Omit<AgentRow, 'code_version' | 'first_reads'> {
   const { agent, name, requestId, digest, manifest, supervision, message } = delivery;
   return {
     ...agentColumns(agent),

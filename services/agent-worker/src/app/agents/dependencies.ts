@@ -1,4 +1,6 @@
 import type { AgentKey, AgentKind, Clock, RunKey } from '@writ/kernel';
+import type { Delivery } from '../../domain/agent/delivery.ts';
+import type { FirstReads } from '../../domain/agent/first-reads.ts';
 import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import type { OwnTime } from '../../domain/agent/own-time.ts';
 import type { SlotGrant } from '../../domain/agent/slot.ts';
@@ -28,6 +30,8 @@ export interface Dependencies {
    * @throws InvalidRequestError naming the setting
    */
   readonly checkSettings: (manifest: AgentManifest) => void;
+  /** Reads what an agent that runs here at once needs before its first effect. */
+  readonly readFirst: (delivery: Delivery) => Promise<FirstReads>;
   readonly agents: {
     /**
      * Stores a delivered agent and runs it here, or leaves it to be claimed; returns whether it is

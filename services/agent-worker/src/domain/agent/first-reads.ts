@@ -1,0 +1,9 @@
+import type { ChatTurn } from '../calls/model-call.ts';
+import type { ToolInfo } from '../calls/tool-call.ts';
+
+/** What most agents read before their first effect. */
+export interface FirstReads {
+  readonly tools?: readonly ToolInfo[];
+  /** Turns that earlier runs left in the session. */
+  readonly history?: readonly ChatTurn[];
+}
