@@ -118,10 +118,10 @@ describe('writ runs', () => {
     const runId = out[0]?.split(' ')[1] ?? '';
     const list = (...args: string[]) => writ(['runs', 'list', '--session', 'ses-list', ...args]);
     const [headings, row] = (await list()).out;
-    expect(headings).toMatch(/^RUN +AGENT +STATE +STARTED +COST +GOAL$/);
+    expect(headings).toMatch(/^RUN +AGENT +KIND +STATE +STARTED +COST +GOAL$/);
     expect(row).toMatch(
       new RegExp(
-        `^${runId} +refund-worker +completed +\\d{4}-\\S+ \\S+Z +[\\d.]+ USD +Refund order 7\\.$`,
+        `^${runId} +refund-worker +json action +completed +\\d{4}-\\S+ \\S+Z +[\\d.]+ USD +Refund order 7\\.$`,
       ),
     );
     expect(parse((await list('-o', 'yaml')).out.join('\n'))).toMatchObject({

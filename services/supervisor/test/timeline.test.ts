@@ -74,6 +74,7 @@ function runRow(tenant: string, runId: string): RunRow {
     request_digest: '',
     session_id: 'session',
     agent_name: 'agent',
+    agent_kind: 'react',
     root_instance: 'agent',
     goal: 'goal',
     data_json: '',

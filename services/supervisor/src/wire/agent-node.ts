@@ -3,9 +3,10 @@ import { durationFromMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type AgentNodeSchema, RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import type { SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
 import { activeMsAt } from '../domain/clock/active-clock.ts';
+import { manifestFromJson } from '../domain/manifest/manifest-json.ts';
 import { isInputWait } from '../domain/slot/wait.ts';
 import { type AgentRow, clockOf } from '../store/agent/agents.ts';
-import { agentRefOf, parentRefOf, priorityMessage } from './supervision.ts';
+import { agentRefOf, kindMessage, parentRefOf, priorityMessage } from './supervision.ts';
 
 /** Converts an agent to its node in the supervision tree of its run. */
 export function agentNode(
@@ -17,6 +18,7 @@ export function agentNode(
   const { paused_since, waiting_since, waiting_for, ended_at } = agent;
   return {
     agent: agentRefOf(agent),
+    kind: kindMessage(manifestFromJson(agent.manifest).kind),
     ...(parent && { parent }),
     depth: agent.depth,
     state: stateOf(agent),

@@ -22,6 +22,7 @@ import type { StoredRunState } from '../store/schema/run.ts';
 import { budgetFrom, budgetMessage, spawnBudgetFrom } from './budget.ts';
 import { resultMessage } from './result.ts';
 import {
+  kindMessage,
   priorityFrom,
   priorityMessage,
   retentionFrom,
@@ -43,6 +44,7 @@ export function runMessage(
     sessionId: run.session_id,
     tenant: run.tenant,
     agent: rootRefOf(run),
+    kind: kindMessage(run.agent_kind),
     state: StateMessage[run.state],
     goal: run.goal,
     traceId: run.trace_id,

@@ -1,14 +1,32 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
+import { AgentKind as KindMessage } from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import {
   Priority as PriorityMessage,
   HistoryRetention as RetentionMessage,
   type SupervisionSchema,
 } from '@writ/contracts/writ/supervision/v1/supervision_pb';
-import type { AgentRef, HistoryRetention, PriorityName } from '@writ/kernel';
+import type { AgentKind, AgentRef, HistoryRetention, PriorityName } from '@writ/kernel';
 import { budgetFromJson } from '../domain/manifest/manifest-json.ts';
 import type { AgentRow } from '../store/agent/agents.ts';
 import type { RunRow } from '../store/run/runs.ts';
 import { budgetMessage, spawnBudgetMessage } from './budget.ts';
+
+const KINDS: Readonly<Record<AgentKind, KindMessage>> = {
+  react: KindMessage.REACT,
+  'json-action': KindMessage.JSON_ACTION,
+  orchestrator: KindMessage.ORCHESTRATOR,
+  'user-proxy': KindMessage.USER_PROXY,
+  information: KindMessage.INFORMATION,
+  'personal-feed': KindMessage.PERSONAL_FEED,
+  flow: KindMessage.FLOW,
+  custom: KindMessage.CUSTOM,
+  external: KindMessage.EXTERNAL,
+};
+
+/** Converts the kind of an agent. */
+export function kindMessage(kind: AgentKind): KindMessage {
+  return KINDS[kind];
+}
 
 /** Converts a priority; the names are the same. */
 export function priorityMessage(name: string): PriorityMessage {

@@ -36,7 +36,10 @@ export const keyCommands: CommandGroup = (program, io, done) => {
     .requiredOption('--tenant <tenant>', 'the tenant of the key')
     .requiredOption('--subject <name>', 'the holder of the key, as shown in audit records')
     .requiredOption('--role <role...>', ROLES.join(', '))
-    .option('--agent <name>', 'with the role agent: the external agent that the holder is')
+    .option(
+      '--agent <name>',
+      'with --role agent: the agent of kind external, from agents.yaml, that the key acts for',
+    )
     .action(async (options: CreateOptions) => {
       const { tenant, subject, agent } = options;
       const roles = options.role.map(roleFrom);
@@ -44,7 +47,8 @@ export const keyCommands: CommandGroup = (program, io, done) => {
       const key = await open(options, io).create(person);
       showData(io, options, { key, ...person }, () => [key]);
       const file = resolve(keysFileOf(options, io));
-      io.warn(`Store the key now; it is not shown again. The platform of ${file} accepts it.`);
+      const place = agent === undefined ? 'The platform' : `As ${agent}, agent-proxy`;
+      io.warn(`Store the key now; it is not shown again. ${place} of ${file} accepts it.`);
       done(EXIT.success);
     });
 

@@ -11,6 +11,8 @@ import { addEnum } from '../../output/enum-option.ts';
 import { type FormatOptions, show, withFormat } from '../../output/format.ts';
 import { limitOf, readRows } from '../../output/pages.ts';
 import { table } from '../../output/table.ts';
+import { runAgentCommands } from './agents.ts';
+import { externalRunCommands } from './external.ts';
 import { followRun } from './follow.ts';
 import { RUN_COLUMNS, runFields } from './run-text.ts';
 
@@ -25,7 +27,7 @@ interface ChangeOptions extends ClientOptions, FormatOptions {
   readonly requestId?: string;
 }
 
-/** `writ runs`: lists, reads, watches, cancels and signals runs (PE-2). */
+/** `writ runs`: lists, reads, watches, ends and signals runs (PE-2). */
 export const runCommands: CommandGroup = (program, io, done) => {
   const runs = program.command('runs').description('Runs of the tenant.');
 
@@ -111,4 +113,7 @@ export const runCommands: CommandGroup = (program, io, done) => {
         done(EXIT.success);
       },
     );
+
+  runAgentCommands(runs, io, done);
+  externalRunCommands(runs, io, done);
 };

@@ -1,5 +1,6 @@
 import { wordOf, wordsOf } from '@writ/client/display';
 import { type Run, RunState, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
+import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import { type Column, fields } from '../../output/table.ts';
 import { timeText, usdText } from '../../output/text.ts';
 
@@ -7,6 +8,7 @@ import { timeText, usdText } from '../../output/text.ts';
 export const RUN_COLUMNS: readonly Column<Run>[] = [
   { heading: 'RUN', text: ({ runId }) => runId },
   { heading: 'AGENT', text: ({ agent }) => agent?.name ?? '' },
+  { heading: 'KIND', text: ({ kind }) => wordsOf(AgentKind, kind) },
   { heading: 'STATE', text: ({ state }) => wordsOf(RunState, state) },
   { heading: 'STARTED', text: ({ createTime }) => timeText(createTime) },
   {
@@ -23,6 +25,7 @@ export function runFields(run: Run): string[] {
   return fields({
     run: run.runId,
     agent: `${run.agent?.name ?? ''} (${run.agent?.instance ?? ''})`,
+    kind: wordsOf(AgentKind, run.kind),
     state: wordsOf(RunState, run.state),
     goal: run.goal,
     'started by': `${run.createdBy} in tenant ${run.tenant}`,

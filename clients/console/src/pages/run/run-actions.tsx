@@ -2,7 +2,8 @@ import { Button, Menu } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type Run, RunState } from '@writ/contracts/writ/run/v1/run_pb';
-import { Ban, ChevronDown, OctagonPause } from 'lucide-react';
+import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
+import { Ban, ChevronDown, CircleCheck, OctagonPause } from 'lucide-react';
 import { useState } from 'react';
 import { newRequestId } from '../../api/ids.ts';
 import { ConfirmDialog } from '../../parts/confirm-dialog.tsx';
@@ -21,10 +22,14 @@ const LIVE: readonly RunState[] = [
 /** What the roles of the person permit to do to a run. */
 export function RunActions({ run }: { readonly run: Run }) {
   const { can } = useSession();
-  const [dialog, setDialog] = useState<'cancel' | 'halt'>();
+  const [dialog, setDialog] = useState<'cancel' | 'close' | 'halt'>();
   const mayCancel = can('writ.run.v1.RunService/CancelRun') && LIVE.includes(run.state);
   const mayHalt = can('writ.control.v1.ControlService/Halt') && LIVE.includes(run.state);
-  if (!mayCancel && !mayHalt) return null;
+  const mayClose =
+    run.kind === AgentKind.EXTERNAL &&
+    can('writ.run.v1.RunService/CloseRun') &&
+    LIVE.includes(run.state);
+  if (!mayCancel && !mayHalt && !mayClose) return null;
   const close = (): void => setDialog(undefined);
   return (
     <>
@@ -35,6 +40,11 @@ export function RunActions({ run }: { readonly run: Run }) {
           </Button>
         </Menu.Target>
         <Menu.Dropdown>
+          {mayClose && (
+            <Menu.Item leftSection={<CircleCheck size={16} />} onClick={() => setDialog('close')}>
+              Close the run
+            </Menu.Item>
+          )}
           {mayCancel && (
             <Menu.Item leftSection={<Ban size={16} />} onClick={() => setDialog('cancel')}>
               Cancel the run
@@ -51,6 +61,7 @@ export function RunActions({ run }: { readonly run: Run }) {
           )}
         </Menu.Dropdown>
       </Menu>
+      <CloseDialog run={run} isOpen={dialog === 'close'} onClose={close} />
       <CancelDialog run={run} isOpen={dialog === 'cancel'} onClose={close} />
       <HaltDialog
         isOpen={dialog === 'halt'}
@@ -61,15 +72,38 @@ export function RunActions({ run }: { readonly run: Run }) {
   );
 }
 
-function CancelDialog({
-  run,
-  isOpen,
-  onClose,
-}: {
+interface DialogProps {
   readonly run: Run;
   readonly isOpen: boolean;
   readonly onClose: () => void;
-}) {
+}
+
+function CloseDialog({ run, isOpen, onClose }: DialogProps) {
+  const { api } = useSession();
+  const queries = useQueryClient();
+  const [requestId] = useState(newRequestId);
+  const close = useMutation({
+    mutationFn: () => api.runs.closeRun({ requestId, runId: run.runId }),
+    onSuccess: async () => {
+      notifications.show({ message: `Run ${run.runId} is being closed.` });
+      onClose();
+      await queries.invalidateQueries({ queryKey: ['run', run.runId] });
+    },
+  });
+  return (
+    <ConfirmDialog
+      title="Close the run"
+      isOpen={isOpen}
+      onClose={onClose}
+      action={close}
+      onConfirm={close.mutate}
+      explanation="Its program is done: the run is completed, and further requests of the program are refused."
+      back="Keep it"
+    />
+  );
+}
+
+function CancelDialog({ run, isOpen, onClose }: DialogProps) {
   const { api } = useSession();
   const queries = useQueryClient();
   const [reason, setReason] = useState('');

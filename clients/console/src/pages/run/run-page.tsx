@@ -1,6 +1,7 @@
 import { Anchor, Button, Card, Grid, Group, SimpleGrid, Stack, Text } from '@mantine/core';
-import { timeText, usdText, wordOf } from '@writ/client/display';
+import { timeText, usdText, wordOf, wordsOf } from '@writ/client/display';
 import { type Run, RunState } from '@writ/contracts/writ/run/v1/run_pb';
+import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import { Priority } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { ExternalLink } from 'lucide-react';
 import { Link, useParams } from 'react-router';
@@ -137,6 +138,7 @@ function RunOutcome({ run }: { readonly run: Run }) {
 function Facts({ run }: { readonly run: Run }) {
   const { result } = run;
   const facts: Readonly<Record<string, string>> = {
+    kind: wordsOf(AgentKind, run.kind),
     'started by': run.createdBy,
     tenant: run.tenant,
     session: run.sessionId,

@@ -1,7 +1,8 @@
 import { Anchor, Group, MultiSelect, Text, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
-import { printable, usdText } from '@writ/client/display';
+import { printable, usdText, wordsOf } from '@writ/client/display';
 import type { Run } from '@writ/contracts/writ/run/v1/run_pb';
+import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import { useCallback, useMemo } from 'react';
 import { Link } from 'react-router';
 import { LiveBadge } from '../../parts/live-badge.tsx';
@@ -108,7 +109,14 @@ function RunRow({ run }: { readonly run: Run }) {
       <Cell>
         <RunStateBadge state={run.state} />
       </Cell>
-      <Cell className="clip">{run.agent?.name}</Cell>
+      <Cell>
+        <Text size="sm" className="clip">
+          {run.agent?.name}
+        </Text>
+        <Text size="xs" className="clip muted">
+          {wordsOf(AgentKind, run.kind)}
+        </Text>
+      </Cell>
       <Cell className={`clip mono ${classes.wide}`}>{run.sessionId}</Cell>
       <Cell className={`muted ${classes.started}`}>{localTime(run.createTime)}</Cell>
       <Cell className={classes.cost}>{cost === undefined ? '' : usdText(cost)}</Cell>

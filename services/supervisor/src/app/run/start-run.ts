@@ -195,6 +195,7 @@ function runRow(plan: RunPlan, given: NewRun, now: Date): RunRow {
     request_digest: given.requestDigest,
     session_id: given.sessionId,
     agent_name: manifest.name,
+    agent_kind: manifest.kind,
     root_instance: plan.rootInstance,
     goal: given.goal,
     data_json: given.dataJson,

@@ -1,4 +1,4 @@
-import type { TerminalState } from '@writ/kernel';
+import type { AgentKind, TerminalState } from '@writ/kernel';
 import { column, table } from '@writ/store';
 
 /** The state of a run; those of TerminalState are terminal (AG-7, RT-4). */
@@ -22,6 +22,7 @@ export const runs = table('runs', {
     request_digest: column.text(),
     session_id: column.text(),
     agent_name: column.text(),
+    agent_kind: column.text<AgentKind>(),
     root_instance: column.text(),
     goal: column.text(),
     /** The caller's structured input; empty when there is none. */
