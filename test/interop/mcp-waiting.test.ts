@@ -1,8 +1,10 @@
 import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as OldTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { newId } from '@writ/kernel';
 import type { TestPlatform } from '@writ/testing/platform';
 import { expect, it, onTestFinished, vi } from 'vitest';
+import { runCommand } from '../../clients/cli/test/command.ts';
 import { counter } from '../agent-proxy/counter-tools.ts';
 import {
   connect,
@@ -16,6 +18,7 @@ import {
 } from '../agent-proxy/mcp-run.ts';
 
 const ASK = { name: 'wipe_disk', arguments: { disk: 'ask' } };
+const APPROVE = { case: 'approve', value: {} } as const;
 const TASKS = { 'io.modelcontextprotocol/tasks': {} };
 const TEN_MINUTES = 10 * 60_000;
 
@@ -160,9 +163,23 @@ it('executes nothing for a task that its client cancelled, and ends one that a p
   const of = async (method: string, taskId: string) =>
     (await postModern(run, method, { taskId }, { extensions: TASKS })).result;
   const cancelled = await begin();
+  const { approvalId } = await pendingApproval(test, run.runId);
+  // An equal call without a task attaches to the same approval.
+  const attached = (await connectOld(run)).callTool(ASK);
   await of('tasks/cancel', cancelled);
   expect(await of('tasks/get', cancelled)).toMatchObject({ status: 'cancelled' });
-  await decide(test, run.runId, 'approve');
+  expect(await attached).toMatchObject({
+    isError: true,
+    content: [{ text: 'Nothing was executed. The client withdrew wipe_disk.' }],
+    _meta: { 'io.writ/reason': 'withdrawn' },
+  });
+  const approve = { requestId: newId('req'), approvalId, answer: APPROVE };
+  await expect(test.client.approvals.decideApproval(approve)).rejects.toMatchObject({
+    reason: 'APPROVAL_DECIDED',
+    message: expect.stringMatching(/was withdrawn at .*, by its agent\.$/),
+  });
+  const { out } = await runCommand(test, ['approvals', 'list', '--run', run.runId, '--all']);
+  expect(out[1]).toMatch(new RegExp(`^${approvalId} +withdrawn `));
   const rejected = await begin();
   expect(await of('tasks/get', cancelled)).toMatchObject({ status: 'cancelled' });
   await decide(test, run.runId, 'reject');
@@ -177,6 +194,36 @@ it('executes nothing for a task that its client cancelled, and ends one that a p
     });
   }, PATIENT);
   expect(counter.runs).toBe(0);
+});
+
+it('executes the call of a task, or withdraws it, when its client cancels while a person approves (AP-4)', async () => {
+  const { test, clock } = await waitingPlatform();
+  for (let race = 0; race < 6; race += 1) {
+    // A second equal execution would be refused as a repeat.
+    const run = await startMcpRun(test);
+    const before = counter.runs;
+    const call = postModern(run, 'tools/call', ASK, { extensions: TASKS });
+    const { approvalId } = await pendingApproval(test, run.runId);
+    clock.advance(TEN_MINUTES);
+    const taskId = String((await call).result?.taskId);
+    const of = (method: string) => postModern(run, method, { taskId }, { extensions: TASKS });
+    const [answered] = await Promise.allSettled([
+      test.client.approvals.decideApproval({
+        requestId: newId('req'),
+        approvalId,
+        answer: APPROVE,
+      }),
+      of('tasks/cancel'),
+    ]);
+    const isApproved = answered.status === 'fulfilled';
+    await vi.waitFor(async () => {
+      const { result } = await of('tasks/get');
+      expect(result).toMatchObject({ status: isApproved ? 'completed' : 'cancelled' });
+    }, PATIENT);
+    expect(counter.runs - before).toBe(isApproved ? 1 : 0);
+    const { approval } = await test.client.approvals.getApproval({ approvalId });
+    expect(approval?.state).toBe(isApproved ? ApprovalState.APPROVED : ApprovalState.WITHDRAWN);
+  }
 });
 
 it('reports the progress of a wait to a client that asks for it (AP-4)', async () => {

@@ -48,6 +48,7 @@ async function serve({ signers, clock }: World, enforceSlotGrants: boolean): Pro
           return { decision: { decisionId: requireAgent(call).agent.instance } };
         },
         getDecision: unimplemented('Not in this test.'),
+        withdrawAction: unimplemented('Not in this test.'),
       }),
     ],
     gate: internalGate({ service: 'supervisor', verifier, enforceSlotGrants }),

@@ -68,6 +68,7 @@ export class FakeSupervisor extends FakeReviews {
     const unused = unimplemented('The fake supervisor does not do this.');
     return [
       route(ReviewService, {
+        withdrawAction: unused,
         reviewAction: async (request, call) => {
           const agent = agentOf(call);
           this.epochs.push(call.caller.epoch ?? -1n);

@@ -219,6 +219,12 @@ export class TestAgent {
     return (await this.reviews.getDecision({ callId }, await this.options())).decision;
   }
 
+  /** Withdraws a proposal, without a slot grant. */
+  async withdraw(callId: string): Promise<boolean> {
+    const { slotGrant: _, ...auth } = await this.options();
+    return (await this.reviews.withdrawAction({ callId }, auth)).withdrawn;
+  }
+
   /** Mints the gateway's receipt for an approved call; `changes` override its claims. */
   async receipt(
     { callId, executedAction }: Decision,

@@ -26,6 +26,7 @@ const WORKER_MAY = [
   'writ.supervision.v1.SupervisionService/ReportOutcome',
   'writ.review.v1.ReviewService/ReviewAction',
   'writ.review.v1.ReviewService/GetDecision',
+  'writ.review.v1.ReviewService/WithdrawAction',
   'writ.spawn.v1.SpawnBudgetService/Renew',
   'writ.spawn.v1.SpawnBudgetService/WatchPauses',
   'writ.model.v1.ModelService/Generate',

@@ -113,6 +113,8 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
   'writ.review.v1.ReviewService': {
     ReviewAction: { ...AGENT, slotGrant: 'unless_partial' },
     GetDecision: AGENT_WITH_SLOT,
+    // It only takes away: it needs no slot.
+    WithdrawAction: AGENT,
   },
   'writ.spawn.v1.SpawnBudgetService': {
     OpenPool: SUPERVISOR,

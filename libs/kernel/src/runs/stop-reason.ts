@@ -61,6 +61,7 @@ const REASONS: Readonly<Record<TerminalState, readonly string[]>> = {
     'supervisor_block:',
     'human_rejected',
     'approval_expired',
+    'withdrawn',
     'tool_denied:',
     'tool_missing:',
     'tool_changed:',

@@ -48,6 +48,8 @@ export interface ToolPeers {
   reviewClientTool(call: ProposedClientTool, options: CallOptions): Promise<Decision>;
   /** Returns the current decision, with a new writ. */
   getDecision(callId: string, options: CallOptions): Promise<Decision>;
+  /** Withdraws a proposal that waits for a person; returns false when it was decided before (AP-4). */
+  withdraw(callId: string, options: CallOptions): Promise<boolean>;
   /** Executes an approved call; a repeated one returns the record (TG-1). */
   callTool(call: OrderedTool, options: CallOptions): Promise<CallToolResponse>;
   /** Returns one page of the tools that the agent's token allows. */
@@ -95,6 +97,9 @@ export function createToolPeers(to: {
     },
     async getDecision(callId, options) {
       return present((await reviews.getDecision({ callId }, options)).decision);
+    },
+    async withdraw(callId, options) {
+      return (await reviews.withdrawAction({ callId }, options)).withdrawn;
     },
     callTool: ({ agent, callId, ...order }, options) => {
       const { tenant, runId, instance: agentInstance } = agent;

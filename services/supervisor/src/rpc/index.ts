@@ -23,6 +23,7 @@ import { testNotifications } from './control/test-notifications.ts';
 import { getCaller } from './identity/get-caller.ts';
 import { getDecision } from './review/get-decision.ts';
 import { reviewAction } from './review/review-action.ts';
+import { withdrawAction } from './review/withdraw-action.ts';
 import { cancelRun } from './run/cancel-run.ts';
 import { closeRun } from './run/close-run.ts';
 import { getRun } from './run/get-run.ts';
@@ -116,6 +117,7 @@ export function internalRoutes(context: SupervisorContext): Route[] {
     route(ReviewService, {
       reviewAction: reviewAction(context),
       getDecision: getDecision(context),
+      withdrawAction: withdrawAction(context),
     }),
     keyRoute(context.signer),
   ];

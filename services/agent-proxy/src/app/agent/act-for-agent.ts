@@ -27,15 +27,45 @@ export async function actFor<T>(
   audience: Audience,
   work: (options: CallOptions) => Promise<T>,
 ): Promise<T> {
+  const grant = async () => ({ slotGrant: await slots.grant(agent) });
+  return await attempt(tokens, { agent, audience, grant, forget: () => slots.forget(agent) }, work);
+}
+
+/**
+ * Likewise, without a slot: for what only takes away, which a paused or halted agent may do.
+ * @throws what `work` throws
+ */
+export async function actWithoutSlot<T>(
+  { tokens }: { readonly tokens: Pick<AgentTokens, 'of'> },
+  agent: AgentKey,
+  audience: Audience,
+  work: (options: CallOptions) => Promise<T>,
+): Promise<T> {
+  const grant = async () => ({});
+  return await attempt(tokens, { agent, audience, grant, forget: () => undefined }, work);
+}
+
+interface Actor {
+  readonly agent: AgentKey;
+  readonly audience: Audience;
+  readonly grant: () => Promise<Pick<CallOptions, 'slotGrant'>>;
+  readonly forget: () => void;
+}
+
+async function attempt<T>(
+  tokens: Pick<AgentTokens, 'of'>,
+  { agent, audience, grant, forget }: Actor,
+  work: (options: CallOptions) => Promise<T>,
+): Promise<T> {
   for (let isFirst = true; ; isFirst = false) {
-    const slotGrant = await slots.grant(agent);
+    const slot = await grant();
     const { [audience]: agentToken } = await tokens.of(agent, !isFirst);
-    const auth = { agentToken, slotGrant, epoch: EPOCH };
+    const auth = { agentToken, ...slot, epoch: EPOCH };
     try {
       return await work({ ...auth, timeoutMs: CALL_MS, retry: true, retryAborted: true });
     } catch (error) {
       if (!isFirst || !isRenewable(error)) throw error;
-      slots.forget(agent);
+      forget();
     }
   }
 }

@@ -3,6 +3,7 @@ import type { ProxyContext } from '../../context.ts';
 import type { ToolAnswer } from '../../domain/tool-answer.ts';
 import { findHandle } from '../../store/handles.ts';
 import { decidedTasks, findToolCall, saveToolCall, toolCallKeyOf } from '../../store/tool-calls.ts';
+import { actWithoutSlot } from '../agent/act-for-agent.ts';
 import { currentDecision, finishCall } from './call-tool.ts';
 import type { NumberedCall } from './number-call.ts';
 
@@ -47,15 +48,24 @@ export async function resultOfTask(
   return await endTask(context, row, signal);
 }
 
-/** Cancels a task: agent-proxy executes its call no more. One that was executed keeps its result. */
+/**
+ * Cancels a task: the supervisor withdraws its call, which then never gets a writ, and no person can approve it any
+ * more. A call that was decided before is executed, or refused, as decided: the task keeps its result.
+ */
 export async function cancelTask(context: ProxyContext, { row }: ToolTask): Promise<void> {
-  const { store, clock } = context;
+  const { store, clock, peers, waits } = context;
+  if (row.task_ended_at !== null) return;
   const call = toolCallKeyOf(row);
+  const isWithdrawn = await actWithoutSlot(context, call, 'supervisor', (options) =>
+    peers.withdraw(row.call_id, options),
+  );
+  if (!isWithdrawn) return;
   await store.transaction(async (trx) => {
-    const now = await findToolCall(trx, call);
-    if (now === undefined || now.task_ended_at !== null || now.claimed_until !== null) return;
-    await saveToolCall(trx, call, { cancelled: true, delivered: true, task_ended_at: clock.now() });
+    const at = clock.now();
+    const ended = { cancelled: true, delivered: true, decided_at: at, task_ended_at: at };
+    await saveToolCall(trx, call, ended);
   });
+  waits.wake(row.call_id);
 }
 
 /** Sweep: executes calls of tasks that a person has approved; another replica may have received the decision (AP-4). */

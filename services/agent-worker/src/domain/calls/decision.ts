@@ -56,9 +56,12 @@ export function refusalOf(decision: Decision): string | undefined {
     : undefined;
 }
 
+/** Stop reasons of an approval that no person decided. */
+const OF_APPROVALS: ReadonlySet<string> = new Set(['approval_expired', 'withdrawn']);
+
 /** Returns the phase in which a refused proposal stopped (SV-7). */
 export function phaseOfRefusal({ verdict, humanApproval, stopReason }: Decision): Phase {
-  if (humanApproval !== undefined || stopReason === 'approval_expired') return 'human_approval';
+  if (humanApproval !== undefined || OF_APPROVALS.has(stopReason)) return 'human_approval';
   if (verdict === 'invalid') return 'worker';
   return isStopReason(stopReason) && outcomeOf(stopReason).state !== 'BLOCKED'
     ? 'worker'

@@ -32,6 +32,9 @@ export interface Answered {
 /** The RPC under which answers are recorded for idempotency. */
 export const DECIDE_APPROVAL = 'writ.approval.v1.ApprovalService/DecideApproval';
 
+/** The basis of an approval that its agent has withdrawn. */
+export const BY_AGENT = 'withdrawn_by_agent';
+
 /**
  * Whether this request already decided the approval.
  * @throws InvalidRequestError REQUEST_ID_REUSED
@@ -59,9 +62,10 @@ export function alreadyDecided(row: ApprovalRow): PreconditionError {
   );
 }
 
-function howDecided({ state, decided_by, decided_at }: ApprovalRow): string {
+function howDecided({ state, decided_by, decided_at, basis }: ApprovalRow): string {
   const when = decided_at === null ? '' : ` at ${decided_at.toISOString()}`;
   if (state === 'expired') return `expired${when} without an answer`;
-  if (state === 'withdrawn') return `was withdrawn${when}, when its run ended`;
+  if (state === 'withdrawn')
+    return `was withdrawn${when}, ${basis === BY_AGENT ? 'by its agent' : 'when its run ended'}`;
   return `was ${state} by ${decided_by}${when}`;
 }

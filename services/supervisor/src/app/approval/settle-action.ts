@@ -10,8 +10,11 @@ import { saveFacts } from '../../store/review/facts.ts';
 import { countApprovedCall } from '../../store/run/runs.ts';
 import { executionColumns, publishDecision } from '../review/decision-row.ts';
 import type { ReviewSubject } from '../review/review-subject.ts';
-import type { AnswerRequest } from './answer.ts';
+import { type AnswerRequest, BY_AGENT } from './answer.ts';
 import { publishAnswer } from './publish-answer.ts';
+
+/** The stop reason of a withdrawn proposal. */
+export const WITHDRAWN = 'withdrawn';
 
 /** A pending approval with the decision that it settles. */
 export interface PendingApproval {
@@ -85,6 +88,14 @@ export async function settleNo(
       request === undefined
         ? { state: 'expired', approved: false }
         : { state: 'rejected', approved: false, ...answerColumns(request) },
+  });
+}
+
+/** Settles a proposal that its agent has withdrawn: no person can decide it any more (AP-4). */
+export async function settleWithdrawn(tx: Tx, pending: PendingApproval): Promise<void> {
+  await settle(tx, pending, {
+    decision: { stop_reason: WITHDRAWN, phase: 'human_approval' },
+    approval: { state: 'withdrawn', basis: BY_AGENT },
   });
 }
 

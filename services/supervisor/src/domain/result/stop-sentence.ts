@@ -20,6 +20,7 @@ const SENTENCES: Readonly<Record<string, string>> = {
   'budget_exhausted:turns': 'The budget of model calls (max_turns) is exhausted.',
   'budget_exhausted:spawns': 'The pool of the run has no slot for another agent (max_agents).',
   approval_expired: 'No person decided the approval before it expired.',
+  withdrawn: 'The agent withdrew the action while it waited for a person.',
   llm_timeout: 'The model did not answer in time.',
   llm_empty: 'The model returned an empty answer.',
   stuck: 'The agent repeated the same tool calls.',

@@ -499,7 +499,7 @@ export const ApprovalState = {
   EXPIRED: 4,
 
   /**
-   * Terminal: the run ended first.
+   * Terminal: the agent withdrew its proposal, or ended first.
    *
    * @generated from enum value: APPROVAL_STATE_WITHDRAWN = 5;
    */

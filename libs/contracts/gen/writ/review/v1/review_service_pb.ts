@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file writ/review/v1/review_service.proto.
  */
 export const file_writ_review_v1_review_service: GenFile = /*@__PURE__*/
-  fileDesc("CiN3cml0L3Jldmlldy92MS9yZXZpZXdfc2VydmljZS5wcm90bxIOd3JpdC5yZXZpZXcudjEikwMKE1Jldmlld0FjdGlvblJlcXVlc3QSKgoHY2FsbF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIzCg1tb2RlbF9jYWxsX2lkGAIgASgJQhy6SBnYAQFyFDISXlthLXowLTlfLV17MSw2NH0kEh0KCHJhd190ZXh0GAMgASgJQgm6SAZyBCiAgEBIABIoCgZhY3Rpb24YBCABKAsyFi53cml0LnJldmlldy52MS5BY3Rpb25IABIQCghjb21wb3NlZBgFIAEoCBIPCgdwYXJ0aWFsGAYgASgIEiMKCHJlY2VpcHRzGAcgAygJQhG6SA6SAQsQgAIiBnIEKICAARI8CgxvYnNlcnZhdGlvbnMYCCADKAsyGy53cml0LnJldmlldy52MS5PYnNlcnZhdGlvbkIJukgGkgEDEIACEjkKBmV2ZW50cxgJIAMoCzIeLndyaXQudGltZWxpbmUudjEuQ2FycmllZEV2ZW50Qgm6SAaSAQMQgAJCEQoIcHJvcG9zYWwSBbpIAggBIkIKFFJldmlld0FjdGlvblJlc3BvbnNlEioKCGRlY2lzaW9uGAEgASgLMhgud3JpdC5yZXZpZXcudjEuRGVjaXNpb24iQAoSR2V0RGVjaXNpb25SZXF1ZXN0EioKB2NhbGxfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQiQQoTR2V0RGVjaXNpb25SZXNwb25zZRIqCghkZWNpc2lvbhgBIAEoCzIYLndyaXQucmV2aWV3LnYxLkRlY2lzaW9uMsIBCg1SZXZpZXdTZXJ2aWNlElkKDFJldmlld0FjdGlvbhIjLndyaXQucmV2aWV3LnYxLlJldmlld0FjdGlvblJlcXVlc3QaJC53cml0LnJldmlldy52MS5SZXZpZXdBY3Rpb25SZXNwb25zZRJWCgtHZXREZWNpc2lvbhIiLndyaXQucmV2aWV3LnYxLkdldERlY2lzaW9uUmVxdWVzdBojLndyaXQucmV2aWV3LnYxLkdldERlY2lzaW9uUmVzcG9uc2ViBnByb3RvMw", [file_buf_validate_validate, file_writ_review_v1_action, file_writ_review_v1_decision, file_writ_timeline_v1_carried_event]);
+  fileDesc("CiN3cml0L3Jldmlldy92MS9yZXZpZXdfc2VydmljZS5wcm90bxIOd3JpdC5yZXZpZXcudjEikwMKE1Jldmlld0FjdGlvblJlcXVlc3QSKgoHY2FsbF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIzCg1tb2RlbF9jYWxsX2lkGAIgASgJQhy6SBnYAQFyFDISXlthLXowLTlfLV17MSw2NH0kEh0KCHJhd190ZXh0GAMgASgJQgm6SAZyBCiAgEBIABIoCgZhY3Rpb24YBCABKAsyFi53cml0LnJldmlldy52MS5BY3Rpb25IABIQCghjb21wb3NlZBgFIAEoCBIPCgdwYXJ0aWFsGAYgASgIEiMKCHJlY2VpcHRzGAcgAygJQhG6SA6SAQsQgAIiBnIEKICAARI8CgxvYnNlcnZhdGlvbnMYCCADKAsyGy53cml0LnJldmlldy52MS5PYnNlcnZhdGlvbkIJukgGkgEDEIACEjkKBmV2ZW50cxgJIAMoCzIeLndyaXQudGltZWxpbmUudjEuQ2FycmllZEV2ZW50Qgm6SAaSAQMQgAJCEQoIcHJvcG9zYWwSBbpIAggBIkIKFFJldmlld0FjdGlvblJlc3BvbnNlEioKCGRlY2lzaW9uGAEgASgLMhgud3JpdC5yZXZpZXcudjEuRGVjaXNpb24iQAoSR2V0RGVjaXNpb25SZXF1ZXN0EioKB2NhbGxfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQiQQoTR2V0RGVjaXNpb25SZXNwb25zZRIqCghkZWNpc2lvbhgBIAEoCzIYLndyaXQucmV2aWV3LnYxLkRlY2lzaW9uIkMKFVdpdGhkcmF3QWN0aW9uUmVxdWVzdBIqCgdjYWxsX2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIisKFldpdGhkcmF3QWN0aW9uUmVzcG9uc2USEQoJd2l0aGRyYXduGAEgASgIMqMCCg1SZXZpZXdTZXJ2aWNlElkKDFJldmlld0FjdGlvbhIjLndyaXQucmV2aWV3LnYxLlJldmlld0FjdGlvblJlcXVlc3QaJC53cml0LnJldmlldy52MS5SZXZpZXdBY3Rpb25SZXNwb25zZRJWCgtHZXREZWNpc2lvbhIiLndyaXQucmV2aWV3LnYxLkdldERlY2lzaW9uUmVxdWVzdBojLndyaXQucmV2aWV3LnYxLkdldERlY2lzaW9uUmVzcG9uc2USXwoOV2l0aGRyYXdBY3Rpb24SJS53cml0LnJldmlldy52MS5XaXRoZHJhd0FjdGlvblJlcXVlc3QaJi53cml0LnJldmlldy52MS5XaXRoZHJhd0FjdGlvblJlc3BvbnNlYgZwcm90bzM", [file_buf_validate_validate, file_writ_review_v1_action, file_writ_review_v1_decision, file_writ_timeline_v1_carried_event]);
 
 /**
  * ReviewActionRequest proposes one action.
@@ -169,6 +169,48 @@ export const GetDecisionResponseSchema: GenMessage<GetDecisionResponse> = /*@__P
   messageDesc(file_writ_review_v1_review_service, 3);
 
 /**
+ * WithdrawActionRequest names a proposal of the calling agent.
+ *
+ * @generated from message writ.review.v1.WithdrawActionRequest
+ */
+export type WithdrawActionRequest = Message<"writ.review.v1.WithdrawActionRequest"> & {
+  /**
+   * The proposal.
+   *
+   * @generated from field: string call_id = 1;
+   */
+  callId: string;
+};
+
+/**
+ * Describes the message writ.review.v1.WithdrawActionRequest.
+ * Use `create(WithdrawActionRequestSchema)` to create a new message.
+ */
+export const WithdrawActionRequestSchema: GenMessage<WithdrawActionRequest> = /*@__PURE__*/
+  messageDesc(file_writ_review_v1_review_service, 4);
+
+/**
+ * WithdrawActionResponse tells whether the proposal is withdrawn.
+ *
+ * @generated from message writ.review.v1.WithdrawActionResponse
+ */
+export type WithdrawActionResponse = Message<"writ.review.v1.WithdrawActionResponse"> & {
+  /**
+   * Whether it is: false when it was decided before.
+   *
+   * @generated from field: bool withdrawn = 1;
+   */
+  withdrawn: boolean;
+};
+
+/**
+ * Describes the message writ.review.v1.WithdrawActionResponse.
+ * Use `create(WithdrawActionResponseSchema)` to create a new message.
+ */
+export const WithdrawActionResponseSchema: GenMessage<WithdrawActionResponse> = /*@__PURE__*/
+  messageDesc(file_writ_review_v1_review_service, 5);
+
+/**
  * ReviewService decides about every proposed action before it takes effect. Served by
  * the supervisor to agent workers, with an agent token, the worker's lease
  * epoch and a current slot grant (metadata `writ-agent-token`, `writ-epoch`,
@@ -199,6 +241,18 @@ export const ReviewService: GenService<{
     methodKind: "unary";
     input: typeof GetDecisionRequestSchema;
     output: typeof GetDecisionResponseSchema;
+  },
+  /**
+   * WithdrawAction withdraws a proposal that waits for a person, with its approval: the decision settles with the
+   * stop reason `withdrawn`, and the action gets no writ. A decision that was made before stays. Idempotent. It needs no
+   * slot grant, and is served during a halt.
+   *
+   * @generated from rpc writ.review.v1.ReviewService.WithdrawAction
+   */
+  withdrawAction: {
+    methodKind: "unary";
+    input: typeof WithdrawActionRequestSchema;
+    output: typeof WithdrawActionResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_writ_review_v1_review_service, 0);

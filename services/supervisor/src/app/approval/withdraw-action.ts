@@ -1,0 +1,33 @@
+import type { CallContext } from '@writ/rpc';
+import { type SupervisorContext, transact } from '../../context.ts';
+import { findApproval } from '../../store/approval/approvals.ts';
+import { loadDecision } from '../../store/review/decisions.ts';
+import { admitAgent } from '../agent/admit-agent.ts';
+import { assertAlive, subjectOf } from '../review/review-subject.ts';
+import { settleWithdrawn, WITHDRAWN } from './settle-action.ts';
+
+/**
+ * Withdraws a proposal of the calling agent that waits for a person, in the transaction in which a decision of the
+ * person would find it pending: exactly one of both counts, and a withdrawn proposal never gets a writ (AP-4, SV-5).
+ * A halt does not prevent it, because nothing is executed after it.
+ * @returns whether it is withdrawn; false when it was decided before
+ * @throws NotFoundError DECISION_NOT_FOUND; PreconditionError RUN_ENDED, STALE_EPOCH
+ */
+export async function withdrawAction(
+  context: SupervisorContext,
+  call: CallContext,
+  callId: string,
+): Promise<boolean> {
+  return await transact(context, async (tx) => {
+    const { trx } = tx;
+    const subject = await subjectOf(trx, await admitAgent(trx, call));
+    const decision = await loadDecision(trx, { ...subject.key, callId });
+    if (decision.settled) return decision.stop_reason === WITHDRAWN;
+    await assertAlive(trx, subject);
+    const { tenant } = subject.key;
+    const approval = await findApproval(trx, tenant, decision.approval_id ?? '');
+    if (approval?.state !== 'pending') return false;
+    await settleWithdrawn(tx, { approval, decision, subject });
+    return true;
+  });
+}
