@@ -18,7 +18,7 @@ agents:
     options: { client_tools: review }
   - name: hasty-bot
     kind: external
-    model: { model: ${ALIAS} }
+    model: { model: ${ALIAS}, also_allowed: [${CLAUDE}] }
     options: { client_tools: review, hold: 1s }
   - name: strict-bot
     kind: external

@@ -1,12 +1,13 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import {
   ChatRole,
+  type ContentPartSchema,
   EndReason as ContractEnd,
   type FinishedSchema,
 } from '@writ/contracts/writ/model/v1/model_pb';
 import type { GenerateResponseSchema } from '@writ/contracts/writ/model/v1/model_service_pb';
 import type { CallChunk, CallEnd } from '../domain/chat/call-chunk.ts';
-import type { ChatAnswer, EndReason } from '../domain/chat/chat.ts';
+import type { AnswerBlock, ChatAnswer, EndReason } from '../domain/chat/chat.ts';
 import { usageMessage } from './tab.ts';
 
 const END_REASONS: Readonly<Record<EndReason, ContractEnd>> = {
@@ -55,14 +56,29 @@ function finishedMessage(end: CallEnd): MessageInitShape<typeof FinishedSchema> 
   };
 }
 
-function answerMessage({ text, toolUses }: ChatAnswer) {
-  return {
-    role: ChatRole.ASSISTANT,
-    parts: [
-      ...(text === '' ? [] : [{ kind: { case: 'text' as const, value: text } }]),
-      ...toolUses.map(({ id, tool, argumentsJson }) => ({
-        kind: { case: 'toolUse' as const, value: { toolUseId: id, tool, argumentsJson } },
-      })),
-    ],
-  };
+function answerMessage({ text, toolUses, blocks }: ChatAnswer) {
+  const calls = toolUses.map(({ id, tool, argumentsJson }) => ({
+    kind: { case: 'toolUse' as const, value: { toolUseId: id, tool, argumentsJson } },
+  }));
+  const parts =
+    blocks === undefined
+      ? [...(text === '' ? [] : [textPart(text)]), ...calls]
+      : orderedParts(blocks, calls);
+  return { role: ChatRole.ASSISTANT, parts };
+}
+
+type PartInit = MessageInitShape<typeof ContentPartSchema>;
+
+function orderedParts(blocks: readonly AnswerBlock[], calls: readonly PartInit[]): PartInit[] {
+  const rest = calls.values();
+  return blocks.flatMap((block): PartInit[] => {
+    if ('text' in block) return [textPart(block.text)];
+    if ('isCall' in block) return [...rest.take(1)];
+    const value = Buffer.from(JSON.stringify(block.thinking));
+    return [{ kind: { case: 'thinkingJson', value } }];
+  });
+}
+
+function textPart(value: string) {
+  return { kind: { case: 'text' as const, value } };
 }

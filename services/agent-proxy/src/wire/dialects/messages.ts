@@ -1,4 +1,8 @@
-import { Dialect as ContractDialect, EndReason } from '@writ/contracts/writ/model/v1/model_pb';
+import {
+  type ContentPart,
+  Dialect as ContractDialect,
+  EndReason,
+} from '@writ/contracts/writ/model/v1/model_pb';
 import { anthropicError } from '../http-error.ts';
 import { type Dialect, namedFrame, partsOf, type Recorded } from './dialect.ts';
 import { reviewMessages } from './review-messages.ts';
@@ -35,24 +39,26 @@ export const messages: Dialect = {
   review: reviewMessages,
 };
 
-type Block = ReturnType<typeof messageOf>['content'][number];
+type Block =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'thinking'; readonly thinking: string; readonly signature: string }
+  | { readonly type: 'redacted_thinking'; readonly data: string }
+  | {
+      readonly type: 'tool_use';
+      readonly id: string;
+      readonly name: string;
+      readonly input: unknown;
+    };
 
 function messageOf(recorded: Recorded) {
   const { finished, callId, model } = recorded;
-  const { text, calls, tokens } = partsOf(recorded);
-  const { input, cached, written, output } = tokens;
-  const uses = calls.map(({ id, name, argumentsJson }) => ({
-    type: 'tool_use' as const,
-    id,
-    name,
-    input: inputOf(argumentsJson),
-  }));
+  const { input, cached, written, output } = partsOf(recorded).tokens;
   return {
     id: finished.responseId || `msg_${callId}`,
     type: 'message',
     role: 'assistant',
     model,
-    content: [...(text === '' ? [] : [{ type: 'text' as const, text }]), ...uses],
+    content: (finished.message?.parts ?? []).flatMap(({ kind }) => blocksOf(kind)),
     stop_reason: STOP[finished.endReason] ?? 'end_turn',
     stop_sequence: null,
     usage: {
@@ -62,6 +68,22 @@ function messageOf(recorded: Recorded) {
       output_tokens: output,
     },
   };
+}
+
+/** Thinking comes first, with its signature: the provider refuses a call without the thinking that led to it. */
+function blocksOf(kind: ContentPart['kind']): Block[] {
+  switch (kind.case) {
+    case 'text':
+      return [{ type: 'text', text: kind.value }];
+    case 'thinkingJson':
+      return [JSON.parse(Buffer.from(kind.value).toString())];
+    case 'toolUse': {
+      const { toolUseId: id, tool: name, argumentsJson } = kind.value;
+      return [{ type: 'tool_use', id, name, input: inputOf(argumentsJson) }];
+    }
+    default:
+      return [];
+  }
 }
 
 /** The arguments are those of the model, which may not be JSON. */
@@ -74,14 +96,40 @@ function inputOf(argumentsJson: string): unknown {
 }
 
 function blockEvents(block: Block, index: number): object[] {
-  const isText = block.type === 'text';
-  const start = isText ? { type: 'text', text: '' } : { ...block, input: {} };
-  const delta = isText
-    ? { type: 'text_delta', text: block.text }
-    : { type: 'input_json_delta', partial_json: JSON.stringify(block.input) };
+  const { start, deltas } = streamedBlock(block);
   return [
     { type: 'content_block_start', index, content_block: start },
-    { type: 'content_block_delta', index, delta },
+    ...deltas.map((delta) => ({ type: 'content_block_delta', index, delta })),
     { type: 'content_block_stop', index },
   ];
+}
+
+/** The start of a block, and the deltas that complete it. */
+function streamedBlock(block: Block): { readonly start: object; readonly deltas: object[] } {
+  switch (block.type) {
+    case 'text':
+      return {
+        start: { type: 'text', text: '' },
+        deltas: [{ type: 'text_delta', text: block.text }],
+      };
+    case 'thinking': {
+      const { thinking, signature } = block;
+      return {
+        start: { type: 'thinking', thinking: '', signature: '' },
+        deltas: [
+          { type: 'thinking_delta', thinking },
+          { type: 'signature_delta', signature },
+        ],
+      };
+    }
+    case 'redacted_thinking':
+      return { start: block, deltas: [] };
+    case 'tool_use': {
+      const partial_json = JSON.stringify(block.input);
+      return {
+        start: { ...block, input: {} },
+        deltas: [{ type: 'input_json_delta', partial_json }],
+      };
+    }
+  }
 }

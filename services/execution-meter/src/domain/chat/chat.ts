@@ -95,10 +95,21 @@ export interface NativeChat {
 /** Reason why a model stopped. */
 export type EndReason = 'end_turn' | 'tool_use' | 'max_tokens' | 'content_filter';
 
+/** Thinking as the block of its API; with a signature that the provider verifies in later requests. */
+export type ThinkingBlock = Readonly<Record<string, string>>;
+
+/** A block of an answer in its order; a call is the next one of its tool uses. */
+export type AnswerBlock =
+  | { readonly text: string }
+  | { readonly thinking: ThinkingBlock }
+  | { readonly isCall: true };
+
 /** Answer of a model. */
 export interface ChatAnswer {
   readonly text: string;
   readonly toolUses: readonly ToolUse[];
+  /** The same in the order of its blocks, with its thinking; undefined without thinking. */
+  readonly blocks?: readonly AnswerBlock[];
   readonly endReason: EndReason;
   /** Name of the answering model at the provider. */
   readonly providerModel: string;

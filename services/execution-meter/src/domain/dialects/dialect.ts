@@ -1,6 +1,13 @@
 import type { JsonObject } from '@writ/kernel';
 import type { ModelEntry, ProviderApi } from '../catalog/catalog.ts';
-import type { CacheWrites, ChatMessage, EndReason, NativeChat, References } from '../chat/chat.ts';
+import type {
+  CacheWrites,
+  ChatMessage,
+  EndReason,
+  NativeChat,
+  References,
+  ThinkingBlock,
+} from '../chat/chat.ts';
 import type { TokenUsage } from '../ledger/spending.ts';
 import type { Fields } from './fields.ts';
 
@@ -65,6 +72,8 @@ export interface AnswerPart {
   /** Content that is neither text nor a tool call. */
   readonly otherContent?: string;
   readonly toolUses?: readonly ToolUsePart[];
+  /** Thinking and texts by their place, in dialects whose later requests must repeat the thinking. */
+  readonly blocks?: readonly BlockPart[];
   /** The finish reason in the words of the provider. */
   readonly finishReason?: string | undefined;
   /** The finish reason; undefined when it is unknown. */
@@ -81,6 +90,15 @@ export interface AnswerPart {
   readonly isLast?: boolean;
   /** Whether only the meter asked for it. */
   readonly isForMeter?: boolean;
+}
+
+/** What one event adds to a block that is no tool call. */
+export interface BlockPart {
+  /** Position of the block in the answer. */
+  readonly index: number;
+  readonly text?: string;
+  /** Fields of thinking, each of which is appended to. */
+  readonly thinking?: ThinkingBlock;
 }
 
 /** What one event adds to a tool call. */

@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
-import type { CacheWrites, ChatMessage, EndReason } from '../chat/chat.ts';
+import type { CacheWrites, ChatMessage, EndReason, ThinkingBlock } from '../chat/chat.ts';
 import type { AnswerPart, BoundedRequest, Dialect } from './dialect.ts';
 import {
   assertOneOf,
@@ -76,14 +76,15 @@ export const messages: Dialect = {
     }
   },
   wholeOf(message) {
-    const blocks = listOf(message.content).map((block, index) => blockOf(block, index, 'whole'));
+    const parts = listOf(message.content).map((block, index) => blockOf(block, index, 'whole'));
     return {
       ...envelopeOf(message, 'whole'),
       ...endOf(message),
       isAnswer: message.type === 'message',
-      text: blocks.map(({ text = '' }) => text).join(''),
-      otherContent: blocks.map(({ otherContent = '' }) => otherContent).join(''),
-      toolUses: blocks.flatMap(({ toolUses = [] }) => toolUses),
+      text: parts.map(({ text = '' }) => text).join(''),
+      otherContent: parts.map(({ otherContent = '' }) => otherContent).join(''),
+      toolUses: parts.flatMap(({ toolUses = [] }) => toolUses),
+      blocks: parts.flatMap(({ blocks = [] }) => blocks),
     };
   },
   readUsage(usage) {
@@ -159,8 +160,13 @@ function endOf({ stop_reason: reason }: Fields): AnswerPart {
 }
 
 function blockOf(block: unknown, index: number | undefined, at: 'start' | 'whole'): AnswerPart {
-  const { type, text, thinking, id, name, input } = fieldsOf(block);
-  if (type === 'text') return { text: textOf(text) };
+  const { type, text, thinking, signature, data, id, name, input } = fieldsOf(block);
+  if (type === 'text') return textPart(textOf(text), index);
+  if (type === 'thinking') {
+    const own = { type, thinking: textOf(thinking), signature: textOf(signature) };
+    return { otherContent: own.thinking, ...thinkingPart(own, index) };
+  }
+  if (type === 'redacted_thinking') return thinkingPart({ type, data: textOf(data) }, index);
   if (type !== 'tool_use') return { otherContent: textOf(thinking) };
   // In a stream the arguments follow.
   const argumentsJson = at === 'whole' ? JSON.stringify(input ?? {}) : '';
@@ -170,7 +176,13 @@ function blockOf(block: unknown, index: number | undefined, at: 'start' | 'whole
 function deltaOf(delta: Fields, index: number | undefined): AnswerPart {
   switch (delta.type) {
     case 'text_delta':
-      return { text: textOf(delta.text) };
+      return textPart(textOf(delta.text), index);
+    case 'thinking_delta': {
+      const thinking = textOf(delta.thinking);
+      return { otherContent: thinking, ...thinkingPart({ thinking }, index) };
+    }
+    case 'signature_delta':
+      return thinkingPart({ signature: textOf(delta.signature) }, index);
     case 'input_json_delta': {
       const argumentsJson = textOf(delta.partial_json);
       return { toolUses: [{ index, id: '', tool: '', argumentsJson }] };
@@ -178,4 +190,12 @@ function deltaOf(delta: Fields, index: number | undefined): AnswerPart {
     default:
       return { otherContent: textOf(delta.thinking) };
   }
+}
+
+function textPart(text: string, index: number | undefined): AnswerPart {
+  return { text, ...(index !== undefined && { blocks: [{ index, text }] }) };
+}
+
+function thinkingPart(thinking: ThinkingBlock, index: number | undefined): AnswerPart {
+  return index === undefined ? {} : { blocks: [{ index, thinking }] };
 }

@@ -8,6 +8,7 @@ import type {
 import type { AnswerPart, Dialect, ToolUsePart } from '../../domain/dialects/dialect.ts';
 import { type Fields, fieldsOf } from '../../domain/dialects/fields.ts';
 import { NO_USAGE, type TokenUsage } from '../../domain/ledger/spending.ts';
+import { AnswerBlocks } from './answer-blocks.ts';
 
 /** Assembles an answer from the parts that a provider sends, which are not trusted. */
 export class AnswerBuilder {
@@ -15,6 +16,7 @@ export class AnswerBuilder {
   #text = '';
   #otherContent = '';
   readonly #toolUses = new Map<number, ToolUse>();
+  readonly #blocks = new AnswerBlocks();
   #finishReason: string | undefined;
   #endReason: EndReason | undefined;
   #responseId = '';
@@ -92,6 +94,7 @@ export class AnswerBuilder {
     }
     this.#text += text;
     this.#otherContent += otherContent;
+    for (const block of part.blocks ?? []) this.#blocks.add(block);
     return text + otherContent + toolUses.map((use) => this.#addToolUse(use)).join('');
   }
 
@@ -134,9 +137,11 @@ export class AnswerBuilder {
       );
     }
     const { responseId } = this.terms;
+    const blocks = this.#blocks.build([...this.#toolUses.keys()]);
     const answer = {
       text: this.#text,
       toolUses,
+      ...(blocks !== undefined && { blocks }),
       endReason,
       providerModel: this.#model,
       ...(responseId !== undefined && { responseId }),
