@@ -4,7 +4,7 @@ import { ExecutedFrom } from '@writ/contracts/writ/review/v1/action_pb';
 import type { Decision } from '@writ/contracts/writ/review/v1/decision_pb';
 import type { CallToolResponse } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { ResultKind, type ToolResult } from '@writ/contracts/writ/tool/v1/tool_pb';
-import { isJsonObject, type JsonValue, type WritError } from '@writ/kernel';
+import { isJsonObject, type JsonObject, type JsonValue, type WritError } from '@writ/kernel';
 import type { ToolAnswer } from '../domain/tool-answer.ts';
 import type { ToolCallRow } from '../store/tool-calls.ts';
 import { refusalText } from './refusal.ts';
@@ -65,7 +65,7 @@ function executed(
   return {
     content: [...changeNote(decision), ...content],
     ...(structuredContent !== undefined && { structuredContent }),
-    _meta,
+    _meta: { ..._meta, ...(result?.truncated === true && { 'io.writ/truncated': true }) },
   };
 }
 
@@ -121,12 +121,39 @@ function contentOf(
     const link = { type: 'resource_link', uri: content, name: tool } as const;
     return { content: [{ ...link, ...(mediaType !== '' && { mimeType: mediaType }) }] };
   }
-  if (kind !== ResultKind.JSON || result.truncated) return { content: [text(content)] };
+  if (result.truncated) return { content: truncated({ name: tool, result }) };
+  if (kind !== ResultKind.JSON) return { content: [text(content)] };
   const value = JSON.parse(content) as JsonValue;
-  return {
-    content: [text(content)],
-    ...(isJsonObject(value) && { structuredContent: { ...value } }),
-  };
+  if (!isJsonObject(value)) return { content: [text(content)] };
+  if (mediaType === MCP_CONTENT) return blocksOf(value);
+  return { content: [text(content)], structuredContent: { ...value } };
+}
+
+/** Media type of a JSON object that contains the content blocks of an MCP server. */
+const MCP_CONTENT = 'application/vnd.writ.mcp-content+json';
+
+/** Blocks of an MCP server, as it sent them: the gateway has read them with the schema of the protocol. */
+function blocksOf({
+  _content: beside,
+  ...fields
+}: JsonObject): Pick<CallToolResult, 'content' | 'structuredContent'> {
+  const blocks = (value: JsonValue | undefined) => value as unknown as CallToolResult['content'];
+  if (beside === undefined) return { content: blocks(fields.content) };
+  const shown = text(JSON.stringify(fields));
+  return { content: [shown, ...blocks(beside)], structuredContent: fields };
+}
+
+/** A cut text is content; a cut image is none. */
+function truncated({
+  name: tool,
+  result: { content, mediaType, fullSizeBytes },
+}: {
+  readonly name: string;
+  readonly result: ToolResult;
+}): CallToolResult['content'] {
+  const size = `The result of ${tool} has ${fullSizeBytes} bytes, more than max_output_bytes of the tool`;
+  if (mediaType !== '') return [text(`${size}: its content is omitted.`)];
+  return [text(content), text(`${size}: it is cut.`)];
 }
 
 function idsOf(row: ToolCallRow): Record<string, unknown> {

@@ -1,8 +1,20 @@
 import { isJsonObject, type JsonObject, type JsonValue, sha256Hex } from '@writ/kernel';
 
+/**
+ * Media type of a JSON object whose `content`, or `_content` beside the fields of the tool, has the content blocks of an
+ * MCP server that are more than text: images, audio and resources.
+ */
+export const MCP_CONTENT = 'application/vnd.writ.mcp-content+json';
+
 /** The full output of a tool. */
 export type ToolOutput =
-  | { readonly kind: 'json'; readonly content: string; readonly value: JsonObject }
+  | {
+      readonly kind: 'json';
+      readonly content: string;
+      readonly value: JsonObject;
+      /** Empty for plain JSON; {@link MCP_CONTENT}. */
+      readonly mediaType?: string;
+    }
   | { readonly kind: 'text'; readonly content: string }
   /** The content is a URL. */
   | { readonly kind: 'image'; readonly content: string; readonly mediaType: string };
@@ -11,7 +23,7 @@ export type ToolOutput =
 export interface ToolResult {
   readonly kind: 'json' | 'text' | 'image';
   readonly content: string;
-  /** Media type of an image; empty otherwise. */
+  /** Media type of an image, or {@link MCP_CONTENT}; empty otherwise. */
   readonly mediaType: string;
   readonly truncated: boolean;
   readonly fullSizeBytes: number;
@@ -34,12 +46,13 @@ const MAX_PATH_BYTES = 3_072;
 export function capOutput(output: ToolOutput, maxBytes: number): ToolResult {
   const bytes = Buffer.from(output.content);
   const full = { fullSizeBytes: bytes.byteLength, fullSha256: sha256Hex(bytes) };
+  const { mediaType = '' } = output.kind === 'text' ? { mediaType: '' } : output;
   if (bytes.byteLength <= maxBytes) {
-    const mediaType = output.kind === 'image' ? output.mediaType : '';
     return { kind: output.kind, content: output.content, mediaType, truncated: false, ...full };
   }
   const content = cut(bytes, maxBytes);
-  return { kind: 'text', content, mediaType: '', truncated: true, ...full };
+  const isJson = output.kind === 'json';
+  return { kind: 'text', content, mediaType: isJson ? mediaType : '', truncated: true, ...full };
 }
 
 /** Whether a receipt can hold the fields at these paths; checked before execution. */

@@ -8,6 +8,7 @@ import {
 } from '@modelcontextprotocol/client';
 import type { JsonObject } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
+import { MCP_CONTENT } from '../../domain/result.ts';
 import {
   badResult,
   MAX_MESSAGE_LENGTH,
@@ -177,7 +178,7 @@ function isRefusedConnection(error: unknown): boolean {
 
 /**
  * Maps a result of an MCP server: its structured content, else its text, else the URL of its only image, else its
- * content blocks as JSON.
+ * content blocks as JSON. Structured content repeats the texts; other blocks beside it are kept in `_content`.
  */
 function toToolAnswer(tool: string, result: CallToolResult): ToolAnswer {
   const { content, structuredContent, isError } = result;
@@ -188,7 +189,9 @@ function toToolAnswer(tool: string, result: CallToolResult): ToolAnswer {
     return { kind: 'failed', message };
   }
   if (structuredContent !== undefined) {
-    return toJsonAnswer(tool, JSON.stringify(structuredContent));
+    const others = content.filter(({ type }) => type !== 'text');
+    if (others.length === 0) return toJsonAnswer(tool, JSON.stringify(structuredContent));
+    return contentAnswer(tool, { ...structuredContent, _content: others });
   }
   if (texts.length > 0 && texts.length === content.length) {
     return { kind: 'output', output: { kind: 'text', content: text } };
@@ -196,7 +199,13 @@ function toToolAnswer(tool: string, result: CallToolResult): ToolAnswer {
   const [only] = content;
   const image = content.length === 1 && only !== undefined ? imageAt(only) : undefined;
   if (image !== undefined) return { kind: 'output', output: { kind: 'image', ...image } };
-  return toJsonAnswer(tool, JSON.stringify({ content }));
+  return contentAnswer(tool, { content });
+}
+
+function contentAnswer(tool: string, value: object): ToolAnswer {
+  const answer = toJsonAnswer(tool, JSON.stringify(value));
+  if (answer.kind !== 'output' || answer.output.kind !== 'json') return answer;
+  return { kind: 'output', output: { ...answer.output, mediaType: MCP_CONTENT } };
 }
 
 function imageAt(block: CallToolResult['content'][number]) {

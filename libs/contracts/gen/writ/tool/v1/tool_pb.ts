@@ -173,7 +173,8 @@ export type ToolResult = Message<"writ.tool.v1.ToolResult"> & {
   content: string;
 
   /**
-   * Media type of an image.
+   * Media type of an image; `application/vnd.writ.mcp-content+json` for a JSON object whose `content`, or `_content`
+   * beside other fields, are the content blocks of an MCP server.
    *
    * @generated from field: string media_type = 3;
    */
