@@ -2,6 +2,7 @@ import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { FreezeCause } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { Priority } from '@writ/kernel';
+import type { StoreLocation } from '@writ/store';
 import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import pg from 'pg';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
@@ -17,10 +18,13 @@ import {
 
 let world: MeterWorld;
 let other: Beside;
-let location: Awaited<ReturnType<typeof postgresLocation>>;
+let location: Extract<StoreLocation, { readonly dialect: 'postgres' }>;
+/** Liveness limit of what waits for a lock or a model on a busy machine. */
+const PATIENT_MS = 60_000;
 
 async function start(options: MeterWorldOptions = {}): Promise<void> {
-  location = await postgresLocation();
+  // A test holds the lock of the store until the meters wait for it.
+  location = { ...(await postgresLocation()), bounds: { lockTimeoutMs: PATIENT_MS } };
   world = await MeterWorld.start({ ...options, config: { store: location } });
   other = await world.beside();
 }
@@ -122,9 +126,10 @@ describe.runIf(isPostgresAvailable())('two meters on one PostgreSQL schema (SYS-
   it('do not record an answer that arrives after the run ended on the other replica, according to its retention (SUP-4)', async () => {
     await start({ scripts: { hello: [{ text: 'Late.', delay_ms: 3_000 }] } });
     await world.openTab();
-    const call = world.generate({}, await world.credentials(), other.model);
-    await world.simulator.until(({ outcome }) => outcome === 'open');
     const admin = await administrator();
+    const options = { ...(await world.credentials()), timeoutMs: PATIENT_MS };
+    const call = world.generate({}, options, other.model);
+    await world.simulator.until(({ outcome }) => outcome === 'open');
     const figure = async (query: string) => Number((await admin.query(query)).rows[0].figure);
     // Wait for the background writes of the other meter, so that the answer is its only write.
     const unpublished = 'select count(*) as figure from outbox where published_at is null';
@@ -133,7 +138,7 @@ describe.runIf(isPostgresAvailable())('two meters on one PostgreSQL schema (SYS-
     const waiting = `select count(*) as figure from pg_locks where locktype = 'advisory' and not granted`;
     const { order: halt } = order(100);
     const ending = { ...halt, cause: FreezeCause.END, retention: HistoryRetention.RUN };
-    const frozen = world.tab.freeze({ order: ending });
+    const frozen = world.tab.freeze({ order: ending }, { timeoutMs: PATIENT_MS });
     await expect.poll(() => figure(waiting)).toBe(1);
     await world.simulator.until(({ outcome }) => outcome === 'answered');
     await expect.poll(() => figure(waiting)).toBe(2);
