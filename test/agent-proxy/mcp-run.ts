@@ -193,10 +193,10 @@ export async function connect(
   return client;
 }
 
-/** Waits for the pending approval of a run. */
+/** Waits for the pending approval of a run; without a run, of any. */
 export async function pendingApproval(
   { client }: Pick<TestPlatform, 'client'>,
-  runId: string,
+  runId = '',
 ): Promise<Approval> {
   return await vi.waitFor(async () => {
     const { approvals } = await client.approvals.listApprovals({ runId });

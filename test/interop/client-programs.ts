@@ -15,12 +15,38 @@ export const HAS_CLIENTS = 'folder' in found;
 
 const { folder, python } = 'missing' in found ? { folder: '', python: '' } : found;
 
+/** The folder in which their packages are installed. */
+export const CLIENTS_FOLDER = folder;
+
+/** How a program ended. */
+export interface Ended {
+  readonly code: number | null;
+  /** What it wrote to standard output, and to standard error. */
+  readonly output: string;
+  readonly stdout: string;
+}
+
 /** Runs a program of test/interop/clients to its end; of this environment it inherits only PATH. */
-export function runClient(program: string, env: Readonly<Record<string, string>>) {
+export async function runClient(
+  program: string,
+  env: Readonly<Record<string, string>>,
+): Promise<Ended> {
   const command = program.endsWith('.py') ? python : process.execPath;
-  return new Promise<{ code: number | null; output: string }>((resolve, reject) => {
-    const child = spawn(command, [join(folder, program)], {
-      cwd: folder,
+  return await runProgram(command, [join(folder, program)], { cwd: folder, env });
+}
+
+/** Runs a command to its end; of this environment it inherits only PATH. Its processes end with the test. */
+export function runProgram(
+  command: string,
+  args: readonly string[],
+  { cwd, env }: { readonly cwd: string; readonly env: Readonly<Record<string, string>> },
+): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(command, args, {
+      cwd,
+      // A process group of its own: launchers do not end the programs that they start.
+      detached: true,
+      stdio: ['ignore', 'pipe', 'pipe'],
       env: {
         PATH: process.env.PATH,
         // Their telemetry would leave this machine.
@@ -29,11 +55,25 @@ export function runClient(program: string, env: Readonly<Record<string, string>>
         ...env,
       },
     });
-    onTestFinished(() => void child.kill('SIGKILL'));
-    let output = '';
-    child.stdout.on('data', (part) => (output += part));
-    child.stderr.on('data', (part) => (output += part));
+    onTestFinished(() => endGroup(child.pid));
+    let [output, stdout] = ['', ''];
+    child.stdout.setEncoding('utf8').on('data', (part: string) => {
+      output += part;
+      stdout += part;
+    });
+    child.stderr.setEncoding('utf8').on('data', (part: string) => {
+      output += part;
+    });
     child.once('error', reject);
-    child.once('close', (code) => resolve({ code, output }));
+    child.once('close', (code) => resolve({ code, output, stdout }));
   });
+}
+
+function endGroup(pid: number | undefined): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
 }

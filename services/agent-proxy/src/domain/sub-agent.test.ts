@@ -19,13 +19,21 @@ it('knows sub-agents by the headers of each client, and the main agent by their 
   });
 });
 
-it('reads the task of a sub-agent from the first text of a user, in each dialect (AP-6)', () => {
+it('reads the task of a sub-agent from the texts of a user, in each dialect (AP-6)', () => {
   const system = { role: 'system', content: 'You help.' };
   const parts = [{ type: 'text', text: 'Find it.' }, { type: 'image' }];
   expect(taskOf({ messages: [system, { role: 'user', content: 'Find it.' }] })).toBe('Find it.');
   expect(taskOf({ messages: [{ role: 'user', content: parts }] })).toBe('Find it.');
   expect(taskOf({ input: 'Find it.' })).toBe('Find it.');
   expect(taskOf({ input: [{ role: 'user', content: parts }] })).toBe('Find it.');
+  // As Claude Code and Codex send it: their own context comes first.
+  const context = { type: 'text', text: '<system-reminder>' };
+  expect(taskOf({ messages: [{ role: 'user', content: [context, ...parts] }] })).toBe(
+    'Find it.\n<system-reminder>',
+  );
+  const environment = { role: 'user', content: [{ type: 'input_text', text: 'cwd' }] };
+  const asked = { role: 'user', content: [{ type: 'input_text', text: 'Find it.' }] };
+  expect(taskOf({ input: [environment, asked] })).toBe('Find it.\ncwd');
   expect(taskOf({ input: 'x'.repeat(9_000) })).toHaveLength(2_000);
   expect(taskOf([])).toBe('');
   expect(taskOf({ messages: [system] })).toBe('');

@@ -36,21 +36,26 @@ export function subAgentOf(headers: Headers): NamedSubAgent | undefined {
 /** Longest task of a sub-agent for its review, in characters. */
 const MAX_TASK = 2_000;
 
-/** Returns the first text of a user in a model request, cut, as the task of a sub-agent; empty without one. */
+/**
+ * Returns the texts of a user in a model request as the task of a sub-agent, the last one first, cut; empty without one.
+ * Clients put the context of their program before the task.
+ */
 export function taskOf(body: JsonValue): string {
   if (!isJsonObject(body)) return '';
   const { input, messages = input } = body;
   if (typeof messages === 'string') return messages.slice(0, MAX_TASK);
   if (!Array.isArray(messages)) return '';
-  const first = messages.find((message) => isJsonObject(message) && message.role === 'user');
-  return isJsonObject(first) ? textOf(first.content).slice(0, MAX_TASK) : '';
+  const texts = messages.flatMap((message) =>
+    isJsonObject(message) && message.role === 'user' ? textsOf(message.content) : [],
+  );
+  return texts.reverse().join('\n').slice(0, MAX_TASK);
 }
 
-function textOf(content: JsonValue | undefined): string {
-  if (typeof content === 'string') return content;
-  if (!Array.isArray(content)) return '';
+function textsOf(content: JsonValue | undefined): readonly string[] {
+  if (typeof content === 'string') return [content];
+  if (!Array.isArray(content)) return [];
   const parts = content.map((part) => (isJsonObject(part) ? part.text : undefined));
-  return parts.filter((text) => typeof text === 'string').join('\n');
+  return parts.filter((text) => typeof text === 'string');
 }
 
 function headerOf(headers: Headers, name: string): string {

@@ -1,0 +1,139 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { TestPlatform, TestPlatformOptions } from '@writ/testing/platform';
+import { startTestPlatform } from '@writ/testing/platform';
+import { expect, onTestFinished } from 'vitest';
+import { counter } from '../agent-proxy/counter-tools.ts';
+import { ALIAS, CLAUDE, PROVIDER_KEY, proxyModels } from '../agent-proxy/external-run.ts';
+import { counterFiles } from '../agent-proxy/mcp-run.ts';
+import type { ScriptedModel } from '../agent-proxy/scripted-model.ts';
+import { CLIENTS_FOLDER, type Ended, runProgram } from './client-programs.ts';
+
+const AGENTS = `
+agents:
+  - name: coding-bot
+    kind: external
+    description: A command-line coding agent.
+    model: { model: ${CLAUDE}, also_allowed: [${ALIAS}] }
+    tools: [wipe_disk]
+    spawn: { max_agents: 10 }
+    sub_agents: [{ name: coding-helper }]
+  - name: coding-helper
+    kind: external
+    delegate_only: true
+    model: { model: ${CLAUDE}, also_allowed: [${ALIAS}] }
+  - name: reviewed-bot
+    kind: external
+    model: { model: ${CLAUDE}, also_allowed: [${ALIAS}] }
+    options: { client_tools: review }
+`;
+
+/** A person sees every shell command. */
+const POLICY = `
+policy: coding
+rules:
+  - { id: wipe, match: { tool: wipe_disk }, decide: escalate, reason: wipe }
+  - { id: wiped, match: { tool: wipe_disk }, decide: approve, reason: seen_by_a_person }
+  - { id: bash, match: { kind: client_tool, tool: Bash }, decide: escalate, reason: shell, editable: [command] }
+  - { id: seen, match: { kind: client_tool }, decide: approve, reason: seen_by_a_person }
+  - { id: helpers, match: { kind: delegation, target: [coding-helper] }, decide: approve, reason: known_helper }
+human: { four_eyes: false }
+`;
+
+/** A platform for coding agents: their model is scripted, and their only tool counts its executions. */
+export async function codingPlatform(
+  model: ScriptedModel,
+  options: TestPlatformOptions = {},
+): Promise<TestPlatform> {
+  counter.runs = 0;
+  counter.gate = Promise.resolve();
+  const test = await startTestPlatform({
+    env: { WRIT_TEST_ANTHROPIC_KEY: PROVIDER_KEY },
+    files: {
+      ...counterFiles(join(import.meta.dirname, '../agent-proxy/counter-tools.ts')),
+      WRIT_MODELS_FILE: proxyModels(model),
+      WRIT_AGENTS_FILE: AGENTS,
+      WRIT_POLICY_FILE: POLICY,
+    },
+    ...options,
+  });
+  onTestFinished(() => test.close());
+  return test;
+}
+
+/** A temporary folder with files of this content, by their path; it is removed after the test. */
+export function workspace(files: Readonly<Record<string, string>> = {}): string {
+  const folder = mkdtempSync(join(tmpdir(), 'writ-workspace-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  for (const [path, content] of Object.entries(files)) {
+    mkdirSync(join(folder, path, '..'), { recursive: true });
+    writeFileSync(join(folder, path), content);
+  }
+  return folder;
+}
+
+/** Where a coding agent works: agent-proxy, the key or token for it, and a folder. */
+export interface Workplace {
+  /** Base URL of the model endpoint, with `/v1`. */
+  readonly baseUrl: string;
+  readonly token: string;
+  readonly cwd: string;
+}
+
+/** The conversation of these programs; a run token has none. */
+export const CONVERSATION = 'ticket-4711';
+
+/** Runs Claude Code until it has answered a prompt, as its documentation describes it for scripts. */
+export async function runClaudeCode(
+  { baseUrl, token, cwd }: Workplace,
+  prompt: string,
+  args: readonly string[],
+): Promise<Ended> {
+  const launcher = join(CLIENTS_FOLDER, 'node_modules/@anthropic-ai/claude-code/cli-wrapper.cjs');
+  const command = [launcher, '-p', prompt, '--model', CLAUDE, '--output-format', 'json', ...args];
+  return await isolated(cwd, command, {
+    CLAUDE_CONFIG_DIR: join(cwd, '.config/claude'),
+    ANTHROPIC_BASE_URL: baseUrl.replace(/\/v1$/, ''),
+    ANTHROPIC_AUTH_TOKEN: token,
+    ANTHROPIC_CUSTOM_HEADERS: `X-Writ-Conversation: ${CONVERSATION}`,
+    WRIT_AGENT_KEY: token,
+    WRIT_CONVERSATION: CONVERSATION,
+    // Updates, telemetry and error reports.
+    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+  });
+}
+
+/** Runs a program of Node without a home; it must not connect to anything outside of this machine. */
+async function isolated(
+  cwd: string,
+  command: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<Ended> {
+  const outward = await refusingProxy();
+  const ended = await runProgram(process.execPath, command, {
+    cwd,
+    env: { HOME: cwd, ...env, ...outward.env },
+  });
+  expect(outward.asked(), 'connections to other machines').toEqual([]);
+  return ended;
+}
+
+/** An HTTP proxy that refuses every connection and records what was asked of it. */
+async function refusingProxy() {
+  const asked: string[] = [];
+  const server = createServer((socket) => {
+    socket.once('error', () => undefined);
+    socket.once('data', (data: Buffer) => {
+      asked.push(data.toString().split('\r\n', 1).join());
+      socket.destroy();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const env = { HTTPS_PROXY: url, HTTP_PROXY: url, ALL_PROXY: url, NO_PROXY: '127.0.0.1' };
+  return { env, asked: () => asked };
+}
