@@ -26,6 +26,9 @@ const CROWDED = { processes: 4, writers: 16 };
 const LOCKS = ['one lock', 'by run'] as const;
 type Lock = (typeof LOCKS)[number];
 
+/** What is compared. */
+type Figures = Pick<MeasureAnswer, 'perSecond' | 'p50Ms'>;
+
 /** The figures of one shape. */
 interface ShapeFigures {
   readonly work: WorkName;
@@ -86,7 +89,7 @@ class Measured {
     for (const lock of LOCKS) await this.#measure(CROWDED, lock, WARM_UP_MS);
     const measured = SHAPES.map((shape) => ({
       shape,
-      rounds: [] as Record<Lock, MeasureAnswer>[],
+      rounds: [] as Record<Lock, Figures>[],
     }));
     for (let round = 0; round < rounds; round += 1) {
       for (const { shape, rounds: ofShape } of measured) {
@@ -97,9 +100,9 @@ class Measured {
       }
     }
     return measured.map(({ shape, rounds: ofShape }) => {
-      const middle = (lock: Lock, figure: keyof MeasureAnswer) =>
+      const middle = (lock: Lock, figure: keyof Figures) =>
         median(ofShape.map((each) => each[lock][figure]));
-      const both = (figure: keyof MeasureAnswer) => ({
+      const both = (figure: keyof Figures) => ({
         'one lock': middle('one lock', figure),
         'by run': middle('by run', figure),
       });
@@ -118,7 +121,7 @@ class Measured {
     { processes, writers }: { readonly processes: number; readonly writers: number },
     lock: Lock,
     forMs: number,
-  ): Promise<MeasureAnswer> {
+  ): Promise<Figures> {
     const request: MeasureRequest = {
       work: this.#work,
       location: {
@@ -141,7 +144,7 @@ class Measured {
 }
 
 /** A process with writers. */
-class WriterProcess {
+export class WriterProcess {
   readonly #child: ChildProcess = fork(
     fileURLToPath(new URL('writers/process.ts', import.meta.url)),
   );
@@ -160,7 +163,8 @@ class WriterProcess {
   }
 }
 
-function machineName(): string {
+/** The machine of a measurement. */
+export function machineName(): string {
   return `${availableParallelism()} cores, ${cpus()[0]?.model ?? 'unknown processor'}, Node ${process.version}`;
 }
 

@@ -11,7 +11,12 @@ export interface MeasureRequest {
 }
 
 /** The figures of one process; `perSecond` counts transactions. */
-export type MeasureAnswer = Pick<Speed, 'perSecond' | 'p50Ms'>;
+export interface MeasureAnswer extends Pick<Speed, 'perSecond' | 'p50Ms'> {
+  readonly transactions: number;
+  readonly commits: number;
+  /** Processor time of the process, ms. */
+  readonly processorMs: number;
+}
 
 interface Opened {
   readonly work: Work;
@@ -35,8 +40,17 @@ async function answer({ work, location, writers, forMs }: MeasureRequest): Promi
     await writer(next);
     idle.push(writer);
   };
-  const { perSecond, p50Ms } = await measure(operation, writers, forMs);
-  return { perSecond: perSecond * chosen.transactions, p50Ms: p50Ms / chosen.transactions };
+  const commits = chosen.commits();
+  const used = process.cpuUsage();
+  const { operations, perSecond, p50Ms } = await measure(operation, writers, forMs);
+  const { user, system } = process.cpuUsage(used);
+  return {
+    perSecond: perSecond * chosen.transactions,
+    p50Ms: p50Ms / chosen.transactions,
+    transactions: operations * chosen.transactions,
+    commits: chosen.commits() - commits,
+    processorMs: (user + system) / 1_000,
+  };
 }
 
 function open(name: WorkName, location: Location): Promise<Opened> {

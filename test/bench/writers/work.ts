@@ -33,6 +33,8 @@ export interface Work {
   /** Prepares a writer with a run of its own; the result commits `transactions` transactions. */
   writer(id: string): Promise<(n: number) => Promise<void>>;
   readonly transactions: number;
+  /** Durable commits since the store was opened. */
+  commits(): number;
   close(): Promise<void>;
 }
 
@@ -59,6 +61,7 @@ async function openSpawnWork(location: Location): Promise<Work> {
   const root = { name: 'lead', instance: 'root' };
   return {
     transactions: 2,
+    commits: () => store.commits,
     close: () => store.close(),
     writer: async (id) => {
       const run = { tenant: 'acme', runId: `run-${id}` };
@@ -94,6 +97,7 @@ async function openMeterWork(location: Location): Promise<Work> {
   const usage = { ...NO_USAGE, input: 10n };
   return {
     transactions: 2,
+    commits: () => store.commits,
     close: () => store.close(),
     writer: async (id) => {
       const key = { tenant: `tenant-${id}`, runId: `run-${id}`, agentInstance: 'root' };

@@ -1,0 +1,68 @@
+import { readFileSync } from 'node:fs';
+import pg from 'pg';
+import type { MeasureAnswer } from '../writers/process.ts';
+import type { WriteTimes } from './simulation.ts';
+
+/** Ticks of the processor times in /proc, per second. */
+const TICKS = 100;
+
+/** What the database server has used since its start. */
+export interface ServerUse {
+  readonly processorMs: number;
+  readonly flushes: number;
+  readonly flushMs: number;
+}
+
+/** Reads what a server uses; it needs `track_wal_io_timing`. */
+export async function serverUse(url: string): Promise<ServerUse> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const { rows: processes } = await client.query<{ pid: number }>(
+      'SELECT pid FROM pg_stat_activity WHERE pid != pg_backend_pid()',
+    );
+    const { rows } = await client.query<{ wal_sync: string; wal_sync_time: number }>(
+      'SELECT wal_sync, wal_sync_time FROM pg_stat_wal',
+    );
+    const ticks = processes.reduce((sum, { pid }) => sum + processorTicks(pid), 0);
+    return {
+      processorMs: (ticks * 1_000) / TICKS,
+      flushes: Number(rows[0]?.wal_sync),
+      flushMs: Number(rows[0]?.wal_sync_time),
+    };
+  } finally {
+    await client.end();
+  }
+}
+
+function processorTicks(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    .replace(/^.*\) /, '')
+    .split(' ');
+  return Number(fields[11]) + Number(fields[12]);
+}
+
+/** A measurement of writers with what the server used for it. */
+export interface MeasuredUse {
+  readonly writing: Pick<MeasureAnswer, 'transactions' | 'commits' | 'processorMs'>;
+  readonly server: ServerUse;
+}
+
+/**
+ * The times of writes from one writer, who commits each transaction, and from many, who share commits: two equations for the
+ * time of a transaction and that of a commit.
+ */
+export function writeTimes(alone: MeasuredUse, many: MeasuredUse): WriteTimes {
+  return {
+    process: divided(alone, many, ({ writing }) => writing.processorMs),
+    server: divided(alone, many, ({ server }) => server.processorMs),
+    flush: alone.server.flushMs / alone.server.flushes,
+  };
+}
+
+function divided(alone: MeasuredUse, many: MeasuredUse, used: (use: MeasuredUse) => number) {
+  const each = (use: MeasuredUse) => used(use) / use.writing.transactions;
+  const commits = ({ writing }: MeasuredUse) => writing.commits / writing.transactions;
+  const perCommit = Math.max(0, (each(alone) - each(many)) / (commits(alone) - commits(many)));
+  return { perCommit, perTransaction: Math.max(0, each(many) - perCommit * commits(many)) };
+}
