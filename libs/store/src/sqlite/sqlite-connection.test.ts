@@ -104,6 +104,9 @@ describe('a SQLite connection', () => {
     const connection = SqliteConnection.openWriter(file, file);
     expect(connection.query('PRAGMA journal_mode', []).rows).toEqual([{ journal_mode: 'wal' }]);
     expect(connection.query('PRAGMA synchronous', []).rows).toEqual([{ synchronous: 1 }]);
+    expect(connection.query('PRAGMA wal_autocheckpoint', []).rows).toEqual([
+      { wal_autocheckpoint: 4_000 },
+    ]);
     expect(connection.query('PRAGMA foreign_keys', []).rows).toEqual([{ foreign_keys: 1 }]);
     expect(statSync(folder.file('data')).mode & 0o077).toBe(0);
     connection.close();

@@ -11,6 +11,11 @@ import { type ColumnReader, readerFor, toBound } from './sqlite-values.ts';
 export const MEMORY = ':memory:';
 
 const STATEMENT_CACHE_SIZE = 500;
+/**
+ * Pages in the write-ahead log after which a commit copies them to the database, 16 MB. The copy blocks the thread for
+ * two syncs; a page that several commits changed is copied once.
+ */
+const CHECKPOINT_PAGES = 4_000;
 // Readers wait only during the recovery of a write-ahead log.
 const READ_TIMEOUT_MS = 1_000;
 const WRITE = /^\s*(with\b.*\b)?(insert|update|delete|replace)\b/is;
@@ -210,6 +215,7 @@ function makeDurable(database: DatabaseSync, file: string): void {
     );
   }
   database.exec('PRAGMA synchronous = NORMAL; PRAGMA journal_size_limit = 67108864');
+  database.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`);
 }
 
 function toRow(columns: PreparedQuery['columns'], values: readonly SQLOutputValue[]): object {
