@@ -23,6 +23,7 @@ export interface Registered {
 const HEADER_FIELDS = ['alg', 'kid', 'typ'];
 const REGISTERED = ['iss', 'aud', 'sub', 'iat', 'nbf', 'exp', 'jti'];
 const MAX_KEY_ID = 128;
+const UTF_8 = new TextDecoder('utf-8', { fatal: true });
 /** The maximum time of a Date, Unix seconds. */
 const LAST_SECOND = 8_640_000_000_000;
 
@@ -106,7 +107,7 @@ function decodePart(part: string): Uint8Array | undefined {
 
 function parseObject(kind: TokenKind, part: 'header' | 'payload', bytes: Uint8Array): JsonObject {
   try {
-    const value: JsonValue = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    const value: JsonValue = JSON.parse(UTF_8.decode(bytes));
     if (isObject(value)) return value;
   } catch (error) {
     if (!(error instanceof SyntaxError || error instanceof TypeError)) throw error;

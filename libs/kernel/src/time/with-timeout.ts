@@ -22,22 +22,23 @@ export async function settlesWithin(work: Promise<unknown>, ms: number): Promise
  * const greeting: string = await withTimeout(Promise.resolve('hello'), 1_000, () => 'too late');
  * ```
  */
-export async function withTimeout<T, L = T>(
+export function withTimeout<T, L = T>(
   work: Promise<T>,
   ms: number,
   onTimeout: () => L,
 ): Promise<T | L> {
-  const expired = Promise.withResolvers<'expired'>();
-  const timer = setTimeout(expired.resolve, ms, 'expired').unref();
-  const finished = work.then((value) => ({ value }));
-  try {
-    const first = await Promise.race([finished, expired.promise]);
-    if (first !== 'expired') return first.value;
-  } finally {
-    clearTimeout(timer);
-  }
-  finished.catch(() => {
-    // A rejection after the time limit has no reader.
+  return new Promise((resolve, reject) => {
+    const expire = () => resolve(new Promise<L>((late) => late(onTimeout())));
+    const timer = setTimeout(expire, ms).unref();
+    work.then(
+      (value) => {
+        clearTimeout(timer);
+        resolve(value);
+      },
+      (error: unknown) => {
+        clearTimeout(timer);
+        reject(error);
+      },
+    );
   });
-  return onTimeout();
 }
