@@ -279,6 +279,17 @@ describe('the end of a run that succeeded', () => {
     expect(fakes.requests(SpawnBudgetService.method.closePool)).toMatchObject([{ runId }]);
   });
 
+  it('closes the tab while the worker ends the agent (AG-7, CO-1)', async () => {
+    const { fakes } = family.supervisor;
+    const lead = await family.lead();
+    fakes.fail(AgentWorkerService.method.cancel, () =>
+      fakes.called(ExecutionMeterService.method.closeTab),
+    );
+    await lead.final('op-1');
+    expect((await family.ended(lead.runId))?.state).toBe(RunState.COMPLETED);
+    expect(freezes()).toEqual([]);
+  });
+
   it.each([
     [
       'the agent has not ended at the worker',

@@ -15,10 +15,10 @@ import { rootKeyOf } from './start-run-order.ts';
 const NOT_ORDINARY: StepDone = { unchanged: true };
 
 /**
- * Ends a run that has nothing left to stop, without freeze and cancellation (CO-1, AG-7). Its only agent has ended by
+ * Ends a run that has nothing left to stop, without freeze and cancellation (CO-1, AG-7). Its only agent ends by
  * itself, which the worker confirms; every writ has a receipt, so that the gateway only repeats its outcomes; and the
- * tab closes while no call holds budget, after which the meter begins none. A crash in between repeats the step; what
- * it has closed stays closed, also when the repeat finds the run not ordinary.
+ * tab closes meanwhile if no call holds budget, after which the meter begins none. A crash in between repeats the step;
+ * what it has closed stays closed, also when the repeat, or the worker, finds the run not ordinary.
  */
 export async function endOrdinaryRun(
   context: SupervisorContext,
@@ -28,8 +28,11 @@ export async function endOrdinaryRun(
   const root = rootKeyOf(run);
   const idOf = (call: string) => derivedId('req', order.order_id, call);
   if (!(await isOrdinary(store.db, run))) return NOT_ORDINARY;
-  const carried = await peers.agentWorker.awaitEnd(idOf('await_end'), root, 'success');
-  if (carried === undefined) return NOT_ORDINARY;
+  const [carried, last] = await Promise.all([
+    peers.agentWorker.awaitEnd(idOf('await_end'), root, 'success'),
+    ignoreNotFound(peers.executionMeter.closeSettledTab(idOf('close_settled_tab'), root)),
+  ]);
+  if (carried === undefined || last === undefined) return NOT_ORDINARY;
   // The result does not wait for it: a pool allows nothing after its run, and one that stays open is found (BD-3).
   peers.spawnBudget.closePool(idOf('close_pool'), root, true).catch((error: unknown) => {
     telemetry.log.info(
@@ -37,9 +40,6 @@ export async function endOrdinaryRun(
       'pool not closed yet',
     );
   });
-  const closing = peers.executionMeter.closeSettledTab(idOf('close_settled_tab'), root);
-  const last = await ignoreNotFound(closing);
-  if (last === undefined) return NOT_ORDINARY;
   return {
     over: true,
     async commit(trx, at) {
