@@ -1,3 +1,4 @@
+import { listOf } from '@writ/kernel';
 /** A JSON Schema as data. */
 export type Schema = Readonly<Record<string, unknown>>;
 
@@ -64,10 +65,6 @@ function resolve(root: Schema, reference: unknown): unknown {
 
 function isSchema(value: unknown): value is Schema {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
 }
 
 function valuesOf(value: unknown): readonly unknown[] {

@@ -1,4 +1,4 @@
-import { DataLossError, InternalError, UnavailableError } from '@writ/kernel';
+import { DataLossError, fieldsOf, InternalError, UnavailableError } from '@writ/kernel';
 import { diskFull } from '../disk-full.ts';
 
 const PRIMARY_CODE = 0xff;
@@ -66,10 +66,6 @@ export function translateSqliteError(error: unknown, label: string): unknown {
 export function isUniqueViolation(error: unknown): boolean {
   const { code, errcode } = fieldsOf(error);
   return UNIQUE_CODES.has(errcode) || code === POSTGRES_UNIQUE;
-}
-
-function fieldsOf(error: unknown): { code?: unknown; errcode?: unknown } {
-  return typeof error === 'object' && error !== null ? error : {};
 }
 
 function cause(error: unknown): ErrorOptions {

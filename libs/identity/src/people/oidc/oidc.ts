@@ -1,4 +1,11 @@
-import { type Clock, isId, isWritError, systemClock, UnauthenticatedError } from '@writ/kernel';
+import {
+  type Clock,
+  isId,
+  isWritError,
+  listOf,
+  systemClock,
+  UnauthenticatedError,
+} from '@writ/kernel';
 import type { Person } from '@writ/rpc';
 import { errors, type JWTPayload, jwtVerify } from 'jose';
 import { isRole } from '../api-key-file.ts';
@@ -64,10 +71,6 @@ function rolesOf(payload: JWTPayload, { rolesClaim }: OidcSettings): Person['rol
   const named = claim(payload, rolesClaim);
   const roles: readonly unknown[] = typeof named === 'string' ? named.split(' ') : listOf(named);
   return [...new Set(roles.filter(isRole))];
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
 }
 
 /** Returns the claim of that name, otherwise the claim at that path (`realm_access.roles`). */

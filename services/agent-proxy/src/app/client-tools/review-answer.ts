@@ -3,20 +3,20 @@ import {
   type AgentKey,
   canonicalJson,
   derivedId,
+  type Fields,
+  fieldsOf,
   isWritError,
   parseJsonStrict,
+  textOf,
 } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import type { AnswerReview } from '../../domain/answer-review.ts';
 import { type AgentRow, keyOf } from '../../store/agents.ts';
 import { type Dialect, partsOf } from '../../wire/dialects/dialect.ts';
 import {
-  type Fields,
-  fieldsOf,
   type ModelToolCall,
   type OfferedTool,
   type ReviewedAnswer,
-  textOf,
   unreviewable,
 } from '../../wire/dialects/review-form.ts';
 import { refusalText } from '../../wire/refusal.ts';

@@ -4,7 +4,7 @@ import {
   type Server,
   type StandardSchemaV1,
 } from '@modelcontextprotocol/server';
-import { isWritError, wrapUnknown } from '@writ/kernel';
+import { fieldsOf, isWritError, wrapUnknown } from '@writ/kernel';
 import { cancelTask, loadTask, resultOfTask, type ToolTask } from '../../app/tools/tasks.ts';
 import type { ProxyContext } from '../../context.ts';
 import { mcpFailure, mcpResult } from '../../wire/mcp-result.ts';
@@ -61,8 +61,7 @@ const TASK_PARAMS: StandardSchemaV1<unknown, TaskParams> = {
     version: 1,
     vendor: 'writ',
     validate: (value) => {
-      const taskId =
-        typeof value === 'object' && value !== null ? Reflect.get(value, 'taskId') : '';
+      const { taskId } = fieldsOf(value);
       return typeof taskId === 'string' && /^[0-9a-f]{32}$/.test(taskId)
         ? { value: { taskId } }
         : { issues: [{ message: 'Task not found', path: ['taskId'] }] };

@@ -1,6 +1,7 @@
 import type { Dialect as ContractDialect, Finished } from '@writ/contracts/writ/model/v1/model_pb';
+import type { Fields } from '@writ/kernel';
 import type { ErrorFacts } from '../http-error.ts';
-import type { Fields, ModelToolCall, ReviewForm } from './review-form.ts';
+import type { ModelToolCall, ReviewForm } from './review-form.ts';
 
 /**
  * A wire format of model requests, toward clients (AP-2): how events, errors and recorded answers look in it. What the

@@ -1,15 +1,13 @@
+import { type Fields, fieldsOf, listOf, textOf } from '@writ/kernel';
 import {
   approvedCall,
-  type Fields,
-  fieldsOf,
   type Joiner,
-  listOf,
   type ModelToolCall,
   offeredTool,
   type Release,
   type ReviewedAnswer,
   type ReviewForm,
-  textOf,
+  unforcedChoice,
   unreviewable,
 } from './review-form.ts';
 
@@ -23,8 +21,7 @@ export const reviewChatCompletions: ReviewForm = {
   answer: () => new ChatAnswer(),
   continued: ({ messages, tool_choice: choice, ...body }, { text, calls }) => ({
     ...body,
-    // A forced call would be refused again.
-    ...((choice === 'auto' || choice === 'none') && { tool_choice: choice }),
+    ...unforcedChoice(choice),
     messages: [
       ...listOf(messages),
       {

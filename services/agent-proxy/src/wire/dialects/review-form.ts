@@ -1,7 +1,10 @@
-import { canonicalDigest, PermissionDeniedError } from '@writ/kernel';
-
-/** The fields of a part of a request or an answer. */
-export type Fields = Readonly<Record<string, unknown>>;
+import {
+  canonicalDigest,
+  type Fields,
+  fieldsOf,
+  PermissionDeniedError,
+  textOf,
+} from '@writ/kernel';
 
 /** A tool call of an answer. The arguments are the bytes of the model; of a custom tool, its input text. */
 export interface ModelToolCall {
@@ -69,19 +72,13 @@ export interface Joiner {
   join(event: Fields): Fields | undefined;
 }
 
-/** The fields of a value; none when it is no object. */
-export function fieldsOf(value: unknown): Fields {
-  return typeof value === 'object' && value !== null ? (value as Fields) : {};
-}
-
-/** The entries of a value; none when it is no list. */
-export function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
-}
-
-/** A value as a text; empty when it is none. */
-export function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : '';
+/**
+ * The tool choice of a request that continues a turn: a forced call would be refused again, so that only a free choice and
+ * none remain.
+ */
+export function unforcedChoice(choice: unknown): Fields {
+  const kind = typeof choice === 'string' ? choice : fieldsOf(choice).type;
+  return kind === 'auto' || kind === 'none' ? { tool_choice: choice } : {};
 }
 
 /** A tool that a request offers the model. */

@@ -1,16 +1,14 @@
+import { type Fields, fieldsOf, listOf, textOf } from '@writ/kernel';
 import {
   approvedCall,
-  type Fields,
-  fieldsOf,
   inputOf,
   type Joiner,
-  listOf,
   type ModelToolCall,
   offeredTool,
   type Release,
   type ReviewedAnswer,
   type ReviewForm,
-  textOf,
+  unforcedChoice,
   unreviewable,
   type WithheldTurn,
 } from './review-form.ts';
@@ -24,13 +22,11 @@ export const reviewMessages: ReviewForm = {
     }),
   answer: () => new MessageAnswer(),
   continued({ messages, tool_choice: choice, ...body }, turn) {
-    const { type } = fieldsOf(choice);
     const thinking = fieldsOf(body.thinking).type;
     const isThinking = thinking !== undefined && thinking !== 'disabled';
     return {
       ...body,
-      // A forced call would be refused again.
-      ...((type === 'auto' || type === 'none') && { tool_choice: choice }),
+      ...unforcedChoice(choice),
       messages: [...listOf(messages), ...(isThinking ? asText(turn) : asBlocks(turn))],
     };
   },

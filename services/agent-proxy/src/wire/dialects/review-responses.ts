@@ -1,16 +1,14 @@
+import { type Fields, fieldsOf, listOf, textOf } from '@writ/kernel';
 import {
   approvedCall,
-  type Fields,
-  fieldsOf,
   type Joiner,
-  listOf,
   type ModelToolCall,
   type OfferedTool,
   offeredTool,
   type Release,
   type ReviewedAnswer,
   type ReviewForm,
-  textOf,
+  unforcedChoice,
   unreviewable,
 } from './review-form.ts';
 
@@ -20,8 +18,7 @@ export const reviewResponses: ReviewForm = {
   answer: (body) => new ResponseAnswer(body),
   continued: ({ input, tool_choice: choice, ...body }, { text, calls }) => ({
     ...body,
-    // A forced call would be refused again.
-    ...((choice === 'auto' || choice === 'none') && { tool_choice: choice }),
+    ...unforcedChoice(choice),
     input: [
       ...(typeof input === 'string' ? [{ role: 'user', content: input }] : listOf(input)),
       ...(text === '' ? [] : [{ role: 'assistant', content: text }]),

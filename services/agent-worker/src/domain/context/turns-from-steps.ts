@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
+import { isJsonObject, type JsonObject, type JsonValue, textOf } from '@writ/kernel';
 import type { ChatTurn, ToolUse, ToolUseResult } from '../calls/model-call.ts';
 
 /**
@@ -55,8 +55,4 @@ function toolUsesOf(value: JsonValue | undefined): ToolUse[] {
     tool: textOf(tool),
     argumentsJson: JSON.stringify(args ?? {}),
   }));
-}
-
-function textOf(value: JsonValue | undefined): string {
-  return typeof value === 'string' ? value : '';
 }

@@ -1,20 +1,24 @@
-import { isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
+import {
+  type Fields,
+  fieldsOf,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  listOf,
+  textOf,
+} from '@writ/kernel';
 import type { ChatRole, EndReason } from '../chat/chat.ts';
 import type { AnswerPart, BoundedRequest, Dialect, ToolUsePart } from './dialect.ts';
 import {
   assertOneOf,
   atMost,
   countOf,
-  type Fields,
-  fieldsOf,
   hostedTool,
   indexOf,
   isSet,
-  listOf,
   measured,
   notAllowed,
   outputLimitOf,
-  textOf,
 } from './fields.ts';
 
 const ROLES: ReadonlyMap<unknown, ChatRole> = new Map([

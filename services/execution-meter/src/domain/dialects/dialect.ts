@@ -1,4 +1,4 @@
-import type { JsonObject } from '@writ/kernel';
+import type { Fields, JsonObject } from '@writ/kernel';
 import type { ModelEntry, ProviderApi } from '../catalog/catalog.ts';
 import type {
   CacheWrites,
@@ -9,7 +9,6 @@ import type {
   ThinkingBlock,
 } from '../chat/chat.ts';
 import type { TokenUsage } from '../ledger/spending.ts';
-import type { Fields } from './fields.ts';
 
 /**
  * A wire format of model requests (AP-2): what bounds a request in it, what the meter changes in one, and what its events

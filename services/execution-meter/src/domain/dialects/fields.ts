@@ -1,21 +1,11 @@
-import { InvalidRequestError, isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
+import {
+  InvalidRequestError,
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  textOf,
+} from '@writ/kernel';
 import type { ChatMessage, ChatPart, ChatRole } from '../chat/chat.ts';
-
-/** The fields of an object that is not trusted. */
-export type Fields = Readonly<Record<string, unknown>>;
-
-/** Returns the fields of an object, or no fields for any other value. */
-export function fieldsOf(value: unknown): Fields {
-  return typeof value === 'object' && value !== null ? (value as Fields) : {};
-}
-
-export function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
-}
-
-export function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : '';
-}
 
 /** A position in an answer. */
 export function indexOf(value: unknown): number | undefined {

@@ -1,6 +1,6 @@
+import { fieldsOf } from '@writ/kernel';
 import { describe, expect, it } from 'vitest';
 import { chatCompletions } from '../../domain/dialects/chat-completions.ts';
-import { fieldsOf } from '../../domain/dialects/fields.ts';
 import { NO_USAGE } from '../../domain/ledger/spending.ts';
 import { AnswerBuilder } from './answer-builder.ts';
 

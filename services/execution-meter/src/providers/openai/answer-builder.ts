@@ -1,3 +1,4 @@
+import { type Fields, fieldsOf } from '@writ/kernel';
 import type {
   ChatAnswer,
   EndReason,
@@ -6,7 +7,6 @@ import type {
   ToolUse,
 } from '../../domain/chat/chat.ts';
 import type { AnswerPart, Dialect, ToolUsePart } from '../../domain/dialects/dialect.ts';
-import { type Fields, fieldsOf } from '../../domain/dialects/fields.ts';
 import { NO_USAGE, type TokenUsage } from '../../domain/ledger/spending.ts';
 import { AnswerBlocks } from './answer-blocks.ts';
 

@@ -1,8 +1,8 @@
+import { fieldsOf } from '@writ/kernel';
 import OpenAI from 'openai';
 import type { Stream } from 'openai/core/streaming';
 import type { ModelEntry } from '../../domain/catalog/catalog.ts';
 import type { Dialect } from '../../domain/dialects/dialect.ts';
-import { fieldsOf } from '../../domain/dialects/fields.ts';
 import { DIALECTS } from '../../domain/dialects/index.ts';
 import { OutputLimit } from '../output-limit.ts';
 import type { Attempt, AttemptOutcome, Provider } from '../provider.ts';
