@@ -1,9 +1,8 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type KeyPeer, startKeyPeer } from '@writ/testing';
-import { type Program, SERVICE_MAINS, startProgram } from '../load/program.ts';
+import { SERVICE_MAINS } from '../load/program.ts';
+import { openStage } from './bench-stage.ts';
 import { compare } from './compare.ts';
 import type { Operation } from './measure.ts';
 
@@ -46,14 +45,7 @@ const MIN_RATIO = 0.6;
 export async function bench(target: BenchTarget, { profileDir }: BenchOptions): Promise<boolean> {
   const stack = new AsyncDisposableStack();
   try {
-    const dir = await mkdtemp(join(tmpdir(), 'writ-bench-'));
-    stack.defer(() => rm(dir, { recursive: true, force: true }));
-    const flags = profileDir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileDir}`];
-    const start = async (file: string, env: Readonly<Record<string, string>>): Promise<Program> => {
-      const program = await startProgram(file, env, flags);
-      stack.defer(() => program.stop());
-      return program;
-    };
+    const { dir, start } = await openStage(stack, profileDir);
     const supervisor = await startKeyPeer('supervisor');
     stack.defer(() => supervisor.close());
     const echo = await start(fileURLToPath(new URL('same-rpc-server.ts', import.meta.url)), {

@@ -7,6 +7,7 @@ import { createWritClient } from '@writ/client';
 import { newId } from '@writ/kernel';
 import { COMPILE_CACHE } from '../load/program.ts';
 import type { Work } from '../load/steps/count-work.ts';
+import { peerModel, peerTool } from './peers/peer-model.ts';
 
 const PLATFORM = fileURLToPath(new URL('../load/steps/platform-program.ts', import.meta.url));
 
@@ -40,16 +41,7 @@ const filesFor = (modelUrl: string) => ({
     rules: [{ id: 'tools', match: { tool: '*' }, decide: 'block', reason: 'none', risk: 5 }],
   },
   tools: {
-    tools: [
-      {
-        name: 'no_op',
-        description: 'Does nothing.',
-        input_schema: { type: 'object', properties: {} },
-        side_effect: 'idempotent',
-        risk: 0,
-        source: 'bench',
-      },
-    ],
+    tools: [peerTool({ type: 'object', properties: {} })],
     sources: {
       bench: {
         kind: 'local',
@@ -58,19 +50,7 @@ const filesFor = (modelUrl: string) => ({
     },
   },
   models: {
-    models: {
-      [PROXIED_MODEL]: {
-        base_url: modelUrl,
-        api_key_env: 'PEER_KEY',
-        model: PROXIED_MODEL,
-        priced_as: 'gpt-4.1-mini',
-        context_window: 1_000_000,
-        max_output_tokens: 4_096,
-        timeout: '60s',
-        max_retries: 0,
-        max_in_flight: 256,
-      },
-    },
+    models: { [PROXIED_MODEL]: peerModel(PROXIED_MODEL, modelUrl) },
   },
 });
 

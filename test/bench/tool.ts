@@ -1,5 +1,4 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
@@ -10,8 +9,9 @@ import { sha256Hex } from '@writ/kernel';
 import { createRpcClient } from '@writ/rpc';
 import { createTelemetry } from '@writ/telemetry';
 import { type KeyPeer, startKeyPeer } from '@writ/testing';
-import { type Program, SERVICE_MAINS, startProgram } from '../load/program.ts';
+import { SERVICE_MAINS } from '../load/program.ts';
 import type { BenchOptions } from './bench.ts';
+import { openStage } from './bench-stage.ts';
 import { compare } from './compare.ts';
 import { median, type Operation } from './measure.ts';
 
@@ -62,14 +62,7 @@ const TOOLS = {
 export async function benchTool({ profileDir }: BenchOptions): Promise<boolean> {
   const stack = new AsyncDisposableStack();
   try {
-    const dir = await mkdtemp(join(tmpdir(), 'writ-bench-'));
-    stack.defer(() => rm(dir, { recursive: true, force: true }));
-    const flags = profileDir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileDir}`];
-    const start = async (file: string, env: Readonly<Record<string, string>>): Promise<Program> => {
-      const program = await startProgram(file, env, flags);
-      stack.defer(() => program.stop());
-      return program;
-    };
+    const { dir, start } = await openStage(stack, profileDir);
     const echo = await start(fileURLToPath(new URL('echo-server.ts', import.meta.url)), {
       ECHO_FILE: join(dir, 'echo.db'),
     });

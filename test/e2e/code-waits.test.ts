@@ -5,16 +5,12 @@ import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { type RunEvent, RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { expect, it, onTestFinished } from 'vitest';
+import { APPROVE_ALL } from './approve-all.ts';
 
 const KERNEL = resolve(import.meta.dirname, '../../libs/kernel/src/index.ts');
 const AGENTS = `
 agents:
   - { name: clerk, kind: custom, budget: { max_seconds: 30 } }
-`;
-const POLICY = `
-policy: all
-rules:
-  - { id: all, decide: approve, reason: fine }
 `;
 
 /** A module whose agent logs a word, waits for a signal and answers with the word. */
@@ -49,7 +45,7 @@ it('parks a run whose agent has other code, shows how to continue it, and contin
       dataDir: join(folder, 'data'),
       env: {
         WRIT_AGENTS_FILE: file('agents.yaml', AGENTS),
-        WRIT_POLICY_FILE: file('policy.yaml', POLICY),
+        WRIT_POLICY_FILE: file('policy.yaml', APPROVE_ALL),
         WRIT_AGENT_MODULES: file(`${word}.ts`, moduleWith(word)),
       },
     });

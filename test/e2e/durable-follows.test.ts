@@ -6,12 +6,8 @@ import { createAgent } from '@writ/platform';
 import { createModelSimulator } from '@writ/simulator';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { expect, it, onTestFinished } from 'vitest';
+import { APPROVE_ALL } from './approve-all.ts';
 
-const POLICY = `
-policy: all
-rules:
-  - { id: all, decide: approve, reason: fine }
-`;
 const AGENTS = `
 agents:
   - name: reader
@@ -54,7 +50,7 @@ async function createStart() {
       dataDir,
       example: 'research-team',
       agents: [publisher],
-      files: { WRIT_AGENTS_FILE: AGENTS, WRIT_POLICY_FILE: POLICY },
+      files: { WRIT_AGENTS_FILE: AGENTS, WRIT_POLICY_FILE: APPROVE_ALL },
       env: {
         OPENAI_BASE_URL: model.url,
         OPENAI_API_KEY: 'scripted',

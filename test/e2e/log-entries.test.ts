@@ -5,17 +5,13 @@ import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervisio
 import { API_KEYS_FILE, openApiKeys } from '@writ/identity';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { APPROVE_ALL } from './approve-all.ts';
 
 const KERNEL = resolve(import.meta.dirname, '../../libs/kernel/src/index.ts');
 const AGENTS = `
 agents:
   - { name: person, kind: user-proxy }
   - { name: diarist, kind: custom }
-`;
-const POLICY = `
-policy: all
-rules:
-  - { id: all, decide: approve, reason: fine }
 `;
 const MODULE = `
 import { defineAgent } from ${JSON.stringify(KERNEL)};
@@ -36,7 +32,11 @@ describe('the log entries of a run', () => {
   const lines: string[] = [];
   beforeAll(async () => {
     world = await startTestPlatform({
-      files: { WRIT_AGENTS_FILE: AGENTS, WRIT_POLICY_FILE: POLICY, WRIT_AGENT_MODULES: MODULE },
+      files: {
+        WRIT_AGENTS_FILE: AGENTS,
+        WRIT_POLICY_FILE: APPROVE_ALL,
+        WRIT_AGENT_MODULES: MODULE,
+      },
       env: { WRIT_LOG_LEVEL: 'trace' },
       onLogLine: (line) => void lines.push(line),
     });

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { WritClient } from '@writ/client';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { APPROVE_ALL } from './approve-all.ts';
 import { type ServedPlatform, servePlatform } from './served-platform.ts';
 
 const KERNEL = resolve(import.meta.dirname, '../../libs/kernel/src/index.ts');
@@ -16,11 +17,6 @@ agents:
     options: { max_items: 3 }
   - { name: person, kind: user-proxy }
   - { name: clerk, kind: custom }
-`;
-const POLICY = `
-policy: all
-rules:
-  - { id: all, decide: approve, reason: fine }
 `;
 /** The clerk does not wait for notes until it is opened. */
 const MODULE = `
@@ -53,7 +49,7 @@ function serve(): Promise<ServedPlatform> {
 beforeAll(async () => {
   dataDir = mkdtempSync(join(tmpdir(), 'writ-messages-'));
   writeFileSync(join(dataDir, 'agents.yaml'), AGENTS);
-  writeFileSync(join(dataDir, 'policy.yaml'), POLICY);
+  writeFileSync(join(dataDir, 'policy.yaml'), APPROVE_ALL);
   writeFileSync(join(dataDir, 'clerk.ts'), MODULE);
   platform = await serve();
 });

@@ -5,6 +5,7 @@ import type { WritClient } from '@writ/client';
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { APPROVE_ALL } from './approve-all.ts';
 import { type ServedPlatform, servePlatform } from './served-platform.ts';
 
 const AGENTS = `
@@ -16,11 +17,6 @@ agents:
   - { name: buyer, kind: user-proxy }
   - { name: seller, kind: user-proxy }
   - { name: notary, kind: user-proxy }
-`;
-const POLICY = `
-policy: deals
-rules:
-  - { id: all, decide: approve, reason: fine }
 `;
 
 /** A human that is asked. */
@@ -44,7 +40,7 @@ function serve(): Promise<ServedPlatform> {
 beforeAll(async () => {
   dataDir = mkdtempSync(join(tmpdir(), 'writ-people-'));
   writeFileSync(join(dataDir, 'agents.yaml'), AGENTS);
-  writeFileSync(join(dataDir, 'policy.yaml'), POLICY);
+  writeFileSync(join(dataDir, 'policy.yaml'), APPROVE_ALL);
   platform = await serve();
 });
 afterAll(async () => {

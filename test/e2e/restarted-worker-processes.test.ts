@@ -9,6 +9,7 @@ import { startFaultProxy } from '@writ/testing/faults';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { waitForLine } from '@writ/testing/processes';
 import { expect, it, onTestFinished, vi } from 'vitest';
+import { APPROVE_ALL } from './approve-all.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const CHILD = join(ROOT, 'services/agent-worker/test/worker-child.ts');
@@ -17,11 +18,6 @@ const REFUND = { user_id: 42, amount_usd: 10, reason: 'Charged twice.' };
 const AGENTS = `
 agents:
   - { name: clerk, kind: custom, tools: [issue_refund] }
-`;
-const POLICY = `
-policy: all
-rules:
-  - { id: all, decide: approve, reason: fine }
 `;
 /** The clerk acts at a message to its process, and reports the outcome. */
 const MODULE = `
@@ -111,7 +107,7 @@ it('a worker that continues after a new process of the same id has taken over is
   const proxy = await startFaultProxy(() => latest.worker?.address ?? '');
   onTestFinished(() => proxy.close());
   const test = await startTestPlatform({
-    files: { WRIT_AGENTS_FILE: AGENTS, WRIT_POLICY_FILE: POLICY, WRIT_AGENT_MODULES: MODULE },
+    files: { WRIT_AGENTS_FILE: AGENTS, WRIT_POLICY_FILE: APPROVE_ALL, WRIT_AGENT_MODULES: MODULE },
     reroute: async (service, address) => (service === 'agent-worker' ? proxy.address : address),
   });
   onTestFinished(() => test.close());

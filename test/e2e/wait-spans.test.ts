@@ -6,12 +6,8 @@ import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { createAgent } from '@writ/platform';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { expect, it, onTestFinished } from 'vitest';
+import { APPROVE_ALL } from './approve-all.ts';
 
-const POLICY = `
-policy: all
-rules:
-  - { id: all, decide: approve, reason: fine }
-`;
 const person = createAgent({ name: 'person', kind: 'user-proxy' });
 /** Waits for a timer and a signal at the same time. */
 const listener = createAgent({
@@ -42,7 +38,7 @@ async function start(dataDir: string): Promise<TestPlatform> {
   const test = await startTestPlatform({
     dataDir,
     agents: [lead, person, listener],
-    files: { WRIT_POLICY_FILE: POLICY },
+    files: { WRIT_POLICY_FILE: APPROVE_ALL },
   });
   onTestFinished(() => test.close());
   return test;

@@ -3,6 +3,7 @@ import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { APPROVE_ALL } from './approve-all.ts';
 
 const KERNEL = resolve(import.meta.dirname, '../../libs/kernel/src/index.ts');
 
@@ -16,11 +17,6 @@ agents:
     options: { steps: [{ parallel: [person, sleeper] }] }
   - { name: person, kind: user-proxy, budget: { max_seconds: 4 } }
   - { name: sleeper, kind: custom, budget: { max_seconds: 4 } }
-`;
-const POLICY = `
-policy: all
-rules:
-  - { id: all, decide: approve, reason: fine }
 `;
 const MODULE = `
 import { defineAgent } from ${JSON.stringify(KERNEL)};
@@ -36,7 +32,7 @@ export const agents = [defineAgent({
 let world: TestPlatform;
 beforeAll(async () => {
   world = await startTestPlatform({
-    files: { WRIT_AGENTS_FILE: AGENTS, WRIT_POLICY_FILE: POLICY, WRIT_AGENT_MODULES: MODULE },
+    files: { WRIT_AGENTS_FILE: AGENTS, WRIT_POLICY_FILE: APPROVE_ALL, WRIT_AGENT_MODULES: MODULE },
   });
 });
 afterAll(() => world.close());

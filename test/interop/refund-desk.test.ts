@@ -90,6 +90,16 @@ async function approve800({ client }: TestPlatform, approvalId: string): Promise
 const refundedCents = ({ dataDir }: TestPlatform) =>
   readLedger(dataDir).refunds.map(({ amount_cents: cents }) => cents);
 
+/** Approves 800 USD, which is refunded only then, and expects that the program says so. */
+async function completesAt800({ test, ended, approval }: Awaited<ReturnType<typeof startRefund>>) {
+  expect(refundedCents(test)).toEqual([]);
+  await approve800(test, approval.approvalId);
+  const { code, output } = await ended;
+  expect(output).toContain('ANSWER I refunded 800 USD.');
+  expect(code).toBe(0);
+  expect(refundedCents(test)).toEqual([80_000]);
+}
+
 /** The `_meta` of the results that the program received, from answers of JSON or of events. */
 function metasIn(exchanges: readonly Exchange[]) {
   const lines = exchanges
@@ -120,14 +130,10 @@ describe.skipIf(!HAS_CLIENTS)('an unmodified, pinned agent that refunds', () => 
   it.each(AGENT_PROGRAMS)(
     'gets the 800 USD that a person made of 1,200, with its receipt: %s (%s) with %s (AP-1, AP-3, AP-4, SV-5, SV-6)',
     async (_, program, credential) => {
-      const { model, test, exchanges, ended, approval } = await startRefund(program, credential);
+      const refund = await startRefund(program, credential);
+      const { model, test, exchanges, approval } = refund;
       const { approvalId, runId } = approval;
-      expect(refundedCents(test)).toEqual([]);
-      await approve800(test, approvalId);
-      const { code, output } = await ended;
-      expect(output).toContain('ANSWER I refunded 800 USD.');
-      expect(code).toBe(0);
-      expect(refundedCents(test)).toEqual([80_000]);
+      await completesAt800(refund);
       // The next result that the model gets after the decision says so.
       const results = resultsIn(model.requests.at(-1) as ModelRequest);
       expect(results.at(-1)).toMatch(CAPPED);
@@ -155,20 +161,15 @@ describe.skipIf(!HAS_CLIENTS)('an unmodified, pinned agent that refunds', () => 
   );
 
   it('gets it although it does not wait longer than five seconds, its default: openai-agents of Python (AP-4)', async () => {
-    const { model, test, ended, approval } = await startRefund('refund_desk.py', 'an agent key');
-    const { approvalId, runId } = approval;
+    const refund = await startRefund('refund_desk.py', 'an agent key');
+    const { model, test, approval } = refund;
     // A result that is no refund: the client has left its first call.
     await vi.waitFor(
       () => expect(model.requests.some((request) => resultsIn(request).length > 1)).toBe(true),
       PATIENT,
     );
-    expect(refundedCents(test)).toEqual([]);
-    await approve800(test, approvalId);
-    const { code, output } = await ended;
-    expect(output).toContain('ANSWER I refunded 800 USD.');
-    expect(code).toBe(0);
-    expect(refundedCents(test)).toEqual([80_000]);
-    const { approvals } = await test.client.approvals.listApprovals({ runId });
+    await completesAt800(refund);
+    const { approvals } = await test.client.approvals.listApprovals({ runId: approval.runId });
     expect(approvals).toHaveLength(1);
     await verifiedAudit(test);
   });

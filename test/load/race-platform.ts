@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { createWritClient, type WritClient } from '@writ/client';
 import { loadExample, openModelSource, readPlatformConfig, startPlatform } from '@writ/platform';
 import type { Script } from '@writ/simulator';
+import { APPROVE_ALL } from '../e2e/approve-all.ts';
 
 const AGENTS = `
 agents:
@@ -27,11 +28,6 @@ agents:
     instructions: You are the major one.
     model: *model
     priority: high
-`;
-const POLICY = `
-policy: races
-rules:
-  - { id: all, decide: approve, reason: fine }
 `;
 const MODELS = `
 models:
@@ -86,7 +82,7 @@ export async function startRacePlatform(): Promise<RacePlatform> {
   const env = {
     WRIT_LOG_LEVEL: 'silent',
     WRIT_AGENTS_FILE: write('agents.yaml', AGENTS),
-    WRIT_POLICY_FILE: write('policy.yaml', POLICY),
+    WRIT_POLICY_FILE: write('policy.yaml', APPROVE_ALL),
     WRIT_MODELS_FILE: write('models.yaml', MODELS),
   };
   const example = { ...loadExample('refund-desk'), scripts: [SCRIPT] };

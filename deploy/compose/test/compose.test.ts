@@ -1,30 +1,18 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readAgentProxyConfig } from '@writ/agent-proxy';
-import { readAgentWorkerConfig } from '@writ/agent-worker';
-import { readExecutionMeterConfig } from '@writ/execution-meter';
 import { CORE_SERVICES, SERVICE_NAMES, type ServiceName } from '@writ/identity';
-import { readSpawnBudgetConfig } from '@writ/spawn-budget';
 import { readSupervisorConfig } from '@writ/supervisor';
-import { readToolGatewayConfig } from '@writ/tool-gateway';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, it } from 'vitest';
 import { requireDeployTool } from '../../../scripts/deploy-tools.ts';
+import { CONFIG_READERS } from '../../config-readers.ts';
 import { type ComposeService, composeText, generated, ROOT, readCompose } from './read-compose.ts';
 
 const compose = readCompose();
 const services = Object.entries(compose.services);
 const service = (name: ServiceName): ComposeService => compose.services[name] ?? { profiles: [] };
 const schemaFile = requireDeployTool('composeSchema');
-
-const READERS = {
-  supervisor: readSupervisorConfig,
-  'spawn-budget': readSpawnBudgetConfig,
-  'execution-meter': readExecutionMeterConfig,
-  'tool-gateway': readToolGatewayConfig,
-  'agent-worker': readAgentWorkerConfig,
-  'agent-proxy': readAgentProxyConfig,
-} as const;
 
 describe('docker-compose.yml', () => {
   it.skipIf(schemaFile === undefined)('is valid by the compose specification', () => {
@@ -96,7 +84,7 @@ describe('docker-compose.yml', () => {
     (name) => {
       const { environment = {}, command, healthcheck, depends_on } = service(name);
       for (const variable of Object.keys(environment)) expect(declared()).toContain(variable);
-      const config = READERS[name]({ ...environment, WRIT_DATA: '/data' });
+      const config = CONFIG_READERS[name]({ ...environment, WRIT_DATA: '/data' });
       expect(config.host).toBe('0.0.0.0');
       expect(config.store).toMatchObject({
         dialect: 'postgres',
@@ -104,7 +92,7 @@ describe('docker-compose.yml', () => {
       });
       for (const other of SERVICE_NAMES) {
         const address = environment[`WRIT_${other.toUpperCase().replaceAll('-', '_')}_ADDRESS`];
-        expect(address).toBe(`${other}:${READERS[other]({}).port}`);
+        expect(address).toBe(`${other}:${CONFIG_READERS[other]({}).port}`);
       }
       expect(command).toEqual([name]);
       expect(healthcheck).toMatchObject({
@@ -120,7 +108,7 @@ describe('docker-compose.yml', () => {
   it('requires TLS and a certificate for NATS and PostgreSQL, and gives every service one (SYS-4, SYS-6)', () => {
     for (const name of SERVICE_NAMES) {
       const { environment = {}, volumes } = service(name);
-      const { store } = READERS[name](environment);
+      const { store } = CONFIG_READERS[name](environment);
       if (store.dialect !== 'postgres') throw new Error('unreachable');
       const tls = {
         ca: '/data/tls/ca.crt',

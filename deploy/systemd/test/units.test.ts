@@ -2,29 +2,15 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { readAgentProxyConfig } from '@writ/agent-proxy';
-import { readAgentWorkerConfig } from '@writ/agent-worker';
 import { rejectMisspelt } from '@writ/config';
-import { readExecutionMeterConfig } from '@writ/execution-meter';
 import { CORE_SERVICES, SERVICE_NAMES, type ServiceName } from '@writ/identity';
 import { readProcessSettings } from '@writ/service';
-import { readSpawnBudgetConfig } from '@writ/spawn-budget';
-import { readSupervisorConfig } from '@writ/supervisor';
-import { readToolGatewayConfig } from '@writ/tool-gateway';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { CONFIG_READERS } from '../../config-readers.ts';
 
 const FOLDER = resolve(import.meta.dirname, '..');
 const read = (name: string): string => readFileSync(join(FOLDER, name), 'utf8');
 const UNIT = read('writ@.service');
-
-const READERS = {
-  supervisor: readSupervisorConfig,
-  'spawn-budget': readSpawnBudgetConfig,
-  'execution-meter': readExecutionMeterConfig,
-  'tool-gateway': readToolGatewayConfig,
-  'agent-worker': readAgentWorkerConfig,
-  'agent-proxy': readAgentProxyConfig,
-} as const;
 
 /** Whether the checker of systemd is installed. */
 function hasSystemd(): boolean {
@@ -84,7 +70,7 @@ describe('the systemd units', () => {
 
   it.each(SERVICE_NAMES)('give %s settings that it knows and can start with (SYS-5)', (service) => {
     const env = environmentOf(service);
-    const config = READERS[service](env);
+    const config = CONFIG_READERS[service](env);
     const { tls, nats, addressOf } = readProcessSettings(env);
     expect(() => rejectMisspelt(env)).not.toThrow();
     expect(config.store).toMatchObject({ dialect: 'postgres' });
@@ -93,7 +79,7 @@ describe('the systemd units', () => {
     // agent-proxy publishes no events.
     expect(nats !== undefined).toBe(CORE_SERVICES.some((name) => name === service));
     for (const other of SERVICE_NAMES)
-      expect(addressOf(other)).toBe(`127.0.0.1:${READERS[other]({}).port}`);
+      expect(addressOf(other)).toBe(`127.0.0.1:${CONFIG_READERS[other]({}).port}`);
   });
 
   it('run each service as a user of its own, who has no privileges (SYS-6)', () => {

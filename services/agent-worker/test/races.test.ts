@@ -10,6 +10,7 @@ import { resumePreempted } from '../src/store/inactive-agents.ts';
 import { claimAgent, type LeasedAgent, saveLeased } from '../src/store/leases.ts';
 import { openWorkerStore, type WorkerStore } from '../src/store/worker-store.ts';
 import { TENANT } from './delivery.ts';
+import { inactiveAgentRow } from './inactive-agent-row.ts';
 
 /** Events of one agent, in any order, from two workers and the supervisor. */
 type Move =
@@ -82,43 +83,20 @@ class Race {
 
   async deliver(): Promise<void> {
     const { tenant, runId, instance } = this.key;
-    await this.#store.transaction((trx) =>
-      insertAgent(trx, {
-        tenant,
-        run_id: runId,
-        instance,
-        name: 'agent',
-        kind: 'react',
-        request_id: 'deliver',
-        request_digest: '',
-        session_id: 'session',
-        manifest: '{}',
-        supervision: '{}',
-        state: DELIVERED.state,
-        stop_reason: null,
-        waiting_for: '[]',
-        wake_at: null,
-        waiting_since: null,
-        epoch: 0n,
-        ...NO_LEASE,
-        credentials: '{}',
-        deadline_at: null,
-        traceparent: '',
-        last_traceparent: null,
-        journal_length: 0,
-        step_started: 0,
-        step_ended: 0,
-        first_reads: null,
-        unreported_events: '[]',
-        failures: 0,
-        failed_length: 0,
-        partial_final: null,
-        code_version: '',
-        reply_to: null,
-        created_at: this.at,
-        ended_at: null,
-      }),
-    );
+    const row = inactiveAgentRow({
+      tenant,
+      run_id: runId,
+      instance,
+      name: 'agent',
+      request_id: 'deliver',
+      session_id: 'session',
+      state: DELIVERED.state,
+      waiting_for: '[]',
+      epoch: 0n,
+      credentials: '{}',
+      created_at: this.at,
+    });
+    await this.#store.transaction((trx) => insertAgent(trx, row));
   }
 
   /** Applies an event; a rejected one changes nothing. */

@@ -1,7 +1,4 @@
-import { create, toBinary } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { hookSubject } from '@writ/bus';
-import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
 import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
@@ -9,6 +6,7 @@ import { SLOT_GRANT_TTL_MS } from '@writ/identity';
 import { ManualClock } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Family, type Member } from './family.ts';
+import { publishHook } from './publish-hook.ts';
 
 const { acquire, release } = SpawnBudgetService.method;
 const PAUSED = { reason: 'AGENT_PAUSED', kind: 'failed_precondition' };
@@ -49,21 +47,14 @@ describe('a paused agent', () => {
   ): Promise<void> {
     const { runId, instance } = scout;
     const eventId = `evt_${type.toLowerCase()}_${at.getTime()}`;
-    const event = create(HookEventSchema, {
+    await publishHook(family.supervisor, {
       eventId,
-      type: HookEventType[type],
+      type,
       emitter: 'spawn-budget',
       eventTime: timestampFromDate(at),
-      tenant: 'acme',
       runId,
       agent: { name: 'lead', instance },
       status,
-    });
-    await family.supervisor.bus.publish({
-      eventId,
-      subject: hookSubject({ tenant: 'acme', runId, agent: instance, event: type }),
-      payload: toBinary(HookEventSchema, event),
-      headers: {},
     });
   }
 

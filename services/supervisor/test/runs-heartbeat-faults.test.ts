@@ -1,11 +1,9 @@
-import { create, toBinary } from '@bufbuild/protobuf';
-import { hookSubject } from '@writ/bus';
 import { createWritClient } from '@writ/client';
-import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { type FaultProxy, startFaultProxy } from '@writ/testing/faults';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { publishHook } from './publish-hook.ts';
 import { SupervisorUnderTest } from './supervisor-under-test.ts';
 
 const HEARTBEAT_MS = 100;
@@ -28,16 +26,8 @@ describe('heartbeats of a watch', () => {
     (await Array.fromAsync(supervisor.runs().watchRun({ runId }))).map(({ event }) =>
       Number(event?.sequence),
     );
-  const publish = async (eventId: string) => {
-    const type = HookEventType.STEP_START;
-    const event = { eventId, type, emitter: 'agent-worker', tenant: 'acme', runId };
-    await supervisor.bus.publish({
-      eventId,
-      subject: hookSubject({ tenant: 'acme', runId, event: 'STEP_START' }),
-      payload: toBinary(HookEventSchema, create(HookEventSchema, event)),
-      headers: {},
-    });
-  };
+  const publish = (eventId: string) =>
+    publishHook(supervisor, { eventId, type: 'STEP_START', emitter: 'agent-worker', runId });
 
   it('come while nothing happens, with the sequence of the last event, and are not recorded (HK-1, SYS-4)', async () => {
     const seen: RunEvent[] = [];

@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
-import { hookSubject, type ProgressAddress, progressSubject } from '@writ/bus';
-import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { type ProgressAddress, progressSubject } from '@writ/bus';
 import {
   AgentActivity,
   LiveProgressSchema,
@@ -9,6 +8,7 @@ import {
 } from '@writ/contracts/writ/run/v1/run_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { publishHook } from './publish-hook.ts';
 import { SupervisorUnderTest } from './supervisor-under-test.ts';
 
 const AGENTS = `
@@ -50,16 +50,8 @@ describe('live progress of a run', () => {
   const publishText = (address: ProgressAddress, textDelta: string, textOffset = 0) =>
     publish(address, { step: 1, callId: 'op-1', attempt: 1, textDelta, textOffset });
 
-  function record({ runId }: ProgressAddress, eventId: string): Promise<void> {
-    const type = HookEventType.STEP_START;
-    const event = { eventId, type, emitter: 'agent-worker', tenant: 'acme', runId };
-    return supervisor.bus.publish({
-      eventId,
-      subject: hookSubject({ tenant: 'acme', runId, event: 'STEP_START' }),
-      payload: toBinary(HookEventSchema, create(HookEventSchema, event)),
-      headers: {},
-    });
-  }
+  const record = ({ runId }: ProgressAddress, eventId: string) =>
+    publishHook(supervisor, { eventId, type: 'STEP_START', emitter: 'agent-worker', runId });
 
   const cancel = ({ runId }: ProgressAddress) =>
     supervisor.runs().cancelRun({ requestId: `cancel-${runId}`, runId });

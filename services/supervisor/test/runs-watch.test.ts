@@ -1,9 +1,7 @@
-import { create, toBinary } from '@bufbuild/protobuf';
-import { hookSubject } from '@writ/bus';
-import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { publishHook } from './publish-hook.ts';
 import { SupervisorUnderTest } from './supervisor-under-test.ts';
 
 const START = { requestId: 'req-1', agent: 'worker', goal: 'Do it.' };
@@ -19,21 +17,8 @@ describe('watching a run', () => {
   });
   afterEach(() => supervisor.close());
 
-  const publish = (eventId: string, ofRun = runId) => {
-    const event = create(HookEventSchema, {
-      eventId,
-      type: HookEventType.STEP_START,
-      emitter: 'agent-worker',
-      tenant: 'acme',
-      runId: ofRun,
-    });
-    return supervisor.bus.publish({
-      eventId,
-      subject: hookSubject({ tenant: 'acme', runId: ofRun, event: 'STEP_START' }),
-      payload: toBinary(HookEventSchema, event),
-      headers: {},
-    });
-  };
+  const publish = (eventId: string, ofRun = runId) =>
+    publishHook(supervisor, { eventId, type: 'STEP_START', emitter: 'agent-worker', runId: ofRun });
 
   const cancel = () => supervisor.runs().cancelRun({ requestId: 'cancel-1', runId });
 

@@ -1,14 +1,12 @@
-import { create, toBinary } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { hookSubject } from '@writ/bus';
 import { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
-import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
 import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { ManualClock, UnavailableError } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Family, type Member } from './family.ts';
+import { publishHook } from './publish-hook.ts';
 
 const { getPool, release } = SpawnBudgetService.method;
 const { RUNNING, SUSPENDED, WAITING_FOR_INPUT, TIMED_OUT, PARKED } = RunState;
@@ -44,22 +42,15 @@ describe('a run whose agents wait', () => {
   ): Promise<void> {
     sequence += 1n;
     const eventId = `evt_${instance.replaceAll(/[^a-z0-9]/g, '')}_${sequence}`;
-    const event = create(HookEventSchema, {
+    await publishHook(family.supervisor, {
       eventId,
-      type: HookEventType[type],
+      type,
       emitter: 'spawn-budget',
       eventTime: timestampFromDate(at),
-      tenant: 'acme',
       runId,
       agent: { name: 'lead', instance },
       waitingFor: signals.join(),
       slotSequence: number ?? sequence,
-    });
-    await family.supervisor.bus.publish({
-      eventId,
-      subject: hookSubject({ tenant: 'acme', runId, agent: instance, event: type }),
-      payload: toBinary(HookEventSchema, event),
-      headers: {},
     });
   }
 

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createWritClient } from '@writ/client';
 import { newId } from '@writ/kernel';
+import { peerModel, peerTool } from './peer-model.ts';
 import { servePeer } from './serve-peer.ts';
 
 const PLATFORM = fileURLToPath(new URL('../../load/steps/platform-program.ts', import.meta.url));
@@ -31,16 +32,7 @@ const FILES = {
     ],
   },
   tools: {
-    tools: [
-      {
-        name: 'no_op',
-        description: 'Does nothing.',
-        input_schema: { type: 'object', properties: { x: { type: 'string' } }, required: ['x'] },
-        side_effect: 'idempotent',
-        risk: 0,
-        source: 'bench',
-      },
-    ],
+    tools: [peerTool({ type: 'object', properties: { x: { type: 'string' } }, required: ['x'] })],
     sources: {
       bench: {
         kind: 'local',
@@ -50,19 +42,7 @@ const FILES = {
     },
   },
   models: {
-    models: {
-      'no-op': {
-        base_url: process.env.PEER_MODEL_URL,
-        api_key_env: 'PEER_KEY',
-        model: 'no-op',
-        priced_as: 'gpt-4.1-mini',
-        context_window: 1_000_000,
-        max_output_tokens: 4_096,
-        timeout: '60s',
-        max_retries: 0,
-        max_in_flight: 256,
-      },
-    },
+    models: { 'no-op': peerModel('no-op', process.env.PEER_MODEL_URL) },
   },
 };
 

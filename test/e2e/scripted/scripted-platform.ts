@@ -6,6 +6,7 @@ import {
   type Script,
 } from '@writ/simulator';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
+import { APPROVE_ALL } from '../approve-all.ts';
 
 /** A platform whose agents, policy and model are those of a test; the tools are those of an example. */
 export interface ScriptedPlatform {
@@ -32,12 +33,6 @@ export interface ScriptedPlatformOptions {
   readonly beforeAnswer?: (chat: ChatRequest) => Promise<void>;
   readonly env?: Readonly<Record<string, string>>;
 }
-
-const APPROVE_ALL = `
-policy: approve-all
-rules:
-  - { id: all, decide: approve, reason: fine }
-`;
 
 /** Starts all five services with the given agents, policy and model. */
 export async function startScriptedPlatform(

@@ -6,6 +6,7 @@ import { systemClock } from '@writ/kernel';
 import { localSlotShare } from '@writ/store';
 import { createTelemetry } from '@writ/telemetry';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { toolInvocation } from '../../test/tool-invocation.ts';
 import { LiveTools } from './live-tools.ts';
 import type { ToolAnswer } from './source.ts';
 
@@ -53,19 +54,7 @@ const names = () => Array.from(live.now.registry.tools.keys());
 
 async function invoke(tool: string): Promise<ToolAnswer | undefined> {
   const [source = ''] = tool.split('__');
-  return await live.now.find(source)?.invoke({
-    tool,
-    argumentsJson: '{}',
-    args: {},
-    idempotencyKey: 'idem_1',
-    tenant: 'acme',
-    runId: 'run_1',
-    agentName: 'payer',
-    callId: 'op-1',
-    deadline: new Date(),
-    timeoutMs: 10_000,
-    signal: new AbortController().signal,
-  });
+  return await live.now.find(source)?.invoke(toolInvocation(tool));
 }
 
 describe('reload of the tools file (TG-6)', () => {

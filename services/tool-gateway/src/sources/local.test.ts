@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url';
 import { systemClock, type ToolContext } from '@writ/kernel';
 import { createTelemetry } from '@writ/telemetry';
 import { describe, expect, it } from 'vitest';
+import { toolInvocation } from '../../test/tool-invocation.ts';
 import { openLocalSource } from './local.ts';
 import type { ToolInvocation } from './source.ts';
 
@@ -28,19 +29,8 @@ function open(module: keyof typeof MODULES, tools: readonly string[] = []) {
 }
 
 function invocation(tool: string): ToolInvocation {
-  return {
-    tool,
-    argumentsJson: '{"to":"anna"}',
-    args: { to: 'anna' },
-    idempotencyKey: 'idem_1',
-    tenant: 'acme',
-    runId: 'run_1',
-    agentName: 'payer',
-    callId: 'op-1',
-    deadline: new Date(),
-    timeoutMs: 1_000,
-    signal: new AbortController().signal,
-  };
+  const args = { to: 'anna' };
+  return toolInvocation(tool, { argumentsJson: '{"to":"anna"}', args, timeoutMs: 1_000 });
 }
 
 async function answer(tool: string) {

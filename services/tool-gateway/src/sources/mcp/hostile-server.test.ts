@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { createTelemetry } from '@writ/telemetry';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { toolInvocation } from '../../../test/tool-invocation.ts';
 import type { OfferedTools, ToolSource } from '../source.ts';
 import { MCP_LIMITS } from './mcp-limits.ts';
 import { openMcpSource } from './mcp-source.ts';
@@ -70,21 +71,7 @@ function open(url: string) {
   return { source, offers, error };
 }
 
-const call = (source: ToolSource) =>
-  source.invoke({
-    tool: 'odd__look',
-    argumentsJson: '{}',
-    args: {},
-    idempotencyKey: 'idem_1',
-    tenant: 'acme',
-    runId: 'run_1',
-    agentName: 'payer',
-    callId: 'op-1',
-    deadline: new Date(),
-    timeoutMs: 10_000,
-    signal: new AbortController().signal,
-    traceparent: undefined,
-  });
+const call = (source: ToolSource) => source.invoke(toolInvocation('odd__look'));
 
 const UNREACHABLE = { kind: 'failed', message: 'The server of odd__look is unreachable.' };
 

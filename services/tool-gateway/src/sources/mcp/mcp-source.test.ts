@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { createTelemetry } from '@writ/telemetry';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { toolInvocation } from '../../../test/tool-invocation.ts';
 import type { ToolSource } from '../source.ts';
 import { openMcpSource } from './mcp-source.ts';
 
@@ -29,20 +30,7 @@ beforeEach(() => {
 afterEach(() => source.close());
 
 const invoke = (tool: string, signal = new AbortController().signal) =>
-  source.invoke({
-    tool: `odd__${tool}`,
-    argumentsJson: '{}',
-    args: {},
-    idempotencyKey: 'idem_1',
-    tenant: 'acme',
-    runId: 'run_1',
-    agentName: 'payer',
-    callId: 'op-1',
-    deadline: new Date(),
-    timeoutMs: 10_000,
-    signal,
-    traceparent: TRACEPARENT,
-  });
+  source.invoke(toolInvocation(`odd__${tool}`, { signal, traceparent: TRACEPARENT }));
 
 describe('an MCP server', () => {
   it('receives the trace context and the idempotency key, and no token (SYS-1, TG-6)', async () => {
