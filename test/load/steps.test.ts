@@ -7,6 +7,6 @@ it('takes three RPCs, one model request and at most six commits per governed ste
   expect(modelRequests).toBe(1);
   const { worker, ...services } = commits;
   expect(services).toEqual({ Generate: 2, ReviewAction: 1, CallTool: 2 });
-  // The border of two steps waits for a required commit, but not for long.
+  // The step boundary waits for a required commit, but not for long.
   expect(worker).toBeLessThanOrEqual(1);
 }, 60_000);

@@ -46,7 +46,7 @@ class Bearer(grpc.UnaryUnaryClientInterceptor, grpc.UnaryStreamClientInterceptor
     """Adds a key or token to every call."""
 
     def __init__(self, token: str) -> None:
-        """Keeps the token."""
+        """Stores the token."""
         self._header = ("authorization", f"Bearer {token}")
 
     def _identified(self, proceed: Callable[..., Any], details: Any, request: Any) -> Any:

@@ -36,7 +36,7 @@ export function formatLine(line: ExportLine): string {
   return canonicalJson({ type, sequence, previous_hash: previousHash, hash, record });
 }
 
-/** Parses a line; returns the problem of an invalid line, to follow "the line". */
+/** Parses a line; for an invalid one, returns what is wrong as the predicate of a sentence about the line. */
 export function parseLine(text: string): ExportLine | string {
   let value: JsonValue;
   try {

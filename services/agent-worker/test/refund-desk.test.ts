@@ -142,7 +142,7 @@ describe('a refund desk', () => {
       await world.until('COMPLETED');
       return worker.store.commits;
     };
-    // Those of the delivery, the first effect and the end; the border of two steps waits for a required commit, but not for long.
+    // Those of the delivery, the first effect and the end; the step boundary waits for a required commit, but not for long.
     expect(await commitsOf(6)).toBeLessThanOrEqual(4 + 6);
   });
 });
