@@ -95,7 +95,7 @@ function bind(method: DescMethod, handle: unknown): RouteMethod {
 }
 
 /**
- * Returns a handler, unary or streaming, for a method that is not implemented yet: every call fails
+ * Returns a handler, unary or streaming, for a method that the server does not implement: every call fails
  * with UNIMPLEMENTED and reason METHOD_NOT_IMPLEMENTED.
  *
  * @param sentence the message for the caller
