@@ -54,11 +54,18 @@ export interface TransactionOptions {
   /**
    * The only run whose rows the transaction reads or writes. On PostgreSQL, transactions of different runs overlap;
    * those of one run, and those that name neither a run nor a tenant, do not. Rows that belong to no run may only be
-   * read, and only if every transaction that writes them names no run.
+   * read, and only if every transaction that writes them names nothing.
    */
   readonly run?: RunKey | undefined;
+  /** Like `run`, for a transaction that reads or writes rows of several runs. */
+  readonly runs?: readonly RunKey[] | undefined;
   /** Like `run`, for a transaction that reads or writes rows of several runs of one tenant, and of no other tenant. */
   readonly tenant?: string | undefined;
+  /**
+   * Name of rows that belong to no run, such as those of a background loop, alone or together with `run`. Transactions of
+   * one resource do not overlap. Only transactions that name the resource, or that name nothing, write these rows.
+   */
+  readonly resource?: string | undefined;
   /** Goes before waiting transactions that are not urgent: halts must not wait for a flood of requests (BD-2). */
   readonly urgent?: boolean;
   /** No request waits for it (relay, chainer, pruning); counted separately. */

@@ -22,12 +22,25 @@ const RUN_OF_OTHER = { run: { tenant: 'other', runId: 'run-1' } };
 const TENANT = { tenant: 'acme' };
 const OTHER_TENANT = { tenant: 'other' };
 const ALL = {};
+const RUNS_1_AND_3 = {
+  runs: [RUN_1.run, { tenant: 'acme', runId: 'run-3' }, RUN_OF_OTHER.run],
+};
+const RESOURCE = { resource: 'acme' };
+const RUN_1_AND_RESOURCE = { ...RUN_1, ...RESOURCE };
+const RUN_2_AND_RESOURCE = { ...RUN_2, ...RESOURCE };
+const MANY_RUNS = {
+  runs: Array.from({ length: 100 }, (_, n) => ({ tenant: 'third', runId: `${n}` })),
+};
 
 const OVERLAPPING: readonly (readonly [string, TransactionOptions, TransactionOptions])[] = [
   ['two runs', RUN_1, RUN_2],
   ['runs of the same id of two tenants', RUN_1, RUN_OF_OTHER],
   ['two tenants', TENANT, OTHER_TENANT],
   ['a tenant and a run of another one', TENANT, RUN_OF_OTHER],
+  ['several runs and another run', RUNS_1_AND_3, RUN_2],
+  ['a resource and a run', RESOURCE, RUN_1],
+  ['a resource and the tenant of the same name', RESOURCE, TENANT],
+  ['two resources', RESOURCE, { resource: 'other' }],
 ];
 
 const SERIALIZED: readonly (readonly [string, TransactionOptions, TransactionOptions])[] = [
@@ -39,6 +52,13 @@ const SERIALIZED: readonly (readonly [string, TransactionOptions, TransactionOpt
   ['everything and a run', ALL, RUN_1],
   ['a tenant and everything', TENANT, ALL],
   ['everything', ALL, ALL],
+  ['several runs and one of them', RUNS_1_AND_3, RUN_1],
+  ['one of several runs and these', RUN_OF_OTHER, RUNS_1_AND_3],
+  ['a tenant and several runs, one of them its own', OTHER_TENANT, RUNS_1_AND_3],
+  ['one resource', RESOURCE, RESOURCE],
+  ['two runs with one resource', RUN_1_AND_RESOURCE, RUN_2_AND_RESOURCE],
+  ['a resource and everything', RESOURCE, ALL],
+  ['more runs than the server may lock, which is everything', RUN_1, MANY_RUNS],
 ];
 
 /** Begins a transaction that stays open until it is released. */
@@ -177,13 +197,22 @@ describe.runIf(isPostgresAvailable())('the outbox of overlapping transactions', 
 });
 
 const TENANTS = ['acme', 'other', 'third'];
+const RESOURCES = ['audit', 'starts'];
 const RUNS = ['1', '2', '3', '4'];
 
 /** The accounts of a transaction, which it reads and then writes. */
-function accountsOf({ tenant, run }: TransactionOptions): string[] {
-  if (run !== undefined) return [`${run.tenant}/${run.runId}`];
-  const tenants = tenant === undefined ? TENANTS : [tenant];
-  return tenants.flatMap((each) => RUNS.map((runId) => `${each}/${runId}`));
+function accountsOf({ tenant, run, runs = [], resource }: TransactionOptions): string[] {
+  const named = run === undefined ? runs : [run, ...runs];
+  const isAll = named.length === 0 && tenant === undefined && resource === undefined;
+  const tenants = isAll ? TENANTS : tenant === undefined ? [] : [tenant];
+  const resources = isAll ? RESOURCES : resource === undefined ? [] : [resource];
+  return [
+    ...new Set([
+      ...named.map((each) => `${each.tenant}/${each.runId}`),
+      ...tenants.flatMap((each) => RUNS.map((runId) => `${each}/${runId}`)),
+      ...resources,
+    ]),
+  ];
 }
 
 function optionsOf(random: () => number): TransactionOptions {
@@ -191,7 +220,11 @@ function optionsOf(random: () => number): TransactionOptions {
   const kind = random();
   if (kind < 0.05) return ALL;
   if (kind < 0.15) return { tenant: pick(TENANTS) };
-  return { run: { tenant: pick(TENANTS), runId: pick(RUNS) } };
+  if (kind < 0.2) return { resource: pick(RESOURCES) };
+  const anyRun = () => ({ tenant: pick(TENANTS), runId: pick(RUNS) });
+  if (kind < 0.3) return { runs: [anyRun(), anyRun(), anyRun()] };
+  if (kind < 0.4) return { run: anyRun(), resource: pick(RESOURCES) };
+  return { run: anyRun() };
 }
 
 /** Numbers from 0 to 1 that are the same in each test run. */

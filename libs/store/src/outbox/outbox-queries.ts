@@ -62,6 +62,9 @@ const selectPendingExcept = prepareQuery(
       .limit(limit),
 );
 
+/** Only the relay changes and deletes messages that are committed. */
+const RESOURCE = 'outbox';
+
 /** Marks messages as published; if the mark is lost, they are published again under the same event id. */
 export async function markPublished(
   store: Store<OutboxDatabase>,
@@ -78,7 +81,7 @@ export async function markPublished(
   await store.transaction(
     (trx) =>
       trx.updateTable('outbox').set({ published_at: at }).where('position', 'in', padded).execute(),
-    { background: true, relaxedDurability: true },
+    { resource: RESOURCE, background: true, relaxedDurability: true },
   );
 }
 
@@ -97,7 +100,7 @@ export async function prunePublished(
         )
         .where('published_at', '<', cutoff)
         .executeTakeFirst(),
-    { background: true },
+    { resource: RESOURCE, background: true },
   );
   return Number(result.numDeletedRows);
 }

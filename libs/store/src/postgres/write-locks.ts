@@ -14,6 +14,9 @@ export type WriteScope = readonly WriteLock[] | 'everything';
 /** The lock of a schema, which every transaction takes, shared or exclusively. */
 const SCHEMA_LOCK = `hashtextextended('writ store ' || current_schema(), 0)`;
 
+/** Limit of the runs of one transaction: the lock table of the server has a limited size. */
+const MAX_RUNS = 32;
+
 /** Returns the locks of the transactions on one schema. */
 export function writeScopes(
   schema: string,
@@ -23,15 +26,19 @@ export function writeScopes(
     const digest = createHash('sha256').update(JSON.stringify([schema, ...name]));
     return digest.digest().readBigInt64BE().toString();
   };
-  return ({ tenant, run }) => {
-    if (oneAtATime) return 'everything';
-    if (run !== undefined) {
-      return [
-        { key: keyOf(run.tenant), isShared: true },
-        { key: keyOf(run.tenant, run.runId), isShared: false },
-      ];
-    }
-    return tenant === undefined ? 'everything' : [{ key: keyOf(tenant), isShared: false }];
+  return ({ tenant, run, runs = [], resource }) => {
+    const named = run === undefined ? runs : [run, ...runs];
+    if (oneAtATime || named.length > MAX_RUNS) return 'everything';
+    const tenants = new Set(named.map((each) => each.tenant));
+    const locks = [
+      ...Array.from(tenants, (each) => ({ key: keyOf(each), isShared: each !== tenant })),
+      ...named.map((each) => ({ key: keyOf(each.tenant, each.runId), isShared: false })),
+      ...(tenant === undefined || tenants.has(tenant)
+        ? []
+        : [{ key: keyOf(tenant), isShared: false }]),
+      ...(resource === undefined ? [] : [{ key: keyOf('', '', resource), isShared: false }]),
+    ];
+    return locks.length === 0 ? 'everything' : locks;
   };
 }
 
