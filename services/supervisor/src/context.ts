@@ -2,6 +2,7 @@ import type { Bus } from '@writ/bus';
 import type { ApiKeys, Signer, Verifier } from '@writ/identity';
 import type { Clock } from '@writ/kernel';
 import type { Policy } from '@writ/policy';
+import type { TransactionOptions } from '@writ/store';
 import type { Telemetry } from '@writ/telemetry';
 import type { ChainGuard } from './app/audit/chain-guard.ts';
 import type { CheckpointFile } from './app/audit/checkpoint-file.ts';
@@ -57,12 +58,16 @@ export interface Tx {
 
 /**
  * Runs `work` in one transaction.
- * @param options `background`: whether no caller waits for it; `urgent`: whether it goes before other transactions
+ * @param options what it touches, everything by default; `background`: whether no caller waits for it; `urgent`: whether
+ *   it goes before other transactions
  */
 export async function transact<T>(
   context: SupervisorContext,
   work: (tx: Tx) => Promise<T>,
-  options: { readonly background?: boolean; readonly urgent?: boolean } = {},
+  options: Pick<
+    TransactionOptions,
+    'run' | 'runs' | 'tenant' | 'resource' | 'background' | 'urgent'
+  > = {},
 ): Promise<T> {
   return await context.store.transaction(
     (trx) => work({ trx, at: context.clock.now(), context: { ...context } }),

@@ -199,11 +199,16 @@ export class TestAgent {
   }
 
   get reviews(): RpcClient<typeof ReviewService> {
-    const { supervisor } = this.#harness;
+    return this.reviewsAt(this.#harness.supervisor.service.address);
+  }
+
+  /** ReviewService of the supervisor at `address`. */
+  reviewsAt(address: string): RpcClient<typeof ReviewService> {
+    const { fakes } = this.#harness.supervisor;
     const isExternal = this.#delivery.manifest?.kind === AgentKind.EXTERNAL;
-    return supervisor.fakes
+    return fakes
       .peer(isExternal ? 'agent-proxy' : 'agent-worker')
-      .client(ReviewService, { audience: 'supervisor', address: supervisor.service.address });
+      .client(ReviewService, { audience: 'supervisor', address });
   }
 
   /** Proposes an action; `more` may contain receipts and observations. */

@@ -12,6 +12,11 @@ export interface PersonalRequest {
   readonly digest: string;
 }
 
+/** The resource of the requests of a person, which a transaction names that records one. */
+export function requestsOf({ tenant, subject }: Pick<PersonalRequest, 'tenant' | 'subject'>) {
+  return `requests:${JSON.stringify([tenant, subject])}`;
+}
+
 /**
  * Records a request that no other row identifies. Returns false for a repeated request.
  * @throws InvalidRequestError REQUEST_ID_REUSED when the id was used for a different request

@@ -34,6 +34,7 @@ export function createTenantRate(
     const at = clock.now();
     const askedAt = clock.monotonicMs();
     const left = await store.transaction((trx) => takeTokens(trx, tenant, rate, at), {
+      resource: `rate:${tenant}`,
       background: true,
     });
     stock.tokens += left.taken;

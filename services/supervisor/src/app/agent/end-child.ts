@@ -7,7 +7,7 @@ import {
   UnavailableError,
 } from '@writ/kernel';
 import type { CallContext } from '@writ/rpc';
-import { type SupervisorContext, transact } from '../../context.ts';
+import { type SupervisorContext, type Tx, transact } from '../../context.ts';
 import { findAgent, keyOf, loadAgent } from '../../store/agent/agents.ts';
 import { endChild as recordChildEnd } from '../../store/agent/endings.ts';
 import {
@@ -19,7 +19,7 @@ import {
   saveSpawn,
 } from '../../store/agent/spawns.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
-import { admitAgent } from './admit-agent.ts';
+import { admitAgent, callingAgent } from './admit-agent.ts';
 import { awaitRunChange } from './await-run.ts';
 
 /** How a child ended, and the agents that were resumed with its slot. */
@@ -38,7 +38,7 @@ export async function endChild(
   call: CallContext,
 ): Promise<EndedChild> {
   const { store } = context;
-  const child = await transact(context, async ({ trx, at }) => {
+  const record = async ({ trx, at }: Tx): Promise<AgentKey> => {
     const parent = keyOf(await admitAgent(trx, call));
     const spawn = await ownSpawn(trx, parent, request);
     const key = childKeyOf(spawn);
@@ -49,7 +49,8 @@ export async function endChild(
     const detail = `Ended by its parent: ${spawn.end_outcome ?? request.outcome}.`;
     await recordChildEnd(trx, { ...key, stopReason: 'cancelled', detail }, at);
     return key;
-  });
+  };
+  const child = await transact(context, record, { run: callingAgent(call) });
   const spawn = await awaitRunChange(context, child, call.signal, async () => {
     const row = await findSpawnOf(store.db, child);
     return row?.resumed === null ? undefined : row;

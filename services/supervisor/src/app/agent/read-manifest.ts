@@ -5,7 +5,7 @@ import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import { manifestFromJson } from '../../domain/manifest/manifest-json.ts';
 import { keyOf } from '../../store/agent/agents.ts';
 import { findDefinition } from '../../store/run/definitions.ts';
-import { admitAgent } from './admit-agent.ts';
+import { admitAgent, callingAgent } from './admit-agent.ts';
 
 /**
  * Reads the definition of the agent of a call, when `name` is empty or its own, or of an agent that it may delegate
@@ -17,7 +17,9 @@ export async function readManifest(
   call: CallContext,
   name: string,
 ): Promise<AgentManifest> {
-  const agent = await store.transaction((trx) => admitAgent(trx, call));
+  const agent = await store.transaction((trx) => admitAgent(trx, call), {
+    run: callingAgent(call),
+  });
   const own = manifestFromJson(agent.manifest);
   if (name === '' || name === own.name) return own;
   const other = await findDefinition(store.db, keyOf(agent), name);

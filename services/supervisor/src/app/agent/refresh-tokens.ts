@@ -17,11 +17,14 @@ export async function refreshTokens(
   call: CallContext,
 ): Promise<Credentials> {
   const key = callingAgent(call);
-  const { agent, run, halt } = await context.store.transaction(async (trx) => ({
-    agent: await admitAgent(trx, call),
-    run: await loadRun(trx, key),
-    halt: await haltOver(trx, key),
-  }));
+  const { agent, run, halt } = await context.store.transaction(
+    async (trx) => ({
+      agent: await admitAgent(trx, call),
+      run: await loadRun(trx, key),
+      halt: await haltOver(trx, key),
+    }),
+    { run: key },
+  );
   if (agent.ended_at !== null) {
     throw new PreconditionError(
       'RUN_ENDED',

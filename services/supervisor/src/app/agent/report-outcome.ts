@@ -14,7 +14,7 @@ import { findDecision } from '../../store/review/decisions.ts';
 import { findReceipt } from '../../store/review/receipts.ts';
 import { loadRun } from '../../store/run/runs.ts';
 import type { RecordCarried } from '../review/carried-receipts.ts';
-import { admitAgent } from './admit-agent.ts';
+import { admitAgent, callingAgent } from './admit-agent.ts';
 
 /** How a worker reports the end of its agent. */
 export interface OutcomeReport {
@@ -30,7 +30,7 @@ export async function reportOutcome(
   { claim, detail, recordCarried }: OutcomeReport,
   call: CallContext,
 ): Promise<{ readonly stopReason: string }> {
-  return await transact(context, async (tx) => {
+  const work = async (tx: Tx) => {
     const { trx, at } = tx;
     const agent = await admitAgent(trx, call);
     await recordCarried(tx);
@@ -39,7 +39,8 @@ export async function reportOutcome(
     await recordEnding(trx, { ...keyOf(agent), stopReason, callId, detail, ...checked }, at);
     const { ending_stop_reason: recorded } = await loadAgent(trx, keyOf(agent));
     return { stopReason: recorded ?? stopReason };
-  });
+  };
+  return await transact(context, work, { run: callingAgent(call) });
 }
 
 async function evidence(

@@ -2,13 +2,13 @@ import type { ReprioritizeRequest } from '@writ/contracts/writ/control/v1/contro
 import type { ReprioritizeResponse } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { type AgentKey, canonicalDigest, derivedId, PreconditionError } from '@writ/kernel';
 import type { Person } from '@writ/rpc';
-import { type SupervisorContext, transact } from '../../context.ts';
+import { type SupervisorContext, type Tx, transact } from '../../context.ts';
 import { affectedTenant } from '../../domain/usage/usage-rights.ts';
 import type { Reprioritized } from '../../peers/spawn-budget.ts';
 import { loadAgent, saveAgent } from '../../store/agent/agents.ts';
 import { noteSlotChange } from '../../store/agent/pauses.ts';
 import { appendAudit } from '../../store/audit.ts';
-import { rememberRequest } from '../../store/requests.ts';
+import { rememberRequest, requestsOf } from '../../store/requests.ts';
 import { loadRun } from '../../store/run/runs.ts';
 import { priorityFrom } from '../../wire/supervision.ts';
 
@@ -30,7 +30,7 @@ export async function reprioritize(
   const { root_instance } = await loadRun(context.store.db, run);
   const key = { ...run, instance: agentInstance || root_instance };
   const name = priorityFrom(priority);
-  const orderedAt = await transact(context, async ({ trx, at }) => {
+  const order = async ({ trx, at }: Tx): Promise<Date | undefined> => {
     const agent = await loadAgent(trx, key);
     if (agent.ended_at !== null) throw agentEnded(key);
     const digest = canonicalDigest({ ...key, priority: name ?? '' });
@@ -39,7 +39,8 @@ export async function reprioritize(
     const facts = { ordered_by: subject, ordered_for: tenant, from: agent.priority, to: name };
     await appendAudit(trx, { ...key, kind: 'reprioritize', facts }, at);
     return at;
-  });
+  };
+  const orderedAt = await transact(context, order, { run: key, resource: requestsOf(person) });
   const id = derivedId('req', tenant, subject, METHOD, requestId);
   const changed = await context.peers.spawnBudget.reprioritize(id, key, priority);
   await recordChange(context, key, changed, orderedAt);
@@ -56,7 +57,7 @@ async function recordChange(
   { response, paused, resumed }: Reprioritized,
   orderedAt: Date | undefined,
 ): Promise<void> {
-  await transact(context, async ({ trx, at: now }) => {
+  const work = async ({ trx, at: now }: Tx): Promise<void> => {
     const priority = response.slot && priorityFrom(response.slot.priority);
     if (priority !== undefined) await saveAgent(trx, key, { priority });
     if (orderedAt === undefined) return;
@@ -68,7 +69,8 @@ async function recordChange(
         await noteSlotChange(trx, { ...key, instance }, { change, at: orderedAt }, now);
       }
     }
-  });
+  };
+  await transact(context, work, { run: key });
 }
 
 function agentEnded({ instance }: AgentKey): PreconditionError {

@@ -65,10 +65,14 @@ export async function spawnChild(
 ): Promise<ReviewedSpawn> {
   const { callId } = request;
   const key: CallKey = { ...callingAgent(review.call), callId };
-  const { decision, placed } = await transact(context, async (tx) => ({
-    decision: await reviewProposal(tx, review),
-    placed: await enqueueSpawn(tx, key, request),
-  }));
+  const { decision, placed } = await transact(
+    context,
+    async (tx) => ({
+      decision: await reviewProposal(tx, review),
+      placed: await enqueueSpawn(tx, key, request),
+    }),
+    { run: key },
+  );
   if (!placed) return { decision };
   const { store } = context;
   const spawn = await awaitRunChange(context, key, review.call.signal, async () => {

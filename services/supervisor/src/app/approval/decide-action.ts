@@ -14,7 +14,7 @@ import type { ReviewedTool } from '../../domain/review/reviewed-tool.ts';
 import { clockOf, loadAgent } from '../../store/agent/agents.ts';
 import { type ApprovalRow, loadApproval } from '../../store/approval/approvals.ts';
 import { assertNotHalted, haltOver } from '../../store/halt/halts.ts';
-import { rememberRequest } from '../../store/requests.ts';
+import { rememberRequest, requestsOf } from '../../store/requests.ts';
 import { callKeyOf, loadDecision } from '../../store/review/decisions.ts';
 import { loadFacts } from '../../store/review/facts.ts';
 import { approverOf } from '../../wire/approval.ts';
@@ -50,7 +50,10 @@ export async function decideAction(
     isYes && action?.kind === 'tool'
       ? await context.peers.toolGateway.tool(action.name)
       : undefined;
-  const { answered, refusal } = await transact(context, (tx) => decide(tx, request, edits, tool));
+  const { answered, refusal } = await transact(context, (tx) => decide(tx, request, edits, tool), {
+    run: callKeyOf(approval),
+    resource: requestsOf(request.person),
+  });
   if (refusal !== undefined) throw refusal;
   return answered;
 }

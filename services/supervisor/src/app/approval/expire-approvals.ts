@@ -40,7 +40,7 @@ async function expireOne(context: SupervisorContext, due: DueApproval): Promise<
       const approval = await loadApproval(tx.trx, due.tenant, due.approval_id);
       if (approval.state === 'pending') await expire(tx, approval);
     },
-    { background: true },
+    { run: { tenant: due.tenant, runId: due.run_id }, background: true },
   );
 }
 

@@ -1,10 +1,10 @@
 import { readReceipt } from '@writ/identity';
 import { derivedId, InternalError } from '@writ/kernel';
-import { type SupervisorContext, transact } from '../../context.ts';
+import { type SupervisorContext, type Tx, transact } from '../../context.ts';
 import { assertFourEyes } from '../../domain/approval/four-eyes.ts';
 import { type ApprovalRow, loadApproval, saveApproval } from '../../store/approval/approvals.ts';
 import { assertNotHalted } from '../../store/halt/halts.ts';
-import { rememberRequest } from '../../store/requests.ts';
+import { rememberRequest, requestsOf } from '../../store/requests.ts';
 import { callKeyOf } from '../../store/review/decisions.ts';
 import { receiptFrom } from '../../wire/receipt.ts';
 import { recordReceipt } from '../review/record-receipt.ts';
@@ -50,7 +50,7 @@ export async function resolveCall(
     comment,
   });
   const receipt = receiptFrom(await readReceipt(context.verifier, token));
-  const row = await transact(context, async (tx) => {
+  const record = async (tx: Tx): Promise<ApprovalRow> => {
     const { trx, at } = tx;
     if ((await recordReceipt(tx, receipt)) === 'mismatch') {
       throw new InternalError('RECEIPT_MISMATCH', `Receipt ${receipt.id} is about another call.`);
@@ -63,6 +63,10 @@ export async function resolveCall(
     await rememberRequest(trx, { tenant, subject, method: DECIDE_APPROVAL, requestId, digest }, at);
     await saveApproval(trx, settled, own);
     return { ...settled, ...own };
+  };
+  const row = await transact(context, record, {
+    runs: [callKeyOf(approval), receipt],
+    resource: requestsOf(person),
   });
   if (isRepeat(row, request)) return { row };
   throw alreadyDecided(row);

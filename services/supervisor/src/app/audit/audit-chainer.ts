@@ -17,8 +17,10 @@ import type { SupervisorStore, SupervisorTransaction } from '../../store/supervi
 import type { ChainGuard } from './chain-guard.ts';
 import type { CheckpointFile } from './checkpoint-file.ts';
 
-/** Records linked in one transaction; low, because reviews wait for the transaction. */
-const BATCH = 32;
+/** Records linked in one transaction. In a database of one process reviews wait for it. */
+const BATCH = { own: 32, shared: 256 } as const;
+/** Only the chainer links records and changes chains. */
+const RESOURCE = 'audit-chains';
 
 /** The dependencies of the chainer. */
 export interface ChainerParts {
@@ -91,7 +93,7 @@ export class AuditChainer {
     while (isMore && !this.#isStopped) {
       const linked = await this.#link();
       if (linked === undefined) return;
-      isMore = linked === BATCH;
+      isMore = linked === this.#batch;
     }
     await this.#sign();
   }
@@ -100,7 +102,7 @@ export class AuditChainer {
   async #link(): Promise<number | undefined> {
     const { chainGuard } = this.#parts;
     const batch = await this.#asHolder(async (trx, now) => {
-      const linked = await linkAudit(trx, BATCH, now);
+      const linked = await linkAudit(trx, this.#batch, now);
       for (const before of linked.before) {
         await chainGuard.check(before, chainGuard.mark(before.tenant), trx);
       }
@@ -162,17 +164,24 @@ export class AuditChainer {
         const now = clock.now();
         return (await holdLease(trx, this.#lease, now)) ? await work(trx, now) : undefined;
       },
-      { background: true },
+      { resource: RESOURCE, background: true },
     );
   }
 
   async #release(): Promise<void> {
     const { store, telemetry } = this.#parts;
     try {
-      await store.transaction((trx) => releaseLease(trx, this.#lease), { background: true });
+      await store.transaction((trx) => releaseLease(trx, this.#lease), {
+        resource: RESOURCE,
+        background: true,
+      });
     } catch (error) {
       telemetry.log.warn({ err: error }, 'failed to release the audit chainer lease; it expires');
     }
+  }
+
+  get #batch(): number {
+    return this.#parts.store.replicas.shared ? BATCH.shared : BATCH.own;
   }
 
   get #lease() {

@@ -113,7 +113,8 @@ async function parkRuns({ store, events, clock }: SupervisorContext, halt: Halt)
           await events.halted(trx, { run, agent: agentRefOf(agent) }, halt.haltId, clock.now());
         }
       },
-      { urgent: true },
+      // All runs of a halt have one notification.
+      { run: key, resource: `halt:${halt.haltId}`, urgent: true },
     );
   }
 }
@@ -134,7 +135,7 @@ async function endRuns({ store, clock }: SupervisorContext, row: HaltRow): Promi
           else await endChild(trx, ending, at);
         }
       },
-      { urgent: true },
+      { run: key, urgent: true },
     );
   }
 }

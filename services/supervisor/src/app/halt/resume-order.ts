@@ -64,7 +64,7 @@ export function resumeOrder(context: SupervisorContext): HaltOrderHandler {
                 await events.haltLifted(trx, { run, agent: agentRefOf(agent) }, haltId, at);
               }
             },
-            { urgent: true },
+            { run: key, urgent: true },
           );
         }
         return {

@@ -25,6 +25,8 @@ const MAX_ATTEMPTS = 60;
 const MAX_DELAY_MS = 60 * 60_000;
 /** How long ended notifications are kept, against repeats. */
 const KEEP_MS = 7 * 24 * 60 * 60_000;
+/** Only the sender changes and deletes notifications. */
+const RESOURCE = 'notifications';
 
 /** The dependencies of the sender. */
 export interface SenderParts {
@@ -84,6 +86,7 @@ export class NotificationSender {
     const { store, clock, current } = this.#parts;
     const until = new Date(clock.now().getTime() + CLAIM_MS);
     const isClaimed = await store.transaction((trx) => claimNotification(trx, row, until), {
+      resource: RESOURCE,
       background: true,
     });
     if (!isClaimed) return;
@@ -138,9 +141,7 @@ export class NotificationSender {
     const next = new Date(clock.now().getTime() + backoffMs(attempt, bounds));
     await store.transaction(
       (trx) => saveNotification(trx, row, { state, problem: problem ?? '', next_attempt_at: next }),
-      {
-        background: true,
-      },
+      { resource: RESOURCE, background: true },
     );
     const { notification_id: id, tenant, endpoint } = row;
     const fields = { notification_id: id, tenant, endpoint, attempt };
@@ -154,6 +155,9 @@ export class NotificationSender {
   async #forget(): Promise<void> {
     const { store, clock } = this.#parts;
     const before = new Date(clock.now().getTime() - KEEP_MS);
-    await store.transaction((trx) => forgetNotifications(trx, before), { background: true });
+    await store.transaction((trx) => forgetNotifications(trx, before), {
+      resource: RESOURCE,
+      background: true,
+    });
   }
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { backoffMs, isWritError } from '@writ/kernel';
+import { backoffMs, isWritError, type RunKey } from '@writ/kernel';
 import { contextFromTraceparent, withSpan } from '@writ/telemetry';
 import type { SupervisorContext } from '../../context.ts';
 import {
@@ -187,7 +187,9 @@ export class OrderDriver {
         await commit?.(trx, clock.now());
         return true;
       },
-      isHaltOrder(attempt.kind) ? { urgent: true } : { background: true, commitDelayMs },
+      isHaltOrder(attempt.kind)
+        ? { urgent: true }
+        : { run: runOf(attempt.order), background: true, commitDelayMs },
     );
     return over || !isOurs ? 'over' : 'committed';
   }
@@ -233,9 +235,14 @@ export class OrderDriver {
           last_error: reasonOf(error),
         });
       },
-      { background: true },
+      { run: runOf(order), background: true },
     );
   }
+}
+
+/** The run whose rows an order touches; undefined for an order of a halt. */
+function runOf({ tenant, run_id: runId }: OrderRow): RunKey | undefined {
+  return runId === '' ? undefined : { tenant, runId };
 }
 
 /** The progress of an order when this replica last read or wrote it. */

@@ -15,7 +15,7 @@ import {
 } from '../../store/review/decisions.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { type DecisionMessage, decisionMessage } from '../../wire/decision.ts';
-import { admitAgent } from '../agent/admit-agent.ts';
+import { admitAgent, callingAgent } from '../agent/admit-agent.ts';
 import {
   assertHoldsSlot,
   assertMayAct,
@@ -53,7 +53,7 @@ export async function readOwnDecision(
   call: CallContext,
   callId: string,
 ): Promise<DecisionMessage> {
-  return await transact(context, async (tx) => {
+  const read = async (tx: Tx): Promise<DecisionMessage> => {
     const subject = await subjectOf(tx.trx, await admitAgent(tx.trx, call));
     await assertMayAct(tx.trx, subject);
     await assertHoldsSlot(tx, subject, call);
@@ -62,7 +62,8 @@ export async function readOwnDecision(
       subject,
       await loadDecision(tx.trx, { ...subject.key, callId }),
     );
-  });
+  };
+  return await transact(context, read, { run: callingAgent(call) });
 }
 
 /** {@link currentDecision} in a transaction of its own. */
@@ -71,10 +72,11 @@ export async function readCurrentDecision(
   key: AgentKey,
   callId: string,
 ): Promise<DecisionMessage> {
-  return await transact(context, async (tx) => {
+  const read = async (tx: Tx): Promise<DecisionMessage> => {
     const subject = await subjectOf(tx.trx, await loadAgent(tx.trx, key));
     return await currentDecision(tx, subject, await loadDecision(tx.trx, { ...key, callId }));
-  });
+  };
+  return await transact(context, read, { run: key });
 }
 
 /** Audits a writ that was not signed together with its decision: after an approval, or a repeated one (SV-8). */

@@ -20,6 +20,7 @@ export async function settleWrits(context: SupervisorContext, run: RunKey): Prom
     }
     const verified = receiptFrom(await readReceipt(verifier, receipt));
     const outcome = await transact(context, (tx) => recordReceipt(tx, verified), {
+      run: verified,
       background: true,
     });
     if (outcome !== 'mismatch') continue;

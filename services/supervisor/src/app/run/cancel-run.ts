@@ -1,9 +1,9 @@
 import { canonicalDigest } from '@writ/kernel';
 import type { Person } from '@writ/rpc';
-import { type SupervisorContext, transact } from '../../context.ts';
+import { type SupervisorContext, type Tx, transact } from '../../context.ts';
 import { recordEnding } from '../../store/agent/endings.ts';
-import { rememberRequest } from '../../store/requests.ts';
-import { loadRun } from '../../store/run/runs.ts';
+import { rememberRequest, requestsOf } from '../../store/requests.ts';
+import { loadRun, type RunRow } from '../../store/run/runs.ts';
 import { type RunView, viewRun } from './read-runs.ts';
 
 const METHOD = 'writ.run.v1.RunService/CancelRun';
@@ -26,7 +26,7 @@ export async function cancelRun(
 ): Promise<RunView> {
   const key = { tenant, runId };
   const digest = canonicalDigest({ runId, reason });
-  const run = await transact(context, async ({ trx, at }) => {
+  const end = async ({ trx, at }: Tx): Promise<RunRow> => {
     const before = await loadRun(trx, key);
     const request = { tenant, subject, method: METHOD, requestId, digest };
     if (!(await rememberRequest(trx, request, at)) || before.ended_at !== null) return before;
@@ -38,6 +38,10 @@ export async function cancelRun(
     };
     await recordEnding(trx, ending, at);
     return await loadRun(trx, key);
+  };
+  const run = await transact(context, end, {
+    run: key,
+    resource: requestsOf({ tenant, subject }),
   });
   return await viewRun(context, run);
 }

@@ -33,13 +33,13 @@ export async function endOverdue(context: Context): Promise<void> {
   for (const run of await overdueRuns(store.db, now)) {
     await store.transaction(
       (trx) => recordEnding(trx, { ...rootKeyOf(run), stopReason: 'deadline' }, now),
-      { background: true },
+      { run: rootKeyOf(run), background: true },
     );
   }
   for (const child of await overdueAgents(store.db, now)) {
     await store.transaction(
       (trx) => endChild(trx, { ...keyOf(child), stopReason: 'deadline' }, now),
-      { background: true },
+      { run: keyOf(child), background: true },
     );
   }
   await endOutOfTime(context, now);
@@ -70,7 +70,7 @@ async function endOutOfTime(context: Context, now: Date): Promise<void> {
         if (agent.parent_instance === null) await recordEnding(trx, ending, now);
         else await endChild(trx, ending, now);
       },
-      { background: true },
+      { run: keyOf(agent), background: true },
     );
   }
 }

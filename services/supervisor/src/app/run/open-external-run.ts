@@ -114,18 +114,22 @@ async function open(
   const { store, clock, starts, agents } = context;
   const manifest = externalManifest(agents, holder);
   const release = starts.reserve(holder.tenant, performance.now());
-  const opened = store.transaction(async (trx) => {
-    const raced = await findOpen(trx, holder, request);
-    if (raced !== undefined) return raced;
-    const latest = await assertMayOpen(context, trx, { holder, manifest, request });
-    const now = clock.now();
-    const run = await recordNew(trx, { holder, manifest, request, latest }, traceparent, {
-      agents,
-      now,
-    });
-    await context.events.runStarted(trx, { run, agent: rootRefOf(run) }, now);
-    return run;
-  });
+  const opened = store.transaction(
+    async (trx) => {
+      const raced = await findOpen(trx, holder, request);
+      if (raced !== undefined) return raced;
+      const latest = await assertMayOpen(context, trx, { holder, manifest, request });
+      const now = clock.now();
+      const run = await recordNew(trx, { holder, manifest, request, latest }, traceparent, {
+        agents,
+        now,
+      });
+      await context.events.runStarted(trx, { run, agent: rootRefOf(run) }, now);
+      return run;
+      // The other runs of the key count, and only starts of the same tenant record one.
+    },
+    { tenant: holder.tenant },
+  );
   return await opened.finally(release);
 }
 

@@ -26,9 +26,9 @@ export async function purgeRuns(context: SupervisorContext): Promise<void> {
   const endedBy = new Date(clock.now().getTime() - config.purgeAfterMs);
   for (const run of await runsToPurge(store.db, endedBy, RUNS_AT_ONCE)) {
     await purgeTimeline(context, run);
+    const key = { tenant: run.tenant, runId: run.run_id };
     await store.transaction(
       async (trx) => {
-        const key = { tenant: run.tenant, runId: run.run_id };
         const now = clock.now();
         const current = await loadRun(trx, key);
         if (current.purged_at !== null) return;
@@ -37,7 +37,7 @@ export async function purgeRuns(context: SupervisorContext): Promise<void> {
         const facts = { retention };
         await appendAudit(trx, { ...key, instance, kind: 'run_purged', facts }, now);
       },
-      { background: true },
+      { run: key, background: true },
     );
   }
   for (const run of await runsWithAgentsToPurge(store.db, endedBy, RUNS_AT_ONCE)) {
@@ -65,7 +65,7 @@ async function purgeAgents(context: SupervisorContext, run: RunRow): Promise<voi
       }
       await amendResult(trx, await loadRun(trx, key));
     },
-    { background: true },
+    { run: key, background: true },
   );
 }
 
@@ -88,7 +88,7 @@ async function purgeTimeline(
           if (withheld !== undefined) await replaceEntry(trx, key, sequence, withheld);
         }
       },
-      { background: true },
+      { run: key, background: true },
     );
     last = end.sequence;
   }

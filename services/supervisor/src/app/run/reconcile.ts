@@ -106,7 +106,7 @@ export class Reconciler {
         if (agent.parent_instance === null) await recordEnding(trx, ending, at);
         else await endChild(trx, ending, at);
       },
-      { background: true },
+      { run: key, background: true },
     );
   }
 

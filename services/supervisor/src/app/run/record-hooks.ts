@@ -68,7 +68,7 @@ export function recordHooks({
         }
         return left;
       },
-      { background: true },
+      { runs: runs.map(({ key }) => key).filter(({ runId }) => runId !== ''), background: true },
     );
     for (const { key, events } of waiting) heldEvents.hold(key, events);
   };

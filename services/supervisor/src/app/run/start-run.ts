@@ -47,6 +47,8 @@ export async function startRun(
   const runId = newId('run');
   const plan = planRun(manifest, runRequestFrom(request, manifest), runId, now);
   const release = context.starts.reserve(person.tenant, performance.now());
+  // Request ids, sessions and the quota belong to all runs of the tenant.
+  const touched = { run: { tenant: person.tenant, runId }, resource: `starts:${person.tenant}` };
   const recorded = context.store.transaction(async (trx) => {
     const raced = await findRepeated(trx, person, request.requestId, digest);
     if (raced !== undefined) return raced;
@@ -73,7 +75,7 @@ export async function startRun(
     );
     await context.events.runStarted(trx, { run, agent: rootRefOf(run) }, now);
     return run;
-  });
+  }, touched);
   return await recorded.finally(release);
 }
 

@@ -6,7 +6,7 @@ import { type SupervisorContext, type Tx, transact } from '../../context.ts';
 import { budgetToJson } from '../../domain/manifest/manifest-json.ts';
 import { cappedTenant } from '../../domain/usage/usage-rights.ts';
 import { type AuditEntry, appendAudit } from '../../store/audit.ts';
-import { type PersonalRequest, rememberRequest } from '../../store/requests.ts';
+import { type PersonalRequest, rememberRequest, requestsOf } from '../../store/requests.ts';
 import { budgetFrom, levelName } from '../../wire/budget.ts';
 import { assertBudgetChangeable, recordRunCaps } from './run-caps.ts';
 
@@ -39,7 +39,11 @@ export async function setCaps(
   const digest = canonicalDigest({ tenant, runId, ...facts });
   const request = { tenant: person.tenant, subject, method: METHOD, requestId, digest };
   const order = { tenant, runId, request, facts };
-  await transact(context, (tx) => recordOrder(tx, order));
+  const touched = {
+    ...(runId !== '' && { run: { tenant, runId } }),
+    resource: requestsOf(request),
+  };
+  await transact(context, (tx) => recordOrder(tx, order), touched);
   const id = derivedId('req', person.tenant, subject, METHOD, requestId);
   const { balance } = await context.peers.executionMeter.setCaps({
     requestId: id,
@@ -50,7 +54,9 @@ export async function setCaps(
     ...(given && { caps: given }),
     setBy: subject,
   });
-  if (runId !== '') await transact(context, (tx) => recordChange(tx, order, id, budget ?? {}));
+  if (runId !== '') {
+    await transact(context, (tx) => recordChange(tx, order, id, budget ?? {}), touched);
+  }
   return balance;
 }
 

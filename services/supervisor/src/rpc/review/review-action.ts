@@ -29,7 +29,9 @@ export function reviewAction(
         readCarriedReceipts(context, agent, request),
       ]);
       const review = { call, proposal, findTool, recordCarried, startedAt };
-      return { decision: await transact(context, (tx) => reviewProposal(tx, review)) };
+      return {
+        decision: await transact(context, (tx) => reviewProposal(tx, review), { run: agent }),
+      };
     });
   };
 }

@@ -81,7 +81,7 @@ export async function saveApproval(
 }
 
 /** An expired pending approval. */
-export type DueApproval = Pick<ApprovalRow, 'tenant' | 'approval_id'> & {
+export type DueApproval = Pick<ApprovalRow, 'tenant' | 'run_id' | 'approval_id'> & {
   readonly expires_at: Date | null;
 };
 
@@ -97,7 +97,7 @@ export async function expiredApprovals(
 ): Promise<DueApproval[]> {
   let query = db
     .selectFrom('approvals')
-    .select(['tenant', 'approval_id', 'expires_at'])
+    .select(['tenant', 'run_id', 'approval_id', 'expires_at'])
     .where('state', '=', 'pending')
     .where('expires_at', '<=', now)
     .where(({ not, exists, selectFrom }) =>

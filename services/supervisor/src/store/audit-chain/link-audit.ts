@@ -63,11 +63,19 @@ export async function linkAudit(
 }
 
 async function saveLinks(trx: SupervisorTransaction, links: readonly Link[]): Promise<void> {
-  if (links.length === 0) return;
-  const values = links.flatMap((link, index) =>
-    LINK_COLUMNS.map(([name]) => [`${index}.${name}`, link[name]] as const),
-  );
-  await updateLinks(links.length)(trx, Object.fromEntries(values));
+  for (let from = 0; from < links.length; ) {
+    const part = links.slice(from, from + partOf(links.length - from));
+    const values = part.flatMap((link, index) =>
+      LINK_COLUMNS.map(([name]) => [`${index}.${name}`, link[name]] as const),
+    );
+    await updateLinks(part.length)(trx, Object.fromEntries(values));
+    from += part.length;
+  }
+}
+
+/** Number of the records for the next statement: above some, a power of two, so that few statements are prepared. */
+function partOf(left: number): number {
+  return left <= MAX_PREPARED_ANY ? left : 2 ** Math.floor(Math.log2(left));
 }
 
 // PostgreSQL does not derive the types of the parameters of VALUES from the columns that they are assigned to.
@@ -77,6 +85,8 @@ const LINK_COLUMNS = [
   ['previousHash', sql`text`],
   ['hash', sql`text`],
 ] as const;
+
+const MAX_PREPARED_ANY = 32;
 
 type LinkValues = Readonly<Record<string, Link[keyof Link] | undefined>>;
 
