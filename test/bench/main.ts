@@ -4,6 +4,7 @@ import { benchAgentProxy } from './agent-proxy.ts';
 import { type BenchOptions, bench } from './bench.ts';
 import { meter } from './meter.ts';
 import { benchPeers } from './peers.ts';
+import { benchReplicas } from './replicas.ts';
 import { benchReview } from './review.ts';
 import { benchScale } from './scale.ts';
 import { spawn } from './spawn.ts';
@@ -37,6 +38,10 @@ const BENCHES: Readonly<Record<string, Bench>> = {
     run: benchAgentProxy,
   },
   tool: { about: 'CallTool of tool-gateway on a tool that does nothing', run: benchTool },
+  replicas: {
+    about: 'two-step runs with one and with two replicas of each service',
+    run: benchReplicas,
+  },
   writers: { about: 'transactions on PostgreSQL, with one lock and by run', run: benchWriters },
   scale: {
     about: 'a simulation of more processes, beside what 2 and 4 of them commit',
@@ -58,7 +63,9 @@ const chosen = BENCHES[name];
 if (chosen === undefined) {
   console.log('npm run bench -- NAME [--cpu-prof-dir FOLDER]');
   console.log('npm run bench -- agent-proxy [--rounds N] [--out FOLDER]');
-  console.log('npm run bench -- peers|writers|scale [--rounds N] [--seconds N] [--out FOLDER]');
+  console.log(
+    'npm run bench -- peers|replicas|writers|scale [--rounds N] [--seconds N] [--out FOLDER]',
+  );
   for (const [known, { about }] of Object.entries(BENCHES)) {
     console.log(`  ${known.padEnd(11)} ${about}, compared to its baseline`);
   }

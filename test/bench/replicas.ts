@@ -1,0 +1,138 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
+import type { ServiceName } from '@writ/identity';
+import { type Example, loadExample } from '@writ/platform';
+import {
+  type DistributedPlatform,
+  type Replica,
+  startDistributedPlatform,
+} from '@writ/testing/distributed';
+import { untilAdmitted } from '../load/admitted.ts';
+import type { BenchOptions } from './bench.ts';
+import { median } from './measure.ts';
+
+const SERVICES = [
+  'spawn-budget',
+  'execution-meter',
+  'tool-gateway',
+  'supervisor',
+  'agent-worker',
+] as const satisfies readonly ServiceName[];
+const DEFAULT_ROUNDS = 5;
+const DEFAULT_SECONDS = 8;
+const WARM_UP_MS = 5_000;
+const IN_FLIGHT = 16;
+/** Minimum throughput with a second replica relative to one. */
+const MIN_RATIO = 0.97;
+/** Time after which the other services have noticed that a replica has stopped or started, ms. */
+const SETTLE_MS = 3_000;
+const POLL_MS = 20;
+
+/** The figures of a second replica of one service, in runs per second. */
+interface ServiceFigures {
+  readonly service: ServiceName;
+  /** By round. */
+  readonly one: readonly number[];
+  readonly two: readonly number[];
+  /** Median over the rounds of two replicas relative to one. */
+  readonly ratio: number;
+}
+
+/**
+ * Measures runs of two steps on a distributed platform with one and with two replicas of each service, one service after
+ * the other, in alternating rounds. Prints a table and writes `replicas.json`. Returns whether a second replica never lowers
+ * the throughput below {@link MIN_RATIO}.
+ */
+export async function benchReplicas(options: BenchOptions): Promise<boolean> {
+  const { rounds = DEFAULT_ROUNDS, seconds = DEFAULT_SECONDS, outDir = 'dist/bench' } = options;
+  const figures: ServiceFigures[] = [];
+  for (const service of SERVICES) {
+    const measured = await secondReplica(service, rounds, seconds * 1_000);
+    figures.push(measured);
+    const medians = [median(measured.one), median(measured.two)].map((each) => each.toFixed(1));
+    console.log(
+      `${service}: ${medians[0]} runs/s with one replica, ${medians[1]} with two, ratio ${measured.ratio.toFixed(2)}`,
+    );
+  }
+  mkdirSync(outDir, { recursive: true });
+  const report = { measuredAt: new Date().toISOString(), cores: availableParallelism(), figures };
+  writeFileSync(join(outDir, 'replicas.json'), `${JSON.stringify(report, null, 2)}\n`);
+  const slower = figures.filter(({ ratio }) => ratio < MIN_RATIO).map(({ service }) => service);
+  console.log(
+    slower.length === 0
+      ? `PASS: no second replica lowers the throughput below ${MIN_RATIO}.`
+      : `FAIL: a second replica lowers the throughput below ${MIN_RATIO}: ${slower.join(', ')}.`,
+  );
+  return slower.length === 0;
+}
+
+async function secondReplica(
+  service: ServiceName,
+  rounds: number,
+  forMs: number,
+): Promise<ServiceFigures> {
+  const counts = Object.fromEntries(SERVICES.map((each) => [each, each === service ? 2 : 1]));
+  const platform = await startDistributedPlatform({ example: twoSteps(), replicas: counts });
+  try {
+    const second = platform.replica(`${service}-2`);
+    await measure(platform, WARM_UP_MS);
+    const one: number[] = [];
+    const two: number[] = [];
+    for (let round = 0; round < rounds; round += 1) {
+      await switched(second, 'stop');
+      one.push(await measure(platform, forMs));
+      await switched(second, 'start');
+      two.push(await measure(platform, forMs));
+    }
+    const ratios = two.map((figure, round) => figure / (one[round] ?? Number.NaN));
+    return { service, one, two, ratio: median(ratios) };
+  } finally {
+    await platform.close();
+  }
+}
+
+async function switched(replica: Replica, to: 'start' | 'stop'): Promise<void> {
+  await replica[to]();
+  await pause(SETTLE_MS);
+}
+
+let started = 0;
+
+/** Runs per second, with a constant number of runs in flight. */
+async function measure({ client }: DistributedPlatform, forMs: number): Promise<number> {
+  const from = performance.now();
+  let ended = 0;
+  const driveRuns = async (): Promise<void> => {
+    while (performance.now() - from < forMs) {
+      started += 1;
+      const start = { requestId: `bench-${started}`, agent: 'refund-worker', goal: 'Do it.' };
+      const { run } = await untilAdmitted(() => client.runs.startRun(start));
+      const runId = run?.runId ?? '';
+      let state = run?.state ?? RunState.PENDING;
+      while (state <= RunState.ENDING) {
+        await pause(POLL_MS);
+        state = (await client.runs.getRun({ runId })).run?.state ?? state;
+      }
+      if (state !== RunState.COMPLETED) throw new Error(`Run ${runId} ended in state ${state}.`);
+      ended += 1;
+    }
+  };
+  await Promise.all(Array.from({ length: IN_FLIGHT }, driveRuns));
+  return ended / ((performance.now() - from) / 1_000);
+}
+
+/** The refund desk with a model that looks up an account and answers. */
+function twoSteps(): Example {
+  const example = loadExample('refund-desk');
+  const script = example.scripts.find(({ name }) => name === example.script);
+  if (script === undefined) throw new Error('The example has no default script.');
+  const first = script.entries[0];
+  const last = script.entries.at(-1);
+  if (first === undefined || last === undefined) throw new Error('The script has no entries.');
+  const second = { ...last, when: { json_path: { 'state_summary.steps_completed': 1 } } };
+  const twoStep = { ...script, name: 'two-steps', entries: [first, second] };
+  return { ...example, script: twoStep.name, scripts: [twoStep] };
+}
