@@ -1,4 +1,5 @@
 import type { RunState } from '@writ/kernel';
+import type { TransactionOptions } from '@writ/store';
 import { carriedEvent } from '../domain/agent/carried-event.ts';
 import { shownState } from '../domain/agent/state.ts';
 import { waitsText } from '../domain/agent/waits.ts';
@@ -38,6 +39,8 @@ export interface CommitExtras {
   readonly changes?: AgentChanges;
   /** Additional writes; an error rolls back the whole commit. */
   readonly also?: Write;
+  /** What `also` touches besides rows of the run. */
+  readonly touched?: Pick<TransactionOptions, 'tenant' | 'resource'>;
 }
 
 /**
@@ -152,7 +155,7 @@ export class Commits {
     await turn;
   }
 
-  async #commit({ changes, also }: CommitExtras): Promise<void> {
+  async #commit({ changes, also, touched }: CommitExtras): Promise<void> {
     clearTimeout(this.#delay);
     this.#delay = undefined;
     const entries = this.#journal.pending;
@@ -174,13 +177,14 @@ export class Commits {
       ...(signals.length > 0 && { waiting_since: waitsText(this.#session.waits) }),
       ...changes,
     };
-    await this.#session.write(columns, async (trx, at) => {
+    const work: Write = async (trx, at) => {
       await appendJournal(trx, this.#session.lease, entries, at);
       for (const signal of signals) await consumeSignal(trx, signal, at);
       for (const event of events) await this.#emitter.append(trx, event, at);
       for (const write of writes) await write(trx, at);
       await also?.(trx, at);
-    });
+    };
+    await this.#session.write(columns, work, touched);
     this.#storedEvents = carried;
     this.#storesFirstReads = false;
     this.#journal.committed(entries.length);

@@ -3,6 +3,7 @@ import { onAgentEnded } from '../app/agents/on-agent-ended.ts';
 import { type AgentEvent, reduceAgent } from '../domain/agent/state.ts';
 import { type AgentChanges, statusColumns } from '../store/agents.ts';
 import { pauseTimersWhileParked } from '../store/timers.ts';
+import type { CommitExtras } from './commits.ts';
 import type { RuntimeContext } from './context.ts';
 import { endPartially, NO_PARTIAL, repeatPartialFinal } from './partial-final.ts';
 import type { RunScope } from './scope.ts';
@@ -164,10 +165,20 @@ async function end(scope: RunScope, recorded: string): Promise<LeaseOutcome> {
       hasWoken = await onAgentEnded(trx, session.row, { stopReason, answer: session.answer }, at);
       if (stopReason === 'success') await history.save(trx, at);
     },
+    touched: touchedByEnd(session),
   });
   session.note({ type: 'ended', stopReason });
   if (hasWoken) scope.onRunnable();
   return stopReason;
+}
+
+/** An answer may go to agents of other runs; which subscription remains depends on those of other runs. */
+function touchedByEnd({
+  row,
+  manifest,
+}: RunScope['session']): NonNullable<CommitExtras['touched']> {
+  const { tenant } = row;
+  return manifest.outputTopic === '' ? { resource: `follows:${tenant}` } : { tenant };
 }
 
 async function park(scope: RunScope, { parkMs }: EndingSettings): Promise<LeaseOutcome> {

@@ -237,11 +237,14 @@ export class LeaseLoop {
     // The leases of agents that run here are renewed; a clock that is set forward must not take them (BD-3).
     const runnable = found.filter((key) => !this.#sessions.has(agentKeyText(key)));
     if (runnable.length === 0) return false;
-    const claimed = await store.transaction(async (trx) => {
-      const rows = [];
-      for (const key of runnable) rows.push(await claimAgent(trx, key, terms));
-      return rows.filter((row) => row !== undefined);
-    });
+    const claimed = await store.transaction(
+      async (trx) => {
+        const rows = [];
+        for (const key of runnable) rows.push(await claimAgent(trx, key, terms));
+        return rows.filter((row) => row !== undefined);
+      },
+      { runs: runnable },
+    );
     const { leaseTtlMs } = settings;
     for (const row of claimed) this.#begin(new Session(row, { store, clock, leaseTtlMs }));
     return claimed.length > 0;

@@ -13,7 +13,9 @@ export async function turnOf(scope: RunScope, limit: RateLimit): Promise<number>
   const name = [limit.level, limit.scope, await holderOf(scope, limit), calls, perMs].join('/');
   const shared = { tenant: session.row.tenant, name, calls, perMs };
   const now = session.meta.clock.now();
-  const at = await store.transaction((trx) => takeTurn(trx, shared, now));
+  const at = await store.transaction((trx) => takeTurn(trx, shared, now), {
+    resource: `limit:${shared.tenant}/${name}`,
+  });
   return at.getTime();
 }
 

@@ -6,6 +6,7 @@ import {
   isWritError,
   RunMeta,
 } from '@writ/kernel';
+import type { TransactionOptions } from '@writ/store';
 import type { FirstReads } from '../domain/agent/first-reads.ts';
 import type { AgentManifest } from '../domain/agent/manifest.ts';
 import type { SlotGrant } from '../domain/agent/slot.ts';
@@ -186,13 +187,15 @@ export class Session {
   /**
    * Updates the agent's row and runs `work` in one transaction under the lease, which it extends.
    * Writes of one session are serialized.
+   * @param touched what `work` touches besides rows of the run
    * @throws LeaseLost when the lease is lost; nothing was written (RT-2)
    */
   async write(
     changes: AgentChanges,
     work: (trx: WorkerTransaction, at: Date) => Promise<void>,
+    touched: Pick<TransactionOptions, 'tenant' | 'resource'> = {},
   ): Promise<void> {
-    const turn = this.#lastWrite.then(() => this.#write(changes, work));
+    const turn = this.#lastWrite.then(() => this.#write(changes, work, touched));
     this.#lastWrite = turn.catch(() => undefined);
     await turn;
   }
@@ -200,6 +203,7 @@ export class Session {
   async #write(
     changes: AgentChanges,
     work: (trx: WorkerTransaction, at: Date) => Promise<void>,
+    touched: Pick<TransactionOptions, 'tenant' | 'resource'>,
   ): Promise<void> {
     const { store, clock, leaseTtlMs } = this.#parts;
     const at = clock.now();
@@ -208,10 +212,13 @@ export class Session {
       ...(this.traceparent !== undefined && { last_traceparent: this.traceparent }),
     };
     try {
-      await store.transaction(async (trx) => {
-        await saveLeased(trx, this.lease, { ...lease, ...changes, ...this.#keptOwner(changes) });
-        await work(trx, at);
-      });
+      await store.transaction(
+        async (trx) => {
+          await saveLeased(trx, this.lease, { ...lease, ...changes, ...this.#keptOwner(changes) });
+          await work(trx, at);
+        },
+        { run: this.lease, ...touched },
+      );
     } catch (error) {
       if (isWritError(error) && error.reason === 'STALE_EPOCH') throw new LeaseLost(error.message);
       throw error;

@@ -27,6 +27,9 @@ export async function fireTimers(
         await sendSignal(trx, key, { id: `timer-${id}`, name, payload }, at);
       }
     },
-    { background: true },
+    {
+      runs: due.map(({ tenant, run_id: runId }) => ({ tenant, runId })),
+      background: true,
+    },
   );
 }

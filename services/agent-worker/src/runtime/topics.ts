@@ -29,6 +29,7 @@ export async function emit(scope: RunScope, topic: string, item: JsonObject): Pr
     also: async (trx, at) => {
       await publishItem(trx, session.lease, { topic, item, id: callId }, at);
     },
+    touched: { tenant: session.row.tenant },
   });
   onRunnable();
 }
@@ -55,7 +56,10 @@ export async function follow(
   const { session_id: sessionId, name } = session.row;
   const follower = { ...session.lease, sessionId, name, isDurable };
   // Committed at once, because it may make signals pending.
-  await commits.commit({ also: (trx, at) => insertFollow(trx, follower, topic, at) });
+  await commits.commit({
+    also: (trx, at) => insertFollow(trx, follower, topic, at),
+    touched: { tenant: session.row.tenant },
+  });
 }
 
 /** Items wait in the content of the ended agent. */

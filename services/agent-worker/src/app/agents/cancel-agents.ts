@@ -38,8 +38,10 @@ export async function cancelAgents(
 ): Promise<{ readonly ended: number; readonly events: readonly CarriedEvent[] }> {
   // The last steps would miss on the timeline otherwise.
   await agents.flush({ tenant: order.tenant, runId: order.run_id });
-  const { ended, unreported, keys, hasWoken } = await store.transaction((trx) =>
-    endAgents(trx, order, answer, events),
+  // An answer and the subscriptions concern other runs of the tenant.
+  const { ended, unreported, keys, hasWoken } = await store.transaction(
+    (trx) => endAgents(trx, order, answer, events),
+    { tenant: order.tenant },
   );
   flushEventsSoon();
   for (const key of keys) agents.cancel(key);

@@ -31,12 +31,13 @@ export async function deliverAgent(
     const at = lease?.at ?? clock.now();
     const first = lease === undefined ? null : JSON.stringify(await readFirst(delivery));
     const row = { ...agentRow(delivery, at, lease), code_version: version, first_reads: first };
-    return await store.transaction(async (trx) => {
+    const insert = async (trx: WorkerTransaction) => {
       if (await isRepeat(trx, delivery)) return undefined;
       await insertAgent(trx, row);
       await insertMessage(trx, key, message, at);
       return row;
-    });
+    };
+    return await store.transaction(insert, { run: key });
   });
 }
 

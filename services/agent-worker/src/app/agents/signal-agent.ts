@@ -19,7 +19,7 @@ export async function signalAgent(
 ): Promise<boolean> {
   const { agent: key, name, credentials } = signal;
   const row = signalRow(signal, clock.now());
-  const accepted = await store.transaction(async (trx) => {
+  const accept = async (trx: WorkerTransaction): Promise<boolean> => {
     const agent = await findAgent(trx, key);
     if (agent === undefined) throw agentNotFound(key);
     if (await isRepeat(trx, key, row)) return false;
@@ -29,7 +29,8 @@ export async function signalAgent(
       ...(credentials && { credentials: JSON.stringify(credentials) }),
     });
     return true;
-  });
+  };
+  const accepted = await store.transaction(accept, { run: key });
   if (accepted && name === HALTED) agents.park(key);
   else if (accepted) agents.nudge();
   return accepted;

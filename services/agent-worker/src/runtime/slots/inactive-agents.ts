@@ -211,14 +211,18 @@ export class InactiveAgents {
   async #park(row: InactiveAgentRow): Promise<void> {
     const { store, clock, log } = this.#parts;
     const key = { ...keyOf(row), epoch: row.epoch };
-    const parked = await store.transaction((trx) => parkSuspended(trx, key, clock.now()));
+    const parked = await store.transaction((trx) => parkSuspended(trx, key, clock.now()), {
+      run: key,
+    });
     if (parked) log.info(idsOf(row), 'suspended agent parked');
   }
 
   async #resume(row: InactiveAgentRow): Promise<void> {
     const { store, clock, log, onRunnable } = this.#parts;
     const key = { ...keyOf(row), epoch: row.epoch };
-    const resumed = await store.transaction((trx) => resumePreempted(trx, key, clock.now()));
+    const resumed = await store.transaction((trx) => resumePreempted(trx, key, clock.now()), {
+      run: key,
+    });
     if (!resumed) return;
     log.info(idsOf(row), 'agent resumed');
     onRunnable();
