@@ -1,8 +1,8 @@
 import type { CallContext } from '@writ/rpc';
-import { type SupervisorContext, transact } from '../../context.ts';
+import { type SupervisorContext, type Tx, transact } from '../../context.ts';
 import { findApproval } from '../../store/approval/approvals.ts';
 import { loadDecision } from '../../store/review/decisions.ts';
-import { admitAgent } from '../agent/admit-agent.ts';
+import { admitAgent, callingAgent } from '../agent/admit-agent.ts';
 import { assertAlive, subjectOf } from '../review/review-subject.ts';
 import { settleWithdrawn, WITHDRAWN } from './settle-action.ts';
 
@@ -18,7 +18,7 @@ export async function withdrawAction(
   call: CallContext,
   callId: string,
 ): Promise<boolean> {
-  return await transact(context, async (tx) => {
+  const withdraw = async (tx: Tx): Promise<boolean> => {
     const { trx } = tx;
     const subject = await subjectOf(trx, await admitAgent(trx, call));
     const decision = await loadDecision(trx, { ...subject.key, callId });
@@ -29,5 +29,6 @@ export async function withdrawAction(
     if (approval?.state !== 'pending') return false;
     await settleWithdrawn(tx, { approval, decision, subject });
     return true;
-  });
+  };
+  return await transact(context, withdraw, { run: callingAgent(call) });
 }
