@@ -14,7 +14,7 @@ export interface OpenStoreOptions extends Omit<StoreOptions, 'marker'> {
  * @throws PreconditionError STORE_EMPTIED, STORE_BEHIND, STORE_SCHEMA_TOO_NEW, STORE_MIGRATION_CHANGED; InternalError
  *   STORE_MIGRATION_FAILED, STORE_INVALID_MIGRATION_NAME; UnavailableError STORE_DISK_FAILED,
  *   STORE_WAL_UNSUPPORTED, STORE_BUSY, STORE_UNREACHABLE; DataLossError STORE_CORRUPT; PreconditionError
- *   STORE_POSTGRES_TOO_OLD
+ *   STORE_POSTGRES_TOO_OLD, STORE_WITHOUT_LOCKS
  */
 export async function openStore<DB>(options: OpenStoreOptions): Promise<Store<DB>> {
   const { location } = options;

@@ -1,4 +1,5 @@
-import { InternalError } from '@writ/kernel';
+import { randomInt } from 'node:crypto';
+import { InternalError, PreconditionError } from '@writ/kernel';
 import { PostgresSession, type SessionSettings } from './postgres-session.ts';
 
 // Needs no quotes anywhere, including connection strings and dumps.
@@ -6,7 +7,7 @@ const NAME = /^[a-z][a-z0-9_]{0,62}$/;
 
 /**
  * Creates the schema if it does not exist; a role that owns its schema needs no privilege to create others.
- * @throws InternalError STORE_INVALID_SCHEMA_NAME; what PostgresSession.open throws
+ * @throws InternalError STORE_INVALID_SCHEMA_NAME; PreconditionError STORE_WITHOUT_LOCKS; what PostgresSession.open throws
  */
 export async function prepareSchema(settings: SessionSettings): Promise<void> {
   const { schema } = settings;
@@ -19,6 +20,7 @@ export async function prepareSchema(settings: SessionSettings): Promise<void> {
   }
   const session = await PostgresSession.open(settings, '');
   try {
+    await requireLocks(settings, session);
     const exists = `select 1 from pg_namespace where nspname = '${schema}'`;
     if ((await session.query(exists, [])).rows.length > 0) return;
     // Otherwise concurrent starts would both find it missing, and one would fail.
@@ -28,4 +30,20 @@ export async function prepareSchema(settings: SessionSettings): Promise<void> {
   } finally {
     await session.close();
   }
+}
+
+/** Some databases that speak the protocol of PostgreSQL accept advisory locks and lock nothing. */
+async function requireLocks(settings: SessionSettings, session: PostgresSession): Promise<void> {
+  const lock = `select pg_try_advisory_lock(${randomInt(2 ** 47)})::int`;
+  const other = await PostgresSession.open(settings, '');
+  try {
+    const taken = [await session.run(lock), await other.run(lock)].map(({ text }) => text);
+    if (taken.join() === '1,0') return;
+  } finally {
+    await other.close();
+  }
+  throw new PreconditionError(
+    'STORE_WITHOUT_LOCKS',
+    `The server of ${settings.label} grants two sessions the same advisory lock, so replicas would not exclude each other; use PostgreSQL.`,
+  );
 }
