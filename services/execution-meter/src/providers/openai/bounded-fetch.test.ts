@@ -5,7 +5,8 @@ import { gzipSync } from 'node:zlib';
 import { expect, it, onTestFinished } from 'vitest';
 import { boundedFetch, RESPONSE_LIMITS } from './bounded-fetch.ts';
 
-it('passes on no more of a compressed response than its limit, whatever it inflates to (BD-1)', async () => {
+/** A server whose response inflates to more than the limit. */
+async function serveBomb(): Promise<string> {
   const bomb = gzipSync(Buffer.alloc(2 * RESPONSE_LIMITS.bytes));
   const server = createServer((_, response) =>
     response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb),
@@ -14,7 +15,11 @@ it('passes on no more of a compressed response than its limit, whatever it infla
   await once(server, 'listening');
   onTestFinished(() => void server.close());
   const { port } = server.address() as AddressInfo;
-  const { body } = await boundedFetch(`http://127.0.0.1:${port}/`);
+  return `http://127.0.0.1:${port}/`;
+}
+
+it('passes on no more of a compressed response than its limit, whatever it inflates to (BD-1)', async () => {
+  const { body } = await boundedFetch(await serveBomb());
   let received = 0;
   const read = async () => {
     for await (const chunk of body ?? []) received += chunk.byteLength;
@@ -22,4 +27,9 @@ it('passes on no more of a compressed response than its limit, whatever it infla
   await expect(read()).rejects.toThrow('is larger than 33554432 bytes');
   expect(received).toBeGreaterThan(RESPONSE_LIMITS.bytes / 2);
   expect(received).toBeLessThanOrEqual(RESPONSE_LIMITS.bytes);
+});
+
+it.each(['text', 'json'] as const)('reads no more by %s() than the limit (BD-1)', async (read) => {
+  const response = await boundedFetch(await serveBomb());
+  await expect(response[read]()).rejects.toThrow('is larger than 33554432 bytes');
 });
