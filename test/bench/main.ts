@@ -56,13 +56,14 @@ const { positionals, values } = parseArgs({
     rounds: { type: 'string' },
     seconds: { type: 'string' },
     out: { type: 'string' },
+    litellm: { type: 'boolean' },
   },
 });
 const [name = ''] = positionals;
 const chosen = BENCHES[name];
 if (chosen === undefined) {
   console.log('npm run bench -- NAME [--cpu-prof-dir FOLDER]');
-  console.log('npm run bench -- agent-proxy [--rounds N] [--out FOLDER]');
+  console.log('npm run bench -- agent-proxy [--rounds N] [--litellm] [--out FOLDER]');
   console.log(
     'npm run bench -- peers|replicas|writers|scale [--rounds N] [--seconds N] [--out FOLDER]',
   );
@@ -71,10 +72,11 @@ if (chosen === undefined) {
   }
   process.exitCode = name === '' ? 0 : 1;
 } else {
-  const { 'cpu-prof-dir': profileDir, rounds, seconds, out: outDir } = values;
+  const { 'cpu-prof-dir': profileDir, rounds, seconds, out: outDir, litellm } = values;
   const isEnough = await chosen.run({
     profileDir,
     outDir,
+    litellm,
     ...(rounds !== undefined && { rounds: Number(rounds) }),
     ...(seconds !== undefined && { seconds: Number(seconds) }),
   });
