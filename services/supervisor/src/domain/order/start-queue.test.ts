@@ -108,6 +108,41 @@ describe('StartQueue', () => {
     });
   });
 
+  it('holds one waiting start under lasting load when few runs may be active (BD-5)', () => {
+    const queue = new StartQueue<StartOrder>(LIMITS);
+    // Starts beside other runs take longer than the first one.
+    queue.observe(20);
+    const running = Array.from({ length: MIN_ACTIVE_RUNS }, (_, run) => start('acme', run));
+    for (const { run_id: runId } of running) queue.setActive('acme', runId, true, 0);
+    for (let times = 0; times < 100; times += 1) queue.observe(60);
+    expect(queue.limit).toBeLessThan(MIN_ACTIVE_RUNS + 2);
+    let number = running.length;
+    let rejected = 0;
+    const place = (now: number) => {
+      try {
+        const release = queue.reserve('acme', now);
+        queue.add(start('acme', number));
+        release();
+      } catch {
+        rejected += 1;
+      }
+      number += 1;
+      running.push(...admitted(queue, now, 15 * queue.active));
+    };
+    const above: number[] = [];
+    for (let now = 0; now < 30_000; now += 25) {
+      // A run ends every 25 ms, in which two starts arrive.
+      const [ended] = running.splice(0, 1);
+      if (now > 200 && ended !== undefined) queue.setActive('acme', ended.run_id, false, now);
+      else if (ended !== undefined) running.unshift(ended);
+      place(now);
+      place(now + 12);
+      if (now > 10_000) above.push(queue.active + queue.waiting - queue.limit);
+    }
+    expect(Math.max(...above)).toBeLessThanOrEqual(2);
+    expect(rejected).toBeGreaterThan(1_000);
+  });
+
   it('counts starts that are being recorded (BD-5)', () => {
     const queue = new StartQueue<StartOrder>({ maxQueuedRuns: 2, maxQueuedRunsPerTenant: 2 });
     const releases = [queue.reserve('acme', 0), queue.reserve('acme', 0)];

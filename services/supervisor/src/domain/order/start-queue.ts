@@ -20,7 +20,7 @@ export const PROBE_MS = 250;
 /** Most starts in progress, so that orders that end runs always have capacity. */
 const MAX_STARTING = 16;
 /** A tenant may have this many waiting starts under any load. */
-const MIN_QUEUED_RUNS = 2;
+const MIN_QUEUED_RUNS = 1;
 /** The duration of runs before the first has ended, ms. */
 const INITIAL_RUN_MS = 1_000;
 const RUN_WEIGHT = 0.1;
@@ -87,7 +87,7 @@ export class StartQueue<Order extends StartOrder> {
    * @throws OverloadedError START_QUEUE_FULL with `retry_after_ms`, naming limit and setting
    */
   reserve(tenant: string, now: number): () => void {
-    this.#assertCapacity(tenant);
+    this.#assertCapacity(tenant, now);
     this.#assertNotGrowing(tenant, now);
     this.#reserved.set(tenant, (this.#reserved.get(tenant) ?? 0) + 1);
     let isReleased = false;
@@ -159,10 +159,11 @@ export class StartQueue<Order extends StartOrder> {
     }
   }
 
-  #assertCapacity(tenant: string): void {
+  #assertCapacity(tenant: string, now: number): void {
     const { maxQueuedRuns, maxQueuedRunsPerTenant } = this.#limits;
     const own = this.#waitingOf(tenant);
     if (own >= maxQueuedRunsPerTenant) {
+      this.#loadOf(tenant).rejected(now);
       const setting = 'WRIT_TENANT_MAX_QUEUED_RUNS';
       throw this.#full(`Tenant ${tenant} has`, setting, own, maxQueuedRunsPerTenant);
     }
@@ -177,11 +178,16 @@ export class StartQueue<Order extends StartOrder> {
   #assertNotGrowing(tenant: string, now: number): void {
     const waiting = this.#waitingOf(tenant);
     const inFlight = waiting + (this.#activeByTenant().get(tenant) ?? 0);
-    const load = this.#loads.get(tenant) ?? new TenantLoad();
-    this.#loads.set(tenant, load);
+    const load = this.#loadOf(tenant);
     const most = Math.max(MIN_QUEUED_RUNS, Math.floor(this.limit / 4));
     if (load.accepts({ waiting, inFlight, most }, now)) return;
     throw this.#full(`Tenant ${tenant} has`, 'WRIT_TENANT_MAX_QUEUED_RUNS', waiting, most);
+  }
+
+  #loadOf(tenant: string): TenantLoad {
+    const load = this.#loads.get(tenant) ?? new TenantLoad();
+    this.#loads.set(tenant, load);
+    return load;
   }
 
   #full(whose: string, setting: string, used: number, limit: number): OverloadedError {

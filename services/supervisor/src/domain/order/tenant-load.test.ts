@@ -88,6 +88,28 @@ describe('TenantLoad', () => {
     expect(fill(now + CALM_MS + 2)).toBe(100);
   });
 
+  it('takes no starts for a burst that come twice as fast as runs recently ended (BD-5)', () => {
+    const tenant = new Tenant();
+    // One run at a time, 50 per second.
+    let now = 0;
+    for (; now < LEVEL_MS * 2; now += 20) {
+      tenant.start(now);
+      tenant.end();
+    }
+    // None of the runs that start from now on ends within the first 200 ms.
+    let most = 0;
+    for (const since = now; now < since + BURST_MS; now += 10) {
+      tenant.start(now);
+      if (now >= since + 200 && now % 20 === 0) tenant.end();
+      most = Math.max(most, tenant.inFlight);
+    }
+    expect(most).toBeLessThanOrEqual(ALWAYS + 2);
+    // Many at once are a burst, once starts have been accepted for a while.
+    while (tenant.inFlight > 0) tenant.end();
+    now += LEVEL_MS * 2;
+    for (let number = 0; number < 64; number += 1) expect(tenant.start(now)).toBe(true);
+  });
+
   it('forgets the level of a tenant that has less in flight (BD-5)', () => {
     const tenant = new Tenant();
     for (let number = 0; number < 64; number += 1) tenant.start(0);

@@ -1,12 +1,12 @@
 /** Longest burst, ms. */
 export const BURST_MS = 1_000;
-/** Starts of a burst come at least this many times as fast as runs end. */
+/** Starts of a burst come at least this many times as fast as runs end, and as they recently ended. */
 const BURST_RATIO = 4;
 /** Time without a rejection after which the next burst is accepted, ms. */
 export const CALM_MS = 5_000;
 /** A tenant may have this many runs in flight under any load. */
-export const MIN_LEVEL = 8;
-/** A tenant keeps the level of this time and the one before it, ms. */
+export const MIN_LEVEL = 5;
+/** A tenant keeps the level and the rate of ends of this time and the one before it, ms. */
 export const LEVEL_MS = 5_000;
 
 /** What a tenant has in flight when a start arrives. */
@@ -39,6 +39,9 @@ export class TenantLoad {
   /** Starts that were accepted, and runs that have ended since then. */
   #accepted = 0;
   #ended = 0;
+  /** Runs that have ended since {@link #levelAt}, and per ms in the time before it. */
+  #endedNow = 0;
+  #endRate = 0;
   #rejectedAt = Number.NEGATIVE_INFINITY;
 
   /** Decides on a start that arrives. */
@@ -51,12 +54,12 @@ export class TenantLoad {
     if (now - this.#levelAt > LEVEL_MS) {
       this.#level = this.#nextLevel;
       this.#nextLevel = MIN_LEVEL;
+      this.#endRate = this.#endedNow / (now - this.#levelAt);
+      this.#endedNow = 0;
       this.#levelAt = now;
     }
     if (waiting >= most && inFlight >= this.#level && !this.#isBurst(now)) {
-      this.#level = Math.max(MIN_LEVEL, this.#level - 1);
-      this.#nextLevel = Math.min(this.#nextLevel, this.#level);
-      this.#rejectedAt = now;
+      this.rejected(now);
       return false;
     }
     this.#accepted += 1;
@@ -65,13 +68,23 @@ export class TenantLoad {
     return true;
   }
 
+  /** Records a rejection, also one by the settings: a tenant must not stay at their limits (BD-5). */
+  rejected(now: number): void {
+    this.#level = Math.max(MIN_LEVEL, this.#level - 1);
+    this.#nextLevel = Math.min(this.#nextLevel, this.#level);
+    this.#rejectedAt = now;
+  }
+
   /** Records that a run has ended or waits. */
   ended(): void {
     this.#ended += 1;
+    this.#endedNow += 1;
   }
 
   #isBurst(now: number): boolean {
     if (now - this.#burstAt > BURST_MS || now - this.#rejectedAt < CALM_MS) return false;
-    return this.#accepted >= BURST_RATIO * this.#ended;
+    // None of its runs has ended yet at first, so that any start would belong to a burst.
+    const expected = Math.max(this.#ended, this.#endRate * (now - this.#burstAt));
+    return this.#accepted >= BURST_RATIO * expected;
   }
 }
