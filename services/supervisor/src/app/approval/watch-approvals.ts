@@ -4,7 +4,7 @@ import {
   approvalsTopic,
   openOrClosedSince,
 } from '../../store/approval/approvals.ts';
-import { ChangeAlarm } from '../../store/change/change-alarm.ts';
+import { ChangeAlarm, watchIntervalMs } from '../../store/change/change-alarm.ts';
 
 /** How far each read goes back, ms: a commit may become visible after one with a later timestamp. */
 const OVERLAP_MS = 5_000;
@@ -46,7 +46,8 @@ export async function* watchApprovals(
         sentAt = performance.now();
       }
       const heartbeatInMs = sentAt + config.watchHeartbeatMs - performance.now();
-      await changed.wait(Math.max(1, Math.min(config.watchPollMs, heartbeatInMs)));
+      const pollMs = watchIntervalMs(store.changes, config.watchPollMs);
+      await changed.wait(Math.max(1, Math.min(pollMs, heartbeatInMs)));
     }
   } finally {
     changed.close();

@@ -1,7 +1,7 @@
 import type { RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
 import type { RunKey } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
-import { ChangeAlarm } from '../../store/change/change-alarm.ts';
+import { ChangeAlarm, watchIntervalMs } from '../../store/change/change-alarm.ts';
 import { runEndTopic, runTopic } from '../../store/change/changes.ts';
 import { hasEnded } from '../../store/run/runs.ts';
 import { readTimeline } from '../../store/run/timeline.ts';
@@ -52,8 +52,8 @@ export async function* followRun(
     let sentAt = performance.now();
     let isOver = false;
     // Progress alone does not cause a read of the rows.
-    const dueInMs = () =>
-      readAt + (hasChanged ? BATCH_WINDOW_MS : config.watchPollMs) - performance.now();
+    const pollMs = () => watchIntervalMs(store.changes, config.watchPollMs);
+    const dueInMs = () => readAt + (hasChanged ? BATCH_WINDOW_MS : pollMs()) - performance.now();
     while (true) {
       signal.throwIfAborted();
       if (dueInMs() <= 0) {

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import type { SupervisorContext } from '../../context.ts';
-import { ChangeAlarm } from '../../store/change/change-alarm.ts';
+import { ChangeAlarm, watchIntervalMs } from '../../store/change/change-alarm.ts';
 import { runsTopic } from '../../store/change/changes.ts';
 import { runsChangedSince } from '../../store/run/run-lists.ts';
 import { type RunView, readRuns } from './read-runs.ts';
@@ -50,7 +50,8 @@ export async function* watchRuns(
       since = new Date(readAt.getTime() - OVERLAP_MS);
       const heartbeatInMs = sentAt + config.watchHeartbeatMs - performance.now();
       await setTimeout(INTERVAL_MS, undefined, { signal }).catch(() => undefined);
-      await changed.wait(Math.max(1, Math.min(config.watchPollMs, heartbeatInMs - INTERVAL_MS)));
+      const pollMs = watchIntervalMs(store.changes, config.watchPollMs);
+      await changed.wait(Math.max(1, Math.min(pollMs, heartbeatInMs - INTERVAL_MS)));
     }
   } finally {
     changed.close();

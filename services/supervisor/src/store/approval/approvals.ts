@@ -252,13 +252,33 @@ export async function openOrClosedSince(
   runId: string,
   since: Date,
 ): Promise<ApprovalRow[]> {
-  let query = db
+  const values = { tenant, runId, since };
+  const { rows } = await (runId === '' ? selectOpenOfTenant : selectOpenOfRun)(db, values);
+  return rows;
+}
+
+interface OpenApprovals {
+  readonly tenant: string;
+  readonly runId: string;
+  readonly since: Date;
+}
+
+/** Prepared, because every watch reads it again and again (BD-2). */
+const selectOpenOfTenant = prepareQuery((db: SupervisorReader, values: OpenApprovals) =>
+  openApprovals(db, values),
+);
+const selectOpenOfRun = prepareQuery((db: SupervisorReader, values: OpenApprovals) =>
+  openApprovals(db, values).where('run_id', '=', values.runId),
+);
+
+function openApprovals(db: SupervisorReader, { tenant, since }: OpenApprovals) {
+  return db
     .selectFrom('approvals')
     .selectAll()
     .where('tenant', '=', tenant)
-    .where((row) => row.or([row('state', '=', 'pending'), row('decided_at', '>=', since)]));
-  if (runId !== '') query = query.where('run_id', '=', runId);
-  return await query.orderBy('created_at').orderBy('approval_id').execute();
+    .where((row) => row.or([row('state', '=', 'pending'), row('decided_at', '>=', since)]))
+    .orderBy('created_at')
+    .orderBy('approval_id');
 }
 
 /** Exports the number of pending approvals by tenant as a metric. */

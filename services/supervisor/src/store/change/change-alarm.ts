@@ -47,6 +47,17 @@ export class ChangeAlarm {
   }
 }
 
+/** Shortest interval between the reads of all watches together, for each of their subscriptions, ms. */
+const MS_PER_SUBSCRIPTION = 2;
+
+/**
+ * The interval in which a watch reads without a notification, ms: at least `pollMs`, and longer the more watches there
+ * are, so that their reads leave time for halts (BD-2).
+ */
+export function watchIntervalMs({ subscriptions }: Pick<Changes, 'subscriptions'>, pollMs: number) {
+  return Math.max(pollMs, subscriptions * MS_PER_SUBSCRIPTION);
+}
+
 /** What {@link awaitChange} waits for. */
 export interface AwaitedChange<T> {
   readonly changes: Changes;

@@ -36,11 +36,17 @@ export function runEndTopic({ tenant, runId }: RunKey): Topic {
  * Notifies subscribers of commits, of this replica or others. A notification may be lost, so subscribers also poll.
  */
 export class Changes {
-  readonly #replicas: Replicas;
+  readonly #replicas: Pick<Replicas, 'hint' | 'onHint'>;
   readonly #listeners = new Map<Topic, Set<() => void>>();
+  #subscriptions = 0;
 
-  constructor(replicas: Replicas) {
+  constructor(replicas: Pick<Replicas, 'hint' | 'onHint'>) {
     this.#replicas = replicas;
+  }
+
+  /** The number of subscriptions. */
+  get subscriptions(): number {
+    return this.#subscriptions;
   }
 
   /**
@@ -50,10 +56,11 @@ export class Changes {
     const listeners = this.#listeners.get(topic) ?? new Set();
     this.#listeners.set(topic, listeners);
     listeners.add(listener);
+    this.#subscriptions += 1;
     const unsubscribe = this.#replicas.onHint(topic, listener);
     return () => {
       unsubscribe();
-      listeners.delete(listener);
+      if (listeners.delete(listener)) this.#subscriptions -= 1;
       if (listeners.size === 0) this.#listeners.delete(topic);
     };
   }
