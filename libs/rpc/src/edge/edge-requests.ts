@@ -7,6 +7,7 @@ import {
 import { NotImplementedError } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import { toGrpcStatus } from '../errors/errors.ts';
+import { BeginInTurns } from './begin-in-turns.ts';
 import { Cors } from './cors.ts';
 import type { WebHook, WebRequest, WebResponse } from './web.ts';
 
@@ -14,6 +15,8 @@ interface Parts {
   readonly handlers: ReadonlyMap<string, UniversalHandler>;
   /** Paths whose requests have no end of their own. */
   readonly endless: ReadonlySet<string>;
+  /** Paths of reserved methods and of health checks, whose requests go before others. */
+  readonly urgent: ReadonlySet<string>;
   /** Time limit for receiving any other request, ms. */
   readonly requestMs: number;
   readonly allowedOrigins: readonly string[];
@@ -24,11 +27,10 @@ interface Parts {
 
 /** Returns the HTTP request handler of the edge: CORS preflights, RPCs, event streams, then the web hook. */
 export function edgeRequests(parts: Parts): (request: WebRequest, response: WebResponse) => void {
-  const { handlers, events, web, log, endless, requestMs } = parts;
+  const { handlers, events, web, log, endless, urgent, requestMs } = parts;
   const cors = new Cors(parts.allowedOrigins);
-  return (request, response) => {
-    if (cors.handle(request, response)) return;
-    const [path = ''] = (request.url ?? '').split('?', 1);
+  const turns = new BeginInTurns();
+  const begin = (path: string, request: WebRequest, response: WebResponse): void => {
     const handler = handlers.get(path);
     if (handler !== undefined) {
       if (!endless.has(path)) limitRequest(request, response, requestMs);
@@ -36,6 +38,21 @@ export function edgeRequests(parts: Parts): (request: WebRequest, response: WebR
     } else if (isGrpc(request)) sendUnimplemented(path, response);
     else if (events(request, response)) limitRequest(request, response, requestMs);
     else if (web?.(request, response) !== true) sendNotFound(path, response);
+  };
+  return (request, response) => {
+    if (cors.handle(request, response)) return;
+    const [path = ''] = (request.url ?? '').split('?', 1);
+    if (urgent.has(path)) return begin(path, request, response);
+    let isClosed = false;
+    const onClose = (): void => {
+      isClosed = true;
+    };
+    response.once('close', onClose);
+    turns.add(() => {
+      response.off('close', onClose);
+      // No event would end the call of a stream that was closed before it began.
+      if (!isClosed) begin(path, request, response);
+    });
   };
 }
 

@@ -1,0 +1,70 @@
+import { once } from 'node:events';
+import { type ClientHttp2Session, connect } from 'node:http2';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { reserved } from '../src/index.ts';
+import { ALLOWED, KEY, START, start } from './fixture.ts';
+
+const MANY = 400;
+
+/** Sends requests of StartRun at once over one connection, the body only when `complete`. */
+async function sendMany(address: string, complete: boolean): Promise<ClientHttp2Session> {
+  const session = connect(`http://${address}`);
+  session.on('error', () => undefined);
+  onTestFinished(() => session.destroy());
+  await once(session, 'remoteSettings');
+  for (let count = 0; count < MANY; count += 1) {
+    const stream = session.request(
+      {
+        ':method': 'POST',
+        ':path': '/writ.run.v1.RunService/StartRun',
+        'content-type': 'application/json',
+        authorization: `Bearer ${KEY}`,
+      },
+      { endStream: false },
+    );
+    stream.on('error', () => undefined);
+    stream.resume();
+    if (complete) stream.end(JSON.stringify({ ...START, requestId: `${count}` }));
+  }
+  return session;
+}
+
+it('begin in turns, so that a halt is answered before hundreds that arrived at once (BD-2)', async () => {
+  const begun: string[] = [];
+  const first = Promise.withResolvers<void>();
+  const { client, address } = await start('edge', {
+    startRun: async ({ requestId }) => {
+      begun.push(requestId);
+      first.resolve();
+      return {};
+    },
+    cancelRun: reserved(async () => {
+      begun.push('halt');
+      return {};
+    }),
+  });
+  const operator = client();
+  const halt = () => operator.cancelRun({ requestId: 'h', runId: 'r' }, ALLOWED);
+  // Connects.
+  await halt();
+  begun.splice(0);
+  await sendMany(address, true);
+  await first.promise;
+  await halt();
+  expect(begun.indexOf('halt')).toBeLessThan(MANY / 2);
+  await expect.poll(() => begun.length).toBe(MANY + 1);
+  const others = begun.filter((id) => id !== 'halt');
+  expect(others).toEqual(Array.from({ length: MANY }, (_, count) => `${count}`));
+});
+
+it('count as no calls when their connection is closed before their turn (BD-2)', async () => {
+  const limits = { maxConcurrentCalls: MANY / 10 };
+  const { client, address } = await start('edge', { startRun: async () => ({}) }, { limits });
+  const caller = client();
+  await caller.startRun(START, ALLOWED);
+  const session = await sendMany(address, false);
+  // The server has received them.
+  await new Promise<void>((resolve) => session.ping(() => resolve()));
+  session.destroy();
+  await vi.waitFor(() => caller.startRun(START, ALLOWED), { timeout: 30_000 });
+});
