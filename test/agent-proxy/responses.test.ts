@@ -90,6 +90,28 @@ it('refers to answers of its own session only, and reserves what they add (AP-2,
   expect(model.requests).toHaveLength(3);
 });
 
+it('passes messages and results of a client on without the ids that it gave them, as Codex does (AP-2, SYS-6)', async () => {
+  const model = await scriptedModel((request, response) => answerText(request, response, 'One.'));
+  const { openai } = await startExternalRun(await proxyPlatform(model));
+  const content = [{ type: 'input_text' as const, text: 'Count.' }];
+  const message = { type: 'message' as const, role: 'user' as const, content };
+  const result = { type: 'function_call_output' as const, call_id: 'call_1', output: 'Done.' };
+  const ids = { id: 'msg_of_the_client' };
+  const input = [
+    { ...message, ...ids },
+    { ...result, id: 'fco_of_the_client' },
+  ];
+  expect((await openai.responses.create({ ...ASKED, input })).output_text).toBe('One.');
+  expect(model.requests[0]?.body.input).toEqual([message, result]);
+  // Without its content, or as a part of an answer, an item refers to what the provider has.
+  const answer = { ...ids, type: 'message', role: 'assistant', status: 'completed', content: [] };
+  for (const item of [ids, answer, { ...ids, type: 'message', role: 'user' }]) {
+    const refused = openai.responses.create({ ...ASKED, input: [item] as never });
+    await expect(refused).rejects.toMatchObject({ status: 404, code: 'response_not_found' });
+  }
+  expect(model.requests).toHaveLength(1);
+});
+
 it('reads, lists, cancels and deletes a stored response for the session that received it only, without a charge (AP-2, SYS-6)', async () => {
   const model = await scriptedModel((request, response) => {
     const { method, path } = request;

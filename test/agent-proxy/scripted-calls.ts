@@ -12,6 +12,8 @@ export interface ScriptedCall {
   readonly id: string;
   readonly name: string;
   readonly json: string;
+  /** Of a tool in a namespace of the Responses API. */
+  readonly namespace?: string;
 }
 
 /** Answers in the dialect of the request, streamed in small parts when it was asked for. */
@@ -133,11 +135,12 @@ function response({ text, calls }: Answer) {
     status: 'completed',
     content: [{ type: 'output_text', text, annotations: [] }],
   };
-  const called = calls.map(({ id, name, json }, index) => ({
+  const called = calls.map(({ id, name, json, namespace }, index) => ({
     type: 'function_call',
     id: `fc_${answers}_${index}`,
     call_id: id,
     name,
+    ...(namespace !== undefined && { namespace }),
     arguments: json,
     status: 'completed',
   }));

@@ -1,10 +1,12 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Clock, newId } from '@writ/kernel';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { counter } from '../agent-proxy/counter-tools.ts';
 import { createAgentKey, startExternalRun } from '../agent-proxy/external-run.ts';
-import { MovedClock, pendingApproval, verifiedAudit } from '../agent-proxy/mcp-run.ts';
+import { MovedClock, PATIENT, pendingApproval, verifiedAudit } from '../agent-proxy/mcp-run.ts';
+import { answerWith } from '../agent-proxy/scripted-calls.ts';
+import { scriptedModel } from '../agent-proxy/scripted-model.ts';
 import { HAS_CLIENTS } from './client-programs.ts';
 import { CONVERSATION, codingPlatform, runClaudeCode, workspace } from './coding-agents.ts';
 import { decide, historyOf, modelOf } from './reviewed-calls.ts';
@@ -102,6 +104,69 @@ describe.skipIf(!HAS_CLIENTS)('Claude Code, unmodified', { timeout: 120_000 }, (
     expect(historyOf(model.requests.at(-1))).toContain('wiped');
     // Model calls and tool calls belong to one run.
     expect((await test.client.runs.listRuns({})).runs).toHaveLength(1);
+    await verifiedAudit(test);
+  });
+
+  it('has three sub-agents as children in the tree of its run, of which a halt stops one alone (AP-6, SV-9)', async () => {
+    const parts = ['a', 'b', 'c'];
+    const tasks = parts.map((part) =>
+      call('Agent', {
+        description: `Part ${part}`,
+        prompt: `Read part ${part}.`,
+        subagent_type: 'general-purpose',
+        run_in_background: false,
+      }),
+    );
+    const { promise: halted, resolve: resume } = Promise.withResolvers<void>();
+    onTestFinished(() => resume());
+    const model = await scriptedModel(async (request, response) => {
+      const history = historyOf(request);
+      const part = parts.find((name) => history.includes(`Read part ${name}.`));
+      if (history.includes('tool_result')) answerWith(request, response, { text: 'All is read.' });
+      else if (history.includes('Fan out.')) answerWith(request, response, { calls: tasks });
+      else {
+        await halted;
+        answerWith(request, response, { text: `Part ${part} is read.` });
+      }
+    });
+    const test = await codingPlatform(model);
+    const { runId, token, baseUrl } = await startExternalRun(test, { agent: 'coding-bot' });
+    const running = runClaudeCode({ baseUrl, token, cwd: workspace() }, 'Fan out.', [
+      '--allowedTools',
+      'Agent',
+    ]);
+    // All of them wait for their model.
+    await vi.waitFor(() => expect(model.requests).toHaveLength(4), PATIENT);
+    const { agents } = await test.client.runs.listRunAgents({ runId });
+    const [main, ...helpers] = agents;
+    expect(helpers.map(({ agent }) => agent?.name)).toEqual(parts.map(() => 'coding-helper'));
+    expect(new Set(helpers.map(({ parent }) => parent?.instance))).toEqual(
+      new Set([main?.agent?.instance]),
+    );
+    const agentInstance = helpers[1]?.agent?.instance ?? '';
+    await test.client.control.halt({
+      requestId: newId('req'),
+      scope: { kind: { case: 'agent', value: { tenant: 'default', runId, agentInstance } } },
+      reason: 'This one is wrong.',
+      endRuns: true,
+    });
+    const ofHelpers = model.requests.filter((one) => !historyOf(one).includes('Fan out.'));
+    expect(ofHelpers).toHaveLength(3);
+    await vi.waitFor(
+      () => expect(ofHelpers.filter(({ closed }) => closed.aborted)).toHaveLength(1),
+      PATIENT,
+    );
+    resume();
+    const { code, stdout, output } = await running;
+    expect(code, output).toBe(0);
+    expect(resultOf(stdout)).toBe('All is read.');
+    const history = historyOf(model.requests.at(-1));
+    expect(parts.filter((part) => history.includes(`Part ${part} is read.`))).toHaveLength(2);
+    const { agents: after } = await test.client.runs.listRunAgents({ runId });
+    expect(after).toHaveLength(4);
+    expect(after.filter(({ stopReason }) => stopReason === 'halted')).toMatchObject([
+      { agent: { instance: agentInstance } },
+    ]);
     await verifiedAudit(test);
   });
 });

@@ -31,13 +31,14 @@ agents:
     options: { client_tools: review }
 `;
 
-/** A person sees every shell command. */
+/** A person sees every shell command, as each client names its shell. */
 const POLICY = `
 policy: coding
 rules:
   - { id: wipe, match: { tool: wipe_disk }, decide: escalate, reason: wipe }
   - { id: wiped, match: { tool: wipe_disk }, decide: approve, reason: seen_by_a_person }
   - { id: bash, match: { kind: client_tool, tool: Bash }, decide: escalate, reason: shell, editable: [command] }
+  - { id: exec, match: { kind: client_tool, tool: exec_command }, decide: escalate, reason: shell, editable: [cmd] }
   - { id: seen, match: { kind: client_tool }, decide: approve, reason: seen_by_a_person }
   - { id: helpers, match: { kind: delegation, target: [coding-helper] }, decide: approve, reason: known_helper }
 human: { four_eyes: false }
@@ -105,6 +106,45 @@ export async function runClaudeCode(
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
   });
 }
+
+/** Runs Codex until it has answered a prompt; `config` is added to its settings. */
+export async function runCodex(
+  { baseUrl, token, cwd }: Workplace,
+  prompt: string,
+  config = '',
+): Promise<Ended> {
+  const home = join(cwd, '.config/codex');
+  mkdirSync(home, { recursive: true });
+  writeFileSync(join(home, 'config.toml'), `${codexConfig(baseUrl)}${config}`);
+  const launcher = join(CLIENTS_FOLDER, 'node_modules/@openai/codex/bin/codex.js');
+  const flags = ['--skip-git-repo-check', '--sandbox', 'danger-full-access', '--json'];
+  // Its hooks were not reviewed by a person at a terminal.
+  const command = [launcher, 'exec', ...flags, '--dangerously-bypass-hook-trust', prompt];
+  return await isolated(cwd, command, {
+    CODEX_HOME: home,
+    WRIT_AGENT_KEY: token,
+    WRIT_CONVERSATION: CONVERSATION,
+  });
+}
+
+/** The settings of docs/how-to/govern-an-agent.md, without updates, telemetry and plugins. */
+const codexConfig = (baseUrl: string) => `
+model = "${ALIAS}"
+model_provider = "writ"
+web_search = "disabled"
+check_for_update_on_startup = false
+[analytics]
+enabled = false
+[features]
+apps = false
+plugins = false
+[model_providers.writ]
+name = "Writ"
+base_url = "${baseUrl}"
+env_key = "WRIT_AGENT_KEY"
+env_http_headers = { "X-Writ-Conversation" = "WRIT_CONVERSATION" }
+wire_api = "responses"
+`;
 
 /** Runs a program of Node without a home; it must not connect to anything outside of this machine. */
 async function isolated(

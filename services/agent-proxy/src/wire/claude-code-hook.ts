@@ -108,7 +108,8 @@ export function hookAnswer({ decision, reason, updatedInput }: HookVerdict): Jso
   };
 }
 
-function isName(value: JsonValue | undefined): value is string {
+/** Whether a value may name a session or a sub-agent. */
+export function isName(value: JsonValue | undefined): value is string {
   return typeof value === 'string' && /^[\w-]{1,256}$/.test(value);
 }
 

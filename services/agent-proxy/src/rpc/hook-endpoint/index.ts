@@ -5,6 +5,7 @@ import { recordClientResult } from '../../app/client-tools/record-result.ts';
 import { reviewHookedCall } from '../../app/client-tools/review-hooked-call.ts';
 import type { ProxyContext } from '../../context.ts';
 import {
+  type HookVerdict,
   hookAnswer,
   hookedCallOf,
   hookedResultOf,
@@ -12,19 +13,29 @@ import {
   isResult,
   readHookBody,
 } from '../../wire/claude-code-hook.ts';
+import { codexHookAnswer, codexHookHeadersOf } from '../../wire/codex-hook.ts';
 import { assertHost } from '../assert-host.ts';
 import { bodyOf, sendJson } from '../json-http.ts';
 
-const PATH = '/hooks/claude-code';
-/** The timeout of the hook in the settings of Claude Code, in seconds; its default here. */
+/** What the hooks of a client differ in. */
+interface HookClient {
+  headersOf(body: JsonObject): Readonly<Record<string, string>>;
+  answer(verdict: HookVerdict): JsonObject;
+}
+
+const CLIENTS: Readonly<Record<string, HookClient>> = {
+  '/hooks/claude-code': { headersOf: hookHeadersOf, answer: hookAnswer },
+  '/hooks/codex': { headersOf: codexHookHeadersOf, answer: codexHookAnswer },
+};
+/** The timeout of the hook in the settings of the client, in seconds; its default here. */
 const TIMEOUT_HEADER = 'x-writ-hook-timeout';
 const DEFAULT_TIMEOUT_S = 60;
 /** The answer must arrive before the client gives up. */
 const MARGIN_S = 10;
 
 /**
- * The hook endpoint: Claude Code sends each tool call before it executes it, and obeys the answer (AP-5). Every failure is
- * answered with 200 and `deny`, because the client executes the call after any other status.
+ * The hook endpoint: Claude Code and Codex send each tool call before they execute it, and obey the answer (AP-5). Every
+ * failure is answered with 200 and `deny`, because the client executes the call after any other status.
  */
 export function hookEndpoint(context: ProxyContext): WebHook {
   const { log } = context.telemetry;
@@ -35,8 +46,9 @@ export function hookEndpoint(context: ProxyContext): WebHook {
   };
   return (request, response) => {
     const [path = ''] = (request.url ?? '').split('?', 1);
-    if (path !== PATH) return false;
-    void serve(context, request, response)
+    const client = Object.hasOwn(CLIENTS, path) ? CLIENTS[path] : undefined;
+    if (client === undefined) return false;
+    void serve(context, client, request, response)
       .catch(failed)
       .then((answer) => {
         if (!response.destroyed) sendJson(response, answer);
@@ -47,6 +59,7 @@ export function hookEndpoint(context: ProxyContext): WebHook {
 
 async function serve(
   context: ProxyContext,
+  client: HookClient,
   request: WebRequest,
   response: WebResponse,
 ): Promise<JsonObject> {
@@ -58,8 +71,10 @@ async function serve(
   }
   const holdMs = holdMsOf(request);
   const body = readHookBody(await bodyOf(request)());
-  if (isResult(body)) return await recordResult(context, request, body);
-  const authorized = await authorize(context, { headers: headersWith(request, body) });
+  // A hook belongs to the run of its session and to its sub-agent, like the model calls that name them in headers.
+  const headers = { ...client.headersOf(body), ...request.headers };
+  if (isResult(body)) return await recordResult(context, headers, body);
+  const authorized = await authorize(context, { headers });
   const open = beginRequest(context, authorized);
   response.once('close', () => {
     if (!response.writableFinished) open.abort(new Error('the client disconnected'));
@@ -72,30 +87,25 @@ async function serve(
         open.isWaiting = isWaiting;
       },
     });
-    return hookAnswer(verdict);
+    return client.answer(verdict);
   } finally {
     await endRequest(context, authorized, open);
   }
 }
 
-/** The call was executed already: whatever fails is logged, and Claude Code continues. */
+/** The call was executed already: whatever fails is logged, and the client continues. */
 async function recordResult(
   context: ProxyContext,
-  request: WebRequest,
+  headers: WebRequest['headers'],
   body: JsonObject,
 ): Promise<JsonObject> {
   try {
-    const { key } = await authorize(context, { headers: headersWith(request, body) });
+    const { key } = await authorize(context, { headers });
     await recordClientResult(context, key, hookedResultOf(body));
   } catch (error) {
     context.telemetry.log.warn({ err: error }, 'result of a client tool not recorded');
   }
   return {};
-}
-
-/** A hook belongs to the run of its session and to its sub-agent, like the model calls that name them in headers. */
-function headersWith({ headers }: WebRequest, body: JsonObject): WebRequest['headers'] {
-  return { ...hookHeadersOf(body), ...headers };
 }
 
 function holdMsOf({ headers }: WebRequest): number {

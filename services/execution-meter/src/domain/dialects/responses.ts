@@ -162,16 +162,29 @@ function previousIdOf({ previous_response_id: id }: JsonObject): string | undefi
 /** Ids of recorded answers, which the provider did not issue. */
 const OWN_ID = /^(msg|fc)_writ_/;
 
+/**
+ * Whether the client wrote an item: a message that is not an answer's, or the result of a tool. Codex gives them ids of its own,
+ * which the provider has not issued.
+ */
+function isWritten({ type, role, content, output }: Fields): boolean {
+  if (typeof type === 'string' && type.endsWith('_output')) return output !== undefined;
+  const isMessage = type === undefined || type === 'message';
+  return isMessage && content !== undefined && typeof role === 'string' && role !== 'assistant';
+}
+
 /** The id of an item of an earlier answer; the provider adds what the item does not contain. */
 function referenceOf(item: JsonValue) {
   const { type, id, encrypted_content: encrypted } = fieldsOf(item);
-  if (typeof id !== 'string' || id === '' || OWN_ID.test(id)) return [];
+  if (typeof id !== 'string' || id === '' || OWN_ID.test(id) || isWritten(fieldsOf(item)))
+    return [];
   const isEmpty = type === 'reasoning' && typeof encrypted !== 'string';
   return [{ id, stored: type === 'item_reference' || isEmpty }];
 }
 
+/** Only ids that the provider issued are passed on. */
 function withoutOwnId(item: JsonValue): JsonValue {
-  if (!isJsonObject(item) || typeof item.id !== 'string' || !OWN_ID.test(item.id)) return item;
+  if (!isJsonObject(item) || typeof item.id !== 'string') return item;
+  if (!OWN_ID.test(item.id) && !isWritten(item)) return item;
   const { id: _, ...rest } = item;
   return rest;
 }
