@@ -73,7 +73,11 @@ async function send(
   conversation: Conversation,
   signal: AbortSignal,
 ): Promise<LoggedRequest['outcome']> {
-  const completion = completionOf(reply, chat, conversation, now, script.values);
+  const completion = completionOf(
+    reply,
+    { request: chat, conversation, values: script.values },
+    now,
+  );
   if (reply.error !== undefined) {
     await pause(reply.delay_ms, signal);
     const { status, message, code, retry_after: retryAfter } = reply.error;
@@ -86,7 +90,7 @@ async function send(
     return 'failed';
   }
   return chat.stream
-    ? writeStream(response, completion, reply, chat.includeUsage, signal)
+    ? writeStream(response, completion, { reply, includeUsage: chat.includeUsage, signal })
     : writeBody(response, completion, reply, signal);
 }
 

@@ -37,6 +37,14 @@ export interface Completion {
 /** Characters per token, as in {@link tokensOf}. */
 const CHARACTERS_PER_TOKEN = 4;
 
+/** A request with what its reply may refer to. */
+interface AnsweredRequest {
+  readonly request: ChatRequest;
+  readonly conversation: Conversation;
+  /** Values of the script. */
+  readonly values?: Readonly<Record<string, string>> | undefined;
+}
+
 /**
  * Builds the answer of a scripted reply to a request. Ids are derived from the conversation, so that a
  * restarted simulator returns the same ones. Text over the request's token limit is truncated.
@@ -44,10 +52,8 @@ const CHARACTERS_PER_TOKEN = 4;
  */
 export function completionOf(
   reply: Reply,
-  request: ChatRequest,
-  conversation: Conversation,
+  { request, conversation, values = {} }: AnsweredRequest,
   now: Date,
-  values: Readonly<Record<string, string>> = {},
 ): Completion {
   const sources = { json: conversation.json, tool: conversation.toolJson, values };
   const content =

@@ -97,7 +97,11 @@ describe('matching', () => {
 describe('placeholders', () => {
   const fill = (reply: object, messages: readonly Message[] = DECIDE, values = {}) => {
     const request = ask(messages);
-    return completionOf(reply, request, conversationOf(request), new Date(0), values).text;
+    return completionOf(
+      reply,
+      { request, conversation: conversationOf(request), values },
+      new Date(0),
+    ).text;
   };
 
   it('insert values of the request, keep types, and try alternative paths', () => {

@@ -66,17 +66,22 @@ export async function writeBody(
   return 'cut';
 }
 
+/** How a stream is sent. */
+interface StreamOptions {
+  readonly reply: Reply;
+  readonly includeUsage: boolean;
+  /** Aborted when the client hangs up. */
+  readonly signal: AbortSignal;
+}
+
 /**
  * Sends `completion` as server-sent events: the role, the content and tool calls in pieces,
  * the finish reason, the usage when requested, and `[DONE]`.
- * @param signal aborted when the client hangs up
  */
 export async function writeStream(
   response: ServerResponse,
   completion: Completion,
-  reply: Reply,
-  includeUsage: boolean,
-  signal: AbortSignal,
+  { reply, includeUsage, signal }: StreamOptions,
 ): Promise<Outcome> {
   await pause(reply.delay_ms, signal);
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });

@@ -170,7 +170,7 @@ class Race {
   async #resume(): Promise<void> {
     await this.#store.transaction(async (trx) => {
       const row = await findAgent(trx, this.key);
-      if (row !== undefined) await wakeAgent(trx, row, RESUMED, this.at);
+      if (row !== undefined) await wakeAgent(trx, row, { name: RESUMED }, this.at);
     });
   }
 }

@@ -98,7 +98,8 @@ function truncate(message: string): string {
 export function errorOf(status: ErrorStatus, peer: CalledPeer = {}): WritError {
   const kind = errorKind(status.code);
   if (status.info?.domain === ERROR_DOMAIN) {
-    return rebuild(kind, status.info.reason, status.message, status.info.metadata, status);
+    const { reason, metadata } = status.info;
+    return rebuild({ kind, reason, message: status.message, metadata }, status);
   }
   const metadata: Record<string, string> = {};
   if (peer.method !== undefined) metadata.method = peer.method;
@@ -106,10 +107,12 @@ export function errorOf(status: ErrorStatus, peer: CalledPeer = {}): WritError {
   const called = [peer.method, peer.address].filter((part) => part !== undefined).join(' at ');
   const sentence = status.message || statusName(status.code);
   return rebuild(
-    kind,
-    kind === 'internal' ? 'INTERNAL' : statusName(statusCode(kind)),
-    called === '' ? sentence : `${called}: ${sentence}`,
-    kind === 'cancelled' ? { cancel_reason: sentence, ...metadata } : metadata,
+    {
+      kind,
+      reason: kind === 'internal' ? 'INTERNAL' : statusName(statusCode(kind)),
+      message: called === '' ? sentence : `${called}: ${sentence}`,
+      metadata: kind === 'cancelled' ? { cancel_reason: sentence, ...metadata } : metadata,
+    },
     status,
   );
 }
@@ -138,12 +141,17 @@ const CLASSES: { readonly [K in RebuiltKind]: ErrorClass<K> } = {
   data_loss: DataLossError,
 };
 
+/** What an error says. */
+interface ErrorContent {
+  readonly kind: ErrorKind;
+  readonly reason: string;
+  readonly message: string;
+  readonly metadata: ErrorMetadata;
+}
+
 function rebuild(
-  kind: ErrorKind,
-  reason: string,
-  message: string,
-  metadata: ErrorMetadata,
-  status: ErrorStatus,
+  { kind, reason, message, metadata }: ErrorContent,
+  { badRequest }: ErrorStatus,
 ): WritError {
   // A peer of another release may send a code that this one lacks; it is passed on as it is.
   const code = reason as ReasonOf<RebuiltKind>;
@@ -159,9 +167,9 @@ function rebuild(
   ) {
     return new BudgetExhaustedError({ dimension, used, limit, message, metadata });
   }
-  if (kind === 'invalid_argument' && status.badRequest !== undefined) {
+  if (kind === 'invalid_argument' && badRequest !== undefined) {
     return new InvalidFieldsError(
-      violationsOf(status.badRequest),
+      violationsOf(badRequest),
       code as ReasonOf<'invalid_argument'>,
       message,
       metadata,

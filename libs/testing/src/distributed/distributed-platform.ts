@@ -122,21 +122,8 @@ async function open(
   const ids = replicaIds(countsOf(options.replicas ?? 2));
   const [natsPort = 0, postgresPort = 0, ...ports] = await freePorts(2 + 2 * ids.length);
 
-  const certificates =
-    options.tls === true ? await generateTestCertificates(join(dataDir, 'tls')) : undefined;
-  const nats = await startNats(natsPort, certificates);
-  opened.defer(() => nats.stop());
-  const postgres = await startDedicatedPostgres(
-    postgresPort,
-    certificates && {
-      certFile: certificates.certFile('postgres'),
-      keyFile: certificates.keyFile('postgres'),
-    },
-  );
-  const disk = options.diskMb === undefined ? undefined : openSmallDisk('/tmp', options.diskMb);
-  opened.defer(() => disk?.close());
-  opened.defer(() => postgres.stop());
-  if (disk !== undefined) await postgres.keepTablesIn(disk.folder);
+  const servers = await openServers(options, { dataDir, natsPort, postgresPort }, opened);
+  const { certificates, nats, postgres, disk } = servers;
   const model = await openModelSource({}, example, { script: example.script, dataDir });
   opened.defer(() => model.close());
   const apiKey = await devApiKey(dataDir);
@@ -221,6 +208,30 @@ async function open(
     modelRequests: () => readRequestLog(join(dataDir, 'simulator-requests.jsonl')),
     close: () => opened.disposeAsync(),
   };
+}
+
+/** Starts NATS and PostgreSQL. */
+async function openServers(
+  { tls, diskMb }: DistributedOptions,
+  place: { readonly dataDir: string; readonly natsPort: number; readonly postgresPort: number },
+  opened: AsyncDisposableStack,
+) {
+  const certificates =
+    tls === true ? await generateTestCertificates(join(place.dataDir, 'tls')) : undefined;
+  const nats = await startNats(place.natsPort, certificates);
+  opened.defer(() => nats.stop());
+  const postgres = await startDedicatedPostgres(
+    place.postgresPort,
+    certificates && {
+      certFile: certificates.certFile('postgres'),
+      keyFile: certificates.keyFile('postgres'),
+    },
+  );
+  const disk = diskMb === undefined ? undefined : openSmallDisk('/tmp', diskMb);
+  opened.defer(() => disk?.close());
+  opened.defer(() => postgres.stop());
+  if (disk !== undefined) await postgres.keepTablesIn(disk.folder);
+  return { certificates, nats, postgres, disk };
 }
 
 function countsOf(replicas: number | Partial<ReplicaCounts>): ReplicaCounts {

@@ -79,7 +79,9 @@ export async function loadAgentModules(
   for (const module of modules) {
     const exported = await exportsOf(module, problems);
     if (exported === undefined) continue;
-    for (const name of NAMES) addAll(loaded[name], module, name, exported[name], problems);
+    for (const name of NAMES) {
+      addAll(loaded[name], { module, name, list: exported[name] ?? [] }, problems);
+    }
   }
   if (problems.length > 0) throw new ConfigError(SETTING, problems);
   return loaded;
@@ -100,11 +102,16 @@ async function exportsOf(module: string, problems: string[]): Promise<Exports | 
   return undefined;
 }
 
+/** A list that a module exports. */
+interface ExportedList {
+  readonly module: string;
+  readonly name: keyof AgentModules;
+  readonly list: unknown;
+}
+
 function addAll(
   known: Map<string, unknown>,
-  module: string,
-  name: keyof AgentModules,
-  list: unknown = [],
+  { module, name, list }: ExportedList,
   problems: string[],
 ): void {
   const { what, made, isDefinition, taken } = EXPORTS[name];

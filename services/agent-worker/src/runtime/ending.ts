@@ -212,7 +212,7 @@ async function waitForCode(
   const parked = { type: 'parked', until, waitingFor: codeWaitSignal(wait) } as const;
   await session.write(
     { ...rest(scope, parked), failures: waits + 1, failed_length: NO_PROGRESS_NEEDED },
-    (trx, at) => pauseTimersWhileParked(trx, session.lease, 'RUNNING', 'PARKED', at),
+    (trx, at) => pauseTimersWhileParked(trx, session.lease, { from: 'RUNNING', to: 'PARKED' }, at),
   );
   scope.progress.publishState('PARKED');
   return CODE_WAIT;
@@ -253,7 +253,7 @@ async function commitInactive(
   const { lease } = scope.session;
   await scope.commits.commit({
     changes: rest(scope, event),
-    also: (trx, at) => pauseTimersWhileParked(trx, lease, 'RUNNING', 'PARKED', at),
+    also: (trx, at) => pauseTimersWhileParked(trx, lease, { from: 'RUNNING', to: 'PARKED' }, at),
   });
 }
 

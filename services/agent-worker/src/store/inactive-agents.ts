@@ -78,7 +78,12 @@ export async function resumePreempted(
   agent: LeasedAgent,
   at: Date,
 ): Promise<boolean> {
-  return await turn(trx, agent, 'PARKED', { type: 'signalled', name: RESUMED }, at);
+  return await turn(
+    trx,
+    agent,
+    { from: 'PARKED', event: { type: 'signalled', name: RESUMED } },
+    at,
+  );
 }
 
 /**
@@ -91,21 +96,20 @@ export async function parkSuspended(
   agent: LeasedAgent,
   at: Date,
 ): Promise<boolean> {
-  return await turn(trx, agent, 'SUSPENDED', { type: 'preempted' }, at);
+  return await turn(trx, agent, { from: 'SUSPENDED', event: { type: 'preempted' } }, at);
 }
 
 /** Changes the status of an inactive agent that has not been claimed since it was read. */
 async function turn(
   trx: WorkerTransaction,
   agent: LeasedAgent,
-  from: 'PARKED' | 'SUSPENDED',
-  event: AgentEvent,
+  { from, event }: { readonly from: 'PARKED' | 'SUSPENDED'; readonly event: AgentEvent },
   at: Date,
 ): Promise<boolean> {
   const row = await findAgent(trx, agent);
   if (row === undefined || row.epoch !== agent.epoch || row.state !== from) return false;
   const status = reduceAgent(statusOf(row), event);
-  await pauseTimersWhileParked(trx, agent, from, status.state, at);
+  await pauseTimersWhileParked(trx, agent, { from, to: status.state }, at);
   await saveAgent(trx, agent, statusColumns(status, at));
   return true;
 }

@@ -99,7 +99,7 @@ export async function claimAgent(
     .where((eb) => eb.and({ ...agentColumns(key), epoch: seen }))
     .executeTakeFirst();
   if (numUpdatedRows === 0n) return undefined;
-  await pauseTimersWhileParked(trx, key, statusOf(row).state, status.state, at);
+  await pauseTimersWhileParked(trx, key, { from: statusOf(row).state, to: status.state }, at);
   return { ...rest, state: status.state, wake_at: null, waiting_for: '[]', epoch };
 }
 

@@ -97,12 +97,11 @@ export async function nextDue(
 export async function pauseTimersWhileParked(
   trx: WorkerTransaction,
   agent: AgentKey,
-  before: RunState,
-  after: RunState,
+  { from, to }: { readonly from: RunState; readonly to: RunState },
   at: Date,
 ): Promise<void> {
-  if (before !== 'PARKED' && after === 'PARKED') await pauseTimers(trx, agent, at);
-  if (before === 'PARKED' && after !== 'PARKED') await resumeTimers(trx, agent, at);
+  if (from !== 'PARKED' && to === 'PARKED') await pauseTimers(trx, agent, at);
+  if (from === 'PARKED' && to !== 'PARKED') await resumeTimers(trx, agent, at);
 }
 
 /** Deletes the timers of a run. */

@@ -62,7 +62,6 @@ async function endAgents(
   readonly hasWoken: boolean;
 }> {
   const run = { tenant: order.tenant, runId: order.run_id };
-  const at = order.cancelled_at;
   const known = await findCancel(trx, run, order.request_id);
   const ofRun = await agentsOf(trx, run);
   const concerned = ofRun.filter(
@@ -77,36 +76,13 @@ async function endAgents(
   let ended = 0;
   let hasWoken = false;
   for (const agent of concerned) {
-    const status = statusOf(agent);
-    if (isTerminal(status.state)) {
+    if (isTerminal(statusOf(agent).state)) {
       unreported.push(...readEvents(agent.unreported_events));
       continue;
     }
-    const next = reduceAgent(status, { type: 'ended', stopReason: order.stop_reason });
-    const last = lastEvents(events, agent, order);
-    const carried = addEvents(
-      readEvents(agent.unreported_events),
-      last.map(({ payload }) => carriedEvent(payload)),
-    );
-    unreported.push(...carried);
-    await saveAgent(trx, keyOf(agent), {
-      ...statusColumns(next, order.cancelled_at),
-      lease_owner: null,
-      lease_expires_at: null,
-      step_ended: agent.step_started,
-      unreported_events: JSON.stringify(carried),
-    });
-    for (const name of status.waitingFor) {
-      const since = readWaits(agent.waiting_since).get(name);
-      const { stop_reason: stopReason } = order;
-      if (since !== undefined) events.waitEnded(trx, { agent, name, since, at, stopReason });
-    }
-    const end = { stopReason: order.stop_reason, answer };
-    // When the whole run ends, no agent of it is left to be notified; the worker that ran the root may
-    // have died before it published the answer.
-    if (isWholeRun && agent.reply_to !== null) await endFollows(trx, keyOf(agent));
-    else hasWoken = (await onAgentEnded(trx, agent, end, at)) || hasWoken;
-    for (const event of last) await events.append(trx, event, at);
+    const end = await endAgent(trx, agent, { order, answer }, events);
+    unreported.push(...end.carried);
+    hasWoken ||= end.hasWoken;
     ended += 1;
   }
   await insertCancel(trx, { ...order, ended });
@@ -115,6 +91,43 @@ async function endAgents(
     await deleteUnretained(trx, ofRun, order);
   }
   return { ended, unreported, keys: concerned.map(keyOf), hasWoken };
+}
+
+/** Ends one agent that has not ended; returns its unreported events, and whether an agent that waited for it was woken. */
+async function endAgent(
+  trx: WorkerTransaction,
+  agent: AgentRow,
+  {
+    order,
+    answer,
+  }: { readonly order: Omit<CancelRow, 'ended'>; readonly answer: string | undefined },
+  events: WorkerEvents,
+): Promise<{ readonly carried: readonly CarriedEvent[]; readonly hasWoken: boolean }> {
+  const { stop_reason: stopReason, cancelled_at: at } = order;
+  const status = statusOf(agent);
+  const last = lastEvents(events, agent, order);
+  const carried = addEvents(
+    readEvents(agent.unreported_events),
+    last.map(({ payload }) => carriedEvent(payload)),
+  );
+  await saveAgent(trx, keyOf(agent), {
+    ...statusColumns(reduceAgent(status, { type: 'ended', stopReason }), at),
+    lease_owner: null,
+    lease_expires_at: null,
+    step_ended: agent.step_started,
+    unreported_events: JSON.stringify(carried),
+  });
+  for (const name of status.waitingFor) {
+    const since = readWaits(agent.waiting_since).get(name);
+    if (since !== undefined) events.waitEnded(trx, { agent, name, since, at, stopReason });
+  }
+  let hasWoken = false;
+  // When the whole run ends, no agent of it is left to be notified; the worker that ran the root may
+  // have died before it published the answer.
+  if (order.instance === '' && agent.reply_to !== null) await endFollows(trx, keyOf(agent));
+  else hasWoken = await onAgentEnded(trx, agent, { stopReason, answer }, at);
+  for (const event of last) await events.append(trx, event, at);
+  return { carried, hasWoken };
 }
 
 /**

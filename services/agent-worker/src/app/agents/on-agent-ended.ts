@@ -40,7 +40,7 @@ export async function onAgentEnded(
   await endFollows(trx, key);
   const reply: Reply = replyFor(stopReason, answer);
   if (agent.reply_to === null) return await publishAnswer(trx, agent, reply, at);
-  await pauseTimersWhileParked(trx, key, 'PARKED', 'COMPLETED', at);
+  await pauseTimersWhileParked(trx, key, { from: 'PARKED', to: 'COMPLETED' }, at);
   const signal = {
     id: `reply-${agent.instance}`,
     name: replySignal(agent.instance),

@@ -37,7 +37,7 @@ export async function sendSignal(
   const agent = await findAgent(trx, key);
   if (agent === undefined || isTerminal(statusOf(agent).state)) return false;
   if (!(await storeSignal(trx, key, signal, at))) return false;
-  await wakeAgent(trx, agent, signal.name, at);
+  await wakeAgent(trx, agent, { name: signal.name }, at);
   return true;
 }
 
@@ -63,18 +63,17 @@ export async function storeSignal(
   return true;
 }
 
-/** Makes an agent runnable if it waits for a signal of this name. */
+/** Makes an agent runnable if it waits for a signal of this name, and saves `changes`. */
 export async function wakeAgent(
   trx: WorkerTransaction,
   agent: AgentRow,
-  name: string,
+  { name, changes = {} }: { readonly name: string; readonly changes?: AgentChanges },
   at: Date,
-  changes: AgentChanges = {},
 ): Promise<void> {
   const status = statusOf(agent);
   const next = reduceAgent(status, { type: 'signalled', name });
   const key = keyOf(agent);
-  await pauseTimersWhileParked(trx, key, status.state, next.state, at);
+  await pauseTimersWhileParked(trx, key, { from: status.state, to: next.state }, at);
   await saveAgent(trx, key, {
     ...(next !== status && statusColumns(next, at)),
     // Always set, so that the update is never empty.

@@ -25,9 +25,8 @@ export async function signalAgent(
     if (await isRepeat(trx, key, row)) return false;
     if (isTerminal(statusOf(agent).state)) return false;
     await insertSignal(trx, row);
-    await wakeAgent(trx, agent, name, row.received_at, {
-      ...(credentials && { credentials: JSON.stringify(credentials) }),
-    });
+    const changes = credentials && { credentials: JSON.stringify(credentials) };
+    await wakeAgent(trx, agent, { name, ...(changes && { changes }) }, row.received_at);
     return true;
   };
   const accepted = await store.transaction(accept, { run: key });

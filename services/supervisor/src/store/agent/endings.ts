@@ -68,7 +68,7 @@ export async function recordEnding(
     ending_unverified: ending.unverified ?? false,
     ended_at: at,
   });
-  await auditEnding(trx, agent, stopReason, ending, at);
+  await auditEnding(trx, agent, { ...ending, stopReason }, at);
   if (agent.parent_instance === null) {
     await setRunState(trx, ending, 'ENDING', at);
     const payload: EndRunPayload = ending.order ?? {};
@@ -109,8 +109,7 @@ async function effectiveReason(
 async function auditEnding(
   trx: SupervisorTransaction,
   agent: AgentRow,
-  stopReason: string,
-  { phase, callId, answer, unverified, order }: Ending,
+  { stopReason, phase, callId, answer, unverified, order }: Ending,
   at: Date,
 ): Promise<void> {
   const facts = {

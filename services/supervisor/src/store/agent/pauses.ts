@@ -3,7 +3,7 @@ import { leaseExpired, seen, stopped } from '../../domain/clock/active-clock.ts'
 import { afterSlotChange, type SlotKnowledge } from '../../domain/slot/pause.ts';
 import { haltOver } from '../halt/halts.ts';
 import type { SupervisorTransaction } from '../supervisor-store.ts';
-import { type AgentRow, clockColumns, clockOf, findAgent, saveAgent } from './agents.ts';
+import { type AgentRow, clockColumns, clockOf, findAgent, keyOf, saveAgent } from './agents.ts';
 import { settleWaits } from './waits.ts';
 
 /** A pause or resumption of an agent. */
@@ -35,7 +35,7 @@ export async function noteSlotChange(
   if (after === known) return;
   const columns = { paused_since: after.pausedSince, slot_changed_at: after.changedAt };
   if (after.pausedSince === null) {
-    await resume(trx, agent, key, columns, now);
+    await resume(trx, agent, columns, now);
     return;
   }
   const isFree = agent.state === 'RUNNING';
@@ -65,10 +65,10 @@ export async function noteLeaseExpiry(
 async function resume(
   trx: SupervisorTransaction,
   agent: AgentRow,
-  key: AgentKey,
   columns: Partial<AgentRow>,
   now: Date,
 ): Promise<void> {
+  const key = keyOf(agent);
   const stays = agent.state !== 'PARKED' || agent.paused_since === null;
   if (stays || (await haltOver(trx, key)) !== undefined) {
     await saveAgent(trx, key, columns);
