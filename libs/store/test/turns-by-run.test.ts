@@ -160,6 +160,36 @@ async function waitingAtServer(store: Ledger): Promise<void> {
   await expect.poll(waiting).toBeGreaterThan(0);
 }
 
+describe.runIf(isPostgresAvailable())('transactions of different runs that wait together', () => {
+  it.each([
+    [4, 1],
+    [8, 2],
+  ])(
+    '%i of them take %i commits, although more sessions are idle (SYS-5, CO-1)',
+    async (count, commits) => {
+      const { store } = await openLedger('PostgreSQL');
+      const before = store.commits;
+      const works = Array.from({ length: count }, (_, n) =>
+        store.transaction(
+          async (trx) => {
+            await trx
+              .insertInto('entry')
+              .values(entry(`${n}`))
+              .execute();
+            if (n === 1) throw new Error('Only this one is rolled back.');
+          },
+          { run: { tenant: 'acme', runId: `${n}` } },
+        ),
+      );
+      const outcomes = await Promise.allSettled(works);
+      expect(outcomes.filter(({ status }) => status === 'rejected')).toHaveLength(1);
+      expect(store.commits - before).toBe(commits);
+      const entries = await store.db.selectFrom('entry').select('id').execute();
+      expect(entries).toHaveLength(count - 1);
+    },
+  );
+});
+
 describe.runIf(isPostgresAvailable())('the outbox of overlapping transactions', () => {
   it('is published in the order of each run, also a message that becomes visible late (HK-1, HK-2)', async () => {
     const { store } = await openLedger('PostgreSQL');

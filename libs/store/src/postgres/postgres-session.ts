@@ -133,13 +133,13 @@ export class PostgresSession {
     return isWrite ? { ...result, numAffectedRows: BigInt(changed) } : result;
   }
 
-  /** Runs statements without parameters, such as COMMIT, and returns the result of the last. */
+  /** Runs statements without parameters, such as COMMIT, and returns the last column of the last one. */
   async run(sql: string): Promise<{ command: string; text: string }> {
     const answer: pg.QueryResult | pg.QueryResult[] = await this.#send(() =>
       this.#client.query(sql),
     );
     const last = Array.isArray(answer) ? answer.at(-1) : answer;
-    const [value] = Object.values((last?.rows[0] ?? {}) as Record<string, unknown>);
+    const value = Object.values((last?.rows[0] ?? {}) as Record<string, unknown>).at(-1);
     return { command: last?.command ?? '', text: String(value ?? '') };
   }
 

@@ -79,19 +79,17 @@ export class LockSet {
   }
 
   /**
-   * The statements that acquire the locks, before anything else of the transaction. All processes acquire them in the
+   * The expressions that acquire the locks, before anything else of the transaction. All processes acquire them in the
    * same order, each in its final mode, so that they cannot deadlock.
    */
-  get sql(): string {
-    if (this.#everything) return `select pg_advisory_xact_lock(${SCHEMA_LOCK})`;
+  get calls(): readonly string[] {
+    if (this.#everything) return [`pg_advisory_xact_lock(${SCHEMA_LOCK})`];
     const others = [...this.#locks].sort(([a], [b]) => (a < b ? -1 : 1));
     return [
-      `select pg_advisory_xact_lock_shared(${SCHEMA_LOCK})`,
-      ...others.map(([key, isShared]) =>
-        isShared
-          ? `select pg_advisory_xact_lock_shared(${key})`
-          : `select pg_advisory_xact_lock(${key})`,
+      `pg_advisory_xact_lock_shared(${SCHEMA_LOCK})`,
+      ...others.map(
+        ([key, isShared]) => `pg_advisory_xact_lock${isShared ? '_shared' : ''}(${key})`,
       ),
-    ].join('; ');
+    ];
   }
 }
