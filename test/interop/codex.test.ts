@@ -50,6 +50,39 @@ function resultOf(stdout: string): string | undefined {
 }
 
 describe.skipIf(!HAS_CLIENTS)('Codex, unmodified', { timeout: 120_000 }, () => {
+  it.each([
+    ['in the answer of its model', 'reviewed-bot', 'cmd'],
+    ['before its hook allows it', 'coding-bot', 'command'],
+  ])('executes the shell command that a person edited %s (AP-5, SV-5)', async (_, agent, field) => {
+    const remove = call('exec_command', { cmd: 'rm -r build' });
+    const model = await modelOf(
+      { text: 'I remove it.', calls: [remove] },
+      { text: 'It is clean.' },
+    );
+    const test = await codingPlatform(model);
+    const { runId, token, baseUrl } = await startExternalRun(test, { agent });
+    const cwd = workspace(BUILD);
+    const config = agent === 'coding-bot' ? hookConfig(baseUrl) : '';
+    const running = runCodex({ baseUrl, token, cwd }, 'Clean up.', config);
+    const { approvalId } = await pendingApproval(test, runId);
+    expect(existsSync(join(cwd, 'build/tmp'))).toBe(true);
+    await test.client.approvals.decideApproval({
+      requestId: newId('req'),
+      approvalId,
+      answer: {
+        case: 'approveWithEdits',
+        value: { changesJson: JSON.stringify({ [field]: 'rm -r build/tmp' }) },
+      },
+    });
+    const { code, stdout, output } = await running;
+    expect(code, output).toBe(0);
+    expect(resultOf(stdout), output).toBe('It is clean.');
+    expect(existsSync(join(cwd, 'build/tmp'))).toBe(false);
+    expect(existsSync(join(cwd, 'build/app.js'))).toBe(true);
+    expect(model.requests).toHaveLength(2);
+    await verifiedAudit(test);
+  });
+
   it('executes nothing when its hook cannot be reached (AP-5)', async () => {
     const remove = call('exec_command', { cmd: 'rm -r build' });
     const model = await modelOf({ calls: [remove] }, { text: 'I must not.' });
