@@ -50,7 +50,11 @@ describe.runIf(hasBrowser())('runs of external agents in Chromium', () => {
     await page.getByLabel('amount_usd').fill('800');
     await page.getByRole('button', { name: 'Approve with changes' }).click();
     await page.getByText(/Approved by developer/).waitFor();
-    expect(await refund).toContain('Executed with changed arguments: {\\"amount_usd\\":800');
+    // On a slow machine it has stopped waiting, and repeats the call.
+    const first = await refund;
+    const isPending = first.includes('io.writ/pending');
+    const result = isPending ? await callTool(run, 'issue_refund', REFUND) : first;
+    expect(result).toContain('Executed with changed arguments: {\\"amount_usd\\":800');
     await page.goto(`/runs/${run.runId}`);
     await page.getByText(/to issue_refund \{"amount_usd":800/).waitFor();
     await page.getByRole('button', { name: 'Actions' }).click();

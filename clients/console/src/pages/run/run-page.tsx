@@ -18,6 +18,7 @@ import { RunBudgets } from './run-budgets.tsx';
 import { RunCost } from './run-cost.tsx';
 import { RunTimeline } from './run-timeline.tsx';
 import { RunTree } from './run-tree.tsx';
+import type { RunModel } from './timeline.ts';
 import { useLiveRun, useRun } from './use-run.ts';
 
 /** One run: its tree, timeline, budgets and cost, live. */
@@ -52,7 +53,9 @@ export function RunPage() {
     >
       {live.error !== undefined && <ErrorNotice error={live.error} />}
       {data.waitingDetail !== '' && <ErrorNotice error={new Error(data.waitingDetail)} />}
-      {data.state === RunState.SUSPENDED && <WaitsForPerson runId={data.runId} />}
+      {(data.state === RunState.SUSPENDED || waitsForPerson(live.model)) && (
+        <WaitsForPerson runId={data.runId} />
+      )}
       <Grid gap="md">
         <Grid.Col span={{ base: 12, lg: 8 }}>
           <Stack>
@@ -98,6 +101,10 @@ function TraceLink({ run }: { readonly run: Run }) {
       Trace
     </Button>
   );
+}
+
+function waitsForPerson({ isEnded, openApprovals }: RunModel): boolean {
+  return !isEnded && openApprovals.size > 0;
 }
 
 function WaitsForPerson({ runId }: { readonly runId: string }) {

@@ -38,6 +38,8 @@ export interface RunModel {
   readonly costNanoUsd: bigint;
   readonly lastSequence: bigint;
   readonly isEnded: boolean;
+  /** Approvals that no person has decided. An agent that waits for one may be at work: external agents are concurrent. */
+  readonly openApprovals: ReadonlySet<string>;
 }
 
 export const EMPTY_RUN: RunModel = {
@@ -47,6 +49,7 @@ export const EMPTY_RUN: RunModel = {
   costNanoUsd: 0n,
   lastSequence: 0n,
   isEnded: false,
+  openApprovals: new Set(),
 };
 
 /** Adds events, in the order of the timeline; live progress only changes the tree. */
@@ -54,12 +57,14 @@ export function withEvents(model: RunModel, events: readonly RunEvent[]): RunMod
   const entries = [...model.entries];
   const agents = new Map(model.agents);
   const costs = [...model.costs];
+  const openApprovals = new Set(model.openApprovals);
   let { costNanoUsd, lastSequence, isEnded } = model;
   for (const event of events) {
     applyToTree(agents, event);
     if (event.sequence === 0n || event.entry.case === 'heartbeat') continue;
     if (event.sequence <= lastSequence) continue;
     lastSequence = event.sequence;
+    if (event.entry.case === 'hook') noteApproval(openApprovals, event.entry.value);
     const cost = costOf(event);
     if (cost > 0n) {
       costNanoUsd += cost;
@@ -69,7 +74,12 @@ export function withEvents(model: RunModel, events: readonly RunEvent[]): RunMod
     const lines = [...eventLines(event, costNanoUsd), ...otherLines(event)];
     if (lines.length > 0) entries.push({ event, lines });
   }
-  return { entries, agents, costs, costNanoUsd, lastSequence, isEnded };
+  return { entries, agents, costs, costNanoUsd, lastSequence, isEnded, openApprovals };
+}
+
+function noteApproval(open: Set<string>, { type, approvalId }: HookEvent): void {
+  if (type === HookEventType.APPROVAL_REQUESTED) open.add(approvalId);
+  if (type === HookEventType.APPROVAL_DECIDED) open.delete(approvalId);
 }
 
 /** Lines about events that the command line does not print. */
