@@ -84,5 +84,5 @@ describe('a supervisor that is killed at the end of each step of a halt', () => 
     expect(await state()).toBe(RunState.RUNNING);
     const signals = supervisor.fakes.requests(AgentWorkerService.method.signal);
     expect(new Set(signals.map(({ name }) => name))).toEqual(new Set(['halted', 'resumed']));
-  }, 60_000);
+  });
 });
