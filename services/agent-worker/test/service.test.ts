@@ -88,9 +88,12 @@ describe('Signal', () => {
 
   it('is not lost when it arrives during the suspension (RT-3)', async () => {
     const world = await World.start({ model: () => ESCALATE });
-    // Preceded by the delivery with its lease and the start of step 1.
-    const before = async (n: number) => {
-      if (n === 3) await world.approve('op-2', 'reject');
+    let isApproved = false;
+    // The first transaction after the review suspends the agent.
+    const before = async () => {
+      if (isApproved || world.supervisor.decided.length === 0) return;
+      isApproved = true;
+      await world.approve('op-2', 'reject');
     };
     await world.startWorker(
       {},
