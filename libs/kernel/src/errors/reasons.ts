@@ -374,7 +374,7 @@ export const REASONS = {
   STORE_MIGRATION_CHANGED: { status: 'failed_precondition', meaning: 'The database ran a migration that this release does not have in this order.', action: 'Connect the right database, or rename the migration.' },
   STORE_MIGRATION_FAILED: { status: 'internal', meaning: 'A migration failed and was rolled back.', action: 'Read the log, correct the cause and restart.' },
   STORE_POSTGRES_TOO_OLD: { status: 'failed_precondition', meaning: 'The version of PostgreSQL is not supported.', action: 'Upgrade PostgreSQL.' },
-  STORE_WITHOUT_LOCKS: { status: 'failed_precondition', meaning: 'The database grants advisory locks that exclude nobody.', action: 'Use PostgreSQL.' },
+  STORE_WITHOUT_LOCKS: { status: 'failed_precondition', meaning: 'The database grants the same advisory lock to two sessions.', action: 'Use PostgreSQL.' },
   STORE_WAL_UNSUPPORTED: { status: 'unavailable', meaning: 'The file system does not support a write-ahead log.', action: 'Place the data folder on a local file system.' },
   STORE_INVALID_MIGRATION_NAME: { status: 'internal', meaning: 'The name of a migration is malformed.', action: 'Name it like 0001_outbox.' },
   STORE_INVALID_SCHEMA_NAME: { status: 'internal', meaning: 'The name of the PostgreSQL schema is malformed.', action: 'Use lower-case letters, digits and underscores.' },
