@@ -77,7 +77,7 @@ async function secondReplica(
   const counts = Object.fromEntries(SERVICES.map((each) => [each, each === service ? 2 : 1]));
   const platform = await startDistributedPlatform({ example: twoSteps(), replicas: counts });
   try {
-    const second = platform.replica(`${service}-2`);
+    const second = platform.replica(`${service}-1`);
     await measure(platform, WARM_UP_MS);
     const one: number[] = [];
     const two: number[] = [];
@@ -116,7 +116,10 @@ async function measure({ client }: DistributedPlatform, forMs: number): Promise<
         await pause(POLL_MS);
         state = (await client.runs.getRun({ runId })).run?.state ?? state;
       }
-      if (state !== RunState.COMPLETED) throw new Error(`Run ${runId} ended in state ${state}.`);
+      if (state !== RunState.COMPLETED) {
+        const { run: failed } = await client.runs.getRun({ runId });
+        throw new Error(`Run ${runId} ended with ${failed?.result?.stopReason}.`);
+      }
       ended += 1;
     }
   };
@@ -130,9 +133,11 @@ function twoSteps(): Example {
   const script = example.scripts.find(({ name }) => name === example.script);
   if (script === undefined) throw new Error('The example has no default script.');
   const first = script.entries[0];
-  const last = script.entries.at(-1);
-  if (first === undefined || last === undefined) throw new Error('The script has no entries.');
-  const second = { ...last, when: { json_path: { 'state_summary.steps_completed': 1 } } };
+  if (first === undefined) throw new Error('The script has no entries.');
+  const second = {
+    when: { json_path: { 'state_summary.steps_completed': 1 } },
+    reply: { json: { kind: 'final', answer: 'The account was read.' } },
+  };
   const twoStep = { ...script, name: 'two-steps', entries: [first, second] };
   return { ...example, script: twoStep.name, scripts: [twoStep] };
 }
