@@ -10,8 +10,8 @@ import { ForkedWorker } from './forked-worker.ts';
 import { seeded } from './random.ts';
 import { WorkerDatabase } from './worker-database.ts';
 
-/** Deliver and claim are the transactions before the first write under a lease. */
-const FIRST_LEASED_WRITE = 3;
+/** The delivery, which takes the lease, is the transaction before the first write under it. */
+const FIRST_LEASED_WRITE = 2;
 /** Approximate duration of a run. */
 const RUN_MS = 60;
 
@@ -41,7 +41,9 @@ export async function frozenWorker({ rounds, seed }: { rounds: number; seed: num
     let refused = 0;
     for (let tries = 0; left.size < rounds; tries += 1) {
       const span = lastWrite - FIRST_LEASED_WRITE + 1;
-      const before = tries % 2 === 0 ? FIRST_LEASED_WRITE + Math.floor(random() * span) : 0;
+      const isLast = left.size === rounds - 1 && attempted === 0;
+      const isAtWrite = tries % 2 === 0 || isLast;
+      const before = isAtWrite ? FIRST_LEASED_WRITE + Math.floor(random() * span) : 0;
       await frozen.send({ kind: 'freeze', before });
       const runId = await begin(test, `round-${tries}`);
       if (before === 0) {
@@ -100,7 +102,8 @@ async function undisturbedRun(
     await database.until(runId, ({ ended }) => ended);
     const { transactions } = await worker.send({ kind: 'freeze', before: 0 });
     // The other worker may have claimed the agent first.
-    if (transactions > FIRST_LEASED_WRITE && database.agent(runId).epoch === 1) return transactions;
+    if (transactions >= FIRST_LEASED_WRITE && database.agent(runId).epoch === 1)
+      return transactions;
   }
 }
 
