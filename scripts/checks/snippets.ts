@@ -93,6 +93,11 @@ export const EXEMPT: readonly Exemption[] = [
     reason: 'needs a published checkpoint; clients/cli/test/audit.test.ts verifies with one',
   },
   {
+    page: 'docs/how-to/govern-an-agent.md',
+    begins: 'claude mcp add',
+    reason: 'asks a person at a terminal; test/interop/claude-code.test.ts runs Claude Code',
+  },
+  {
     page: 'docs/how-to/hooks.md',
     begins: 'WRIT_NATS_URL=nats://127.0.0.1:4222',
     reason:
