@@ -1,7 +1,9 @@
+import { resolve } from 'node:path';
+
 const AGENTS = `
 agents:
   - name: lead
-    kind: orchestrator
+    kind: custom
     model: &model { model: refund-desk, also_allowed: ["sim-*"] }
     tools: [get_refund_context]
     budget: { max_tokens: 100000, max_cost_usd: "1.00", max_turns: 50, deadline: 10m, max_seconds: 600 }
@@ -11,14 +13,14 @@ agents:
       - { name: chief }
       - { name: lead }
   - name: scout
-    kind: orchestrator
+    kind: custom
     model: *model
     tools: [get_refund_context]
     budget: { max_turns: 20 }
     priority: low
     sub_agents: [{ name: scout }]
   - name: chief
-    kind: orchestrator
+    kind: custom
     model: *model
     budget: { max_tokens: 90000 }
     priority: high
@@ -37,5 +39,21 @@ rules:
     reason: fine
 `;
 
+/** The real worker does not act for these agents: it ends at the commit of its sleep, because their lease is a later one. */
+const MODULE = `
+import { defineAgent } from ${JSON.stringify(resolve(import.meta.dirname, '../../../libs/kernel/src/index.ts'))};
+export const agents = ['lead', 'scout', 'chief'].map((name) => defineAgent({
+  name,
+  async run(agent) {
+    await agent.sleep(3_600_000);
+    return '';
+  },
+}));
+`;
+
 /** Settings files of agents that delegate to each other and a policy that allows it. */
-export const FAMILY = { WRIT_AGENTS_FILE: AGENTS, WRIT_POLICY_FILE: POLICY };
+export const FAMILY = {
+  WRIT_AGENTS_FILE: AGENTS,
+  WRIT_POLICY_FILE: POLICY,
+  WRIT_AGENT_MODULES: MODULE,
+};
