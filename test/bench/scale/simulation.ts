@@ -47,7 +47,8 @@ export interface Simulated {
   readonly othersP50: number;
 }
 
-/** Maximum number of transactions in a commit. */
+/** Numbers of transactions of a session at once, as in the store: at least, if they wait, and at most. */
+const MIN_SHARE = 4;
 const MAX_BATCH = 64;
 
 /** The key of the writers whose transactions are serialized with each other. */
@@ -209,7 +210,7 @@ class Simulation {
   /** The share of one session of the transactions that wait for no other batch. */
   #nextBatch({ waiting, idleSessions }: WritingProcess): Transaction[] {
     const free = waiting.filter(({ key }) => !this.#held.has(key));
-    const share = Math.min(MAX_BATCH, Math.ceil(free.length / idleSessions));
+    const share = Math.min(MAX_BATCH, Math.max(MIN_SHARE, Math.ceil(free.length / idleSessions)));
     const taken = new Set<Transaction>();
     const keys = new Set<string>();
     for (const transaction of free) {
