@@ -164,8 +164,12 @@ it('executes nothing for a task that its client cancelled, and ends one that a p
     (await postModern(run, method, { taskId }, { extensions: TASKS })).result;
   const cancelled = await begin();
   const { approvalId } = await pendingApproval(test, run.runId);
-  // An equal call without a task attaches to the same approval.
-  const attached = (await connectOld(run)).callTool(ASK);
+  // An equal call without a task attaches to the same approval, which its first progress says.
+  const waits = Promise.withResolvers<void>();
+  const attached = (await connectOld(run)).callTool(ASK, undefined, {
+    onprogress: () => waits.resolve(),
+  });
+  await waits.promise;
   await of('tasks/cancel', cancelled);
   expect(await of('tasks/get', cancelled)).toMatchObject({ status: 'cancelled' });
   expect(await attached).toMatchObject({
