@@ -6,14 +6,20 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { lockDataFolder } from './data-folder.ts';
 
-/** A process that locks the folder of its argument, prints the outcome, and keeps the lock until its input ends. */
+/**
+ * A process that locks the folder of its argument, prints the outcome, and runs until its input ends. It forgets the
+ * lock, and collects garbage.
+ */
 const LOCKER = `
   import { lockDataFolder } from ${JSON.stringify(join(import.meta.dirname, 'data-folder.ts'))};
   process.stdin.resume();
   process.stdin.once('data', async () => {
     try {
       await lockDataFolder(process.argv[1], ['meter', 'supervisor']);
-      console.log('locked');
+      setImmediate(() => {
+        gc();
+        console.log('locked');
+      });
     } catch (error) {
       console.log(error.reason + ' ' + error.message);
       process.exit(3);
@@ -35,7 +41,7 @@ interface Locker {
 }
 
 async function startLocker(dir: string): Promise<Locker> {
-  const child = spawn(process.execPath, ['--input-type=module', '-e', LOCKER, dir], {
+  const child = spawn(process.execPath, ['--expose-gc', '--input-type=module', '-e', LOCKER, dir], {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));

@@ -22,6 +22,14 @@ export interface DataFolderLock {
 const NAME_WAIT_MS = 1_000;
 const NAME_POLL_MS = 20;
 
+interface LockFile {
+  readonly pidFile: string;
+  readonly database: DatabaseSync;
+}
+
+/** Every lock of this process. A database that nothing refers to is collected as garbage, and its lock with it. */
+const held = new Set<LockFile>();
+
 /**
  * Creates the data folder if it does not exist, and locks it for these services (SYS-5). The operating system holds
  * the locks and releases them when the process ends, so a lock is never stale, and one of two racing starts wins.
@@ -36,11 +44,12 @@ export async function lockDataFolder(
 ): Promise<DataFolderLock> {
   makeDataFolder(dataDir);
   const folder = join(dataDir, 'locks');
-  const locks: { readonly pidFile: string; readonly database: DatabaseSync }[] = [];
+  const locks: LockFile[] = [];
   const release = (): void => {
-    for (const { pidFile, database } of locks.splice(0)) {
-      rmSync(pidFile, { force: true });
-      database.close();
+    for (const lock of locks.splice(0)) {
+      rmSync(lock.pidFile, { force: true });
+      lock.database.close();
+      held.delete(lock);
     }
   };
   for (const service of services) {
@@ -50,7 +59,9 @@ export async function lockDataFolder(
       release();
       throw locked(dataDir, await ownerOf(pidFile));
     }
-    locks.push({ pidFile, database });
+    const lock = { pidFile, database };
+    locks.push(lock);
+    held.add(lock);
     // Replaced in one step, so that a reader never finds half a number.
     writeFileSync(`${pidFile}.tmp`, `${process.pid}\n`, { mode: 0o600 });
     renameSync(`${pidFile}.tmp`, pidFile);
