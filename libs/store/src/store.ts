@@ -53,8 +53,8 @@ export type StoreTransaction<DB> = Transaction<DB>;
 export interface TransactionOptions {
   /**
    * The only run whose rows the transaction reads or writes. On PostgreSQL, transactions of different runs overlap;
-   * those of one run, and those that name neither a run nor a tenant, do not. Rows that belong to no run may only be
-   * read, and only if every transaction that writes them names nothing.
+   * those of one run, and those without `run`, `runs`, `tenant` and `resource`, do not. Rows that belong to no run may only be
+   * read, and only if every transaction that writes them has none of these options.
    */
   readonly run?: RunKey | undefined;
   /** Like `run`, for a transaction that reads or writes rows of several runs. */
@@ -63,7 +63,7 @@ export interface TransactionOptions {
   readonly tenant?: string | undefined;
   /**
    * Name of rows that belong to no run, such as those of a background loop, alone or together with `run`. Transactions of
-   * one resource do not overlap. Only transactions that name the resource, or that name nothing, write these rows.
+   * one resource do not overlap. Only transactions with this resource, or without any of these options, write these rows.
    */
   readonly resource?: string | undefined;
   /** Goes before waiting transactions that are not urgent: halts must not wait for a flood of requests (BD-2). */
