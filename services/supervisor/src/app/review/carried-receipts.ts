@@ -7,7 +7,7 @@ import { isPurged, loadAgent } from '../../store/agent/agents.ts';
 import { keepObservation } from '../../store/review/receipts.ts';
 import { loadRun } from '../../store/run/runs.ts';
 import { receiptFrom } from '../../wire/receipt.ts';
-import { amendResult } from '../run/result-records.ts';
+import { amendResult } from '../run/amend-result.ts';
 import { recordCarriedEvents } from '../timeline/carried-events.ts';
 import { recordReceipt } from './record-receipt.ts';
 

@@ -10,7 +10,7 @@ import { type DecisionRow, findDecision } from '../../store/review/decisions.ts'
 import { loadFacts, saveFacts } from '../../store/review/facts.ts';
 import { insertReceipt } from '../../store/review/receipts.ts';
 import { openOutcomeApproval, settleOutcomeApproval } from '../approval/outcome-approval.ts';
-import { amendResult } from '../run/result-records.ts';
+import { amendResult } from '../run/amend-result.ts';
 import { isAlive, type ReviewSubject, subjectOf } from './review-subject.ts';
 
 /**

@@ -8,7 +8,8 @@ import { type RunRow, saveRun } from '../../store/run/runs.ts';
 import { appendTimeline } from '../../store/run/timeline.ts';
 import { rootRefOf } from '../../wire/supervision.ts';
 import { encodeResult } from '../../wire/timeline.ts';
-import { resultEventId, resultRecords } from './result-records.ts';
+import { resultEventId } from './amend-result.ts';
+import { readResultRecords } from './read-result-records.ts';
 import { rootKeyOf } from './start-run-order.ts';
 
 /** Records the terminal state of a run with its result, RUN_END and an audit record (RT-4, SV-7, SV-8). */
@@ -18,7 +19,7 @@ export async function finishRun(
   order: OrderRow,
 ): Promise<void> {
   const key = rootKeyOf(run);
-  const result = buildResult(await resultRecords(trx, key));
+  const result = buildResult(await readResultRecords(trx, key));
   const { stopReason } = result;
   await saveRun(trx, key, {
     state: outcomeOf(stopReason).state,

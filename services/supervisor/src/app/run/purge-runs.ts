@@ -10,7 +10,7 @@ import {
 import { loadRun, type RunRow } from '../../store/run/runs.ts';
 import { readTimeline, replaceEntry } from '../../store/run/timeline.ts';
 import { withheldEntry } from '../../wire/withhold-entry.ts';
-import { amendResult } from './result-records.ts';
+import { amendResult } from './amend-result.ts';
 
 const RUNS_AT_ONCE = 20;
 /** Entries rewritten in one transaction; low, because reviews wait for the transaction. */

@@ -1,5 +1,4 @@
-import { type AgentKey, derivedId, type RunKey } from '@writ/kernel';
-import { buildResult } from '../../domain/result/build-result.ts';
+import type { AgentKey, RunKey } from '@writ/kernel';
 import type { ClosedTab } from '../../domain/result/closed-tab.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
 import type {
@@ -15,14 +14,13 @@ import { type SpawnRow, spawnsOf } from '../../store/agent/spawns.ts';
 import { approvalsOf, humanAnswerOf } from '../../store/approval/approvals.ts';
 import { type DecisionRow, decisionsOf } from '../../store/review/decisions.ts';
 import { type ReceiptRow, receiptsOf } from '../../store/review/receipts.ts';
-import { type RunRow, saveRun } from '../../store/run/runs.ts';
-import { findSequence, replaceEntry } from '../../store/run/timeline.ts';
-import type { SupervisorReader, SupervisorTransaction } from '../../store/supervisor-store.ts';
-import { rootRefOf } from '../../wire/supervision.ts';
-import { encodeResult } from '../../wire/timeline.ts';
+import type { SupervisorReader } from '../../store/supervisor-store.ts';
 
 /** Reads the records from which the result of a run is built (SV-7). @param run with the instance of its root */
-export async function resultRecords(db: SupervisorReader, run: AgentKey): Promise<ResultRecords> {
+export async function readResultRecords(
+  db: SupervisorReader,
+  run: AgentKey,
+): Promise<ResultRecords> {
   const agents = new Map((await agentsOf(db, run)).map((row) => [row.instance, row]));
   const root = agents.get(run.instance) ?? (await loadAgent(db, run));
   const decisions = await decisionsOf(db, run);
@@ -121,23 +119,4 @@ function latestReceipts(rows: readonly ReceiptRow[]): ReceiptRecord[] {
     stopReason: row.stop_reason ?? undefined,
     observation: row.observation ?? undefined,
   }));
-}
-
-/**
- * Rebuilds the result of an ended run, also on its timeline, after a late receipt or observation (SV-7, TG-8). Does nothing while the run is
- * in progress, and nothing after its content was deleted (SUP-4).
- */
-export async function amendResult(trx: SupervisorTransaction, run: RunRow): Promise<void> {
-  if (run.result === null || run.purged_at !== null) return;
-  const key = { tenant: run.tenant, runId: run.run_id, instance: run.root_instance };
-  const result = buildResult(await resultRecords(trx, key));
-  await saveRun(trx, key, { result: JSON.stringify(result) });
-  const sequence = await findSequence(trx, { ...key, eventId: resultEventId(run.run_id) });
-  if (sequence === undefined) return;
-  await replaceEntry(trx, key, sequence, encodeResult(result, rootRefOf(run)));
-}
-
-/** The id of the timeline entry with the result of a run. */
-export function resultEventId(runId: string): string {
-  return derivedId('evt', runId, 'result');
 }
