@@ -4,7 +4,7 @@ import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 
 const REFUND = { agent: 'refund-worker', goal: 'Refund it.' };
-const FAR = 'clock far from those of the peers, health reports NOT_SERVING';
+const FAR = 'clock skew above threshold, health reports NOT_SERVING';
 const LIMITS = { timeout: 60_000, interval: 50 };
 
 describe('services whose clocks differ', () => {

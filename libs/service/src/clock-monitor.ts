@@ -84,14 +84,14 @@ export class ClockMonitor {
     const isSkewed = Math.abs(leadMs) > this.#thresholdMs;
     const seen = { ahead_ms: Math.round(leadMs), threshold_ms: this.#thresholdMs };
     if (isSkewed && this.#isDue('')) {
-      telemetry.log.error(seen, 'clock far from those of the peers, health reports NOT_SERVING');
+      telemetry.log.error(seen, 'clock skew above threshold, health reports NOT_SERVING');
     }
     if (!isSkewed) this.#logPeers();
     if (isSkewed === this.#isSkewed) return;
     this.#isSkewed = isSkewed;
     if (!isSkewed) {
       this.#loggedAt.delete('');
-      telemetry.log.info(seen, 'clock close to those of the peers, health reports SERVING');
+      telemetry.log.info(seen, 'clock skew below threshold, health reports SERVING');
     }
     onChange();
   }
@@ -101,7 +101,7 @@ export class ClockMonitor {
     for (const [peer, offsetMs] of peerClocks.offsets()) {
       if (Math.abs(offsetMs) <= this.#thresholdMs || !this.#isDue(peer)) continue;
       const seen = { peer, ahead_ms: Math.round(offsetMs), threshold_ms: this.#thresholdMs };
-      telemetry.log.warn(seen, 'clock of a peer far from the own one');
+      telemetry.log.warn(seen, 'clock skew of a peer above threshold');
     }
   }
 
