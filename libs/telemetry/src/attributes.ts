@@ -1,6 +1,6 @@
 /**
- * Writ's own span attributes and log fields. All of them are ids, counts or stable words; content
- * (prompts, arguments, answers) has no name here: captured content uses the attributes of the conventions.
+ * Writ's own span attributes and log fields. Their values are ids, counts and enumerated words, never content: captured
+ * prompts and answers use the attributes of the GenAI conventions.
  */
 
 /** The tenant that everything on the span belongs to (SYS-6). */

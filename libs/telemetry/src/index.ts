@@ -3,7 +3,6 @@ export { context, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentel
 export type { SpanProcessor } from '@opentelemetry/sdk-trace';
 export type { Logger } from 'pino';
 export * from './attributes.ts';
-export { outageFields } from './bound-outages.ts';
 export { contextFromTraceparent, installContextManager, traceparentOf } from './context.ts';
 export * from './genai.ts';
 export type { RecordedSpan } from './in-memory-spans.ts';
@@ -20,6 +19,7 @@ export {
   type OtlpTarget,
   type OtlpTargets,
 } from './otlp/targets.ts';
+export { outageFields } from './outage-lines.ts';
 export type { Telemetry, TelemetryOptions } from './telemetry.ts';
 export { createTelemetry } from './telemetry.ts';
 export type { WithSpanOptions } from './with-span.ts';

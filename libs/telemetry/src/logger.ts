@@ -1,6 +1,6 @@
 import { context, isSpanContextValid, trace } from '@opentelemetry/api';
 import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from 'pino';
-import { boundOutages } from './bound-outages.ts';
+import { limitOutageLines } from './outage-lines.ts';
 
 /** Log level; `silent` disables logging. */
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
@@ -24,7 +24,7 @@ export interface LoggerOptions {
   readonly level?: LogLevel;
   /** Destination of the JSON lines; default standard error. */
   readonly stream?: DestinationStream;
-  /** Milliseconds of a clock that is never set, for the intervals of outages. */
+  /** Returns the time of a monotonic clock in ms, for the interval between lines about an outage. */
   readonly now?: () => number;
 }
 
@@ -51,8 +51,8 @@ const REDACTED_DEPTH = 3;
 
 /**
  * Creates the JSON logger of a service. Every line has the service name and the ids of the active span
- * (SYS-1). Fields with secret names are redacted, down to three levels below the root. A dependency that is unavailable is
- * one line every ten seconds, without a stack ({@link boundOutages}).
+ * (SYS-1). Fields with secret names are redacted, down to three levels below the root. An unavailable dependency
+ * is logged at most once in ten seconds, without a stack ({@link limitOutageLines}).
  */
 export function createLogger(options: LoggerOptions): Logger {
   return pino(
@@ -65,7 +65,7 @@ export function createLogger(options: LoggerOptions): Logger {
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       mixin: activeSpanIds,
-      hooks: { logMethod: boundOutages(options.now) },
+      hooks: { logMethod: limitOutageLines(options.now) },
       redact: { paths: secretPaths(), censor: '[redacted]' },
     },
     options.stream ?? destination(2),

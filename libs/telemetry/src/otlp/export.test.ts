@@ -41,9 +41,9 @@ describe('a collector', () => {
         withSpan(gateway.tracer, 'inner', {}, (span) => {
           gateway.log.warn(
             { token: 'hunter2', run_id: 'run_1', nested: { key: 'hunter2' } },
-            'Hot.',
+            'tool failed',
           );
-          gateway.metrics.count('toolCalls', { 'writ.tool': 'stove' });
+          gateway.metrics.count('toolCalls', { 'writ.tool': 'issue_refund' });
           return span.spanContext();
         }),
       );
@@ -75,7 +75,7 @@ describe('a collector', () => {
         {
           service: 'tool-gateway',
           severity: 'WARN',
-          body: 'Hot.',
+          body: 'tool failed',
           attributes: { run_id: 'run_1', token: '[redacted]', nested: { key: '[redacted]' } },
           traceId: ids.traceId,
           spanId: ids.spanId,

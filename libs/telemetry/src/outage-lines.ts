@@ -1,10 +1,10 @@
 import { isWritError, type WritError } from '@writ/kernel';
 import type { LoggerOptions } from 'pino';
 
-/** Least interval of two lines about the same outage, ms: loops retry several times a second. */
+/** Minimum interval between two log lines about one outage, ms: loops retry several times a second. */
 const EVERY_MS = 10_000;
 
-/** Reasons of a peer that does not answer; others of the same status are about a run or a call. */
+/** Reason codes of an unreachable peer; other codes with the status UNAVAILABLE concern one run or call. */
 const PEER_REASONS: ReadonlySet<string> = new Set([
   'UNAVAILABLE',
   'NOT_SERVING',
@@ -16,17 +16,17 @@ const PEER_REASONS: ReadonlySet<string> = new Set([
 
 type LogMethod = NonNullable<NonNullable<LoggerOptions['hooks']>['logMethod']>;
 
-/** What a line says of an unavailable dependency: no stack, which is the same each time. */
+/** Returns the log fields for an unavailable dependency: without the stack, which is the same each time. */
 export function outageFields({ reason, message, cause }: WritError): object {
   return { reason, problem: message, ...(cause instanceof Error && { cause: cause.message }) };
 }
 
 /**
- * Returns how lines are written whose field `err` says that a database, a NATS server or a peer does not answer.
- * Such a line has reason, problem and cause in place of the stack, and appears every ten seconds at most, for a database
- * once for all that fails without it. `suppressed` counts the lines between.
+ * Returns a log method that limits the lines about outages: those whose field `err` is the error of an unreachable database,
+ * NATS server or peer. Such a line has reason, problem and cause instead of a stack, and is written at most once in ten seconds for
+ * each message, and for a database once for all messages. Its field `suppressed` is the number of lines that were omitted before it.
  */
-export function boundOutages(now: () => number = () => performance.now()): LogMethod {
+export function limitOutageLines(now: () => number = () => performance.now()): LogMethod {
   const outages = new Map<string, { loggedAt: number; suppressed: number }>();
   return function log(args, method) {
     const [fields, text] = args as unknown as [unknown, unknown];
