@@ -1,7 +1,7 @@
 import { canonicalJson, UnauthenticatedError } from '@writ/kernel/portable';
 import { CHAIN_START, linkText } from './chain-link.ts';
 import { parseLine, type RecordLine, type SignedLine } from './export-line.ts';
-import type { Expected, ExportProofs, SignedHead, SoundExport } from './verdict.ts';
+import type { Expected, ExportProofs, SignedHead, ValidExport } from './verdict.ts';
 
 /** Verifies the lines of an export one by one (SV-8). */
 export class ChainWalk {
@@ -46,7 +46,7 @@ export class ChainWalk {
   }
 
   /** The result after the head was read; undefined before. */
-  end(): SoundExport | undefined {
+  end(): ValidExport | undefined {
     if (this.#head === undefined) return undefined;
     const { tenant } = this.#head;
     const [records, checkpoints] = [this.#records, this.#checkpoints];

@@ -1,7 +1,7 @@
-import type { SoundExport } from './verdict.ts';
+import type { ValidExport } from './verdict.ts';
 
 /** Returns one sentence about a valid export; `after` is the record before its first one. */
-export function summaryOf({ tenant, records, checkpoints, head }: SoundExport, after = 0): string {
+export function summaryOf({ tenant, records, checkpoints, head }: ValidExport, after = 0): string {
   const which = records === 0 ? 'no records' : `${records} records, ${after + 1} to ${head.count}`;
   const when = head.signedAt.toISOString();
   return `The chain of tenant ${tenant} holds: ${which}, ${checkpoints} checkpoints, head signed at ${when}.`;

@@ -20,7 +20,7 @@ export interface SignedHead {
  */
 export type ReadHead = (signed: string) => Promise<SignedHead>;
 
-/** What a verification computes with: Node and browsers have different implementations. */
+/** The cryptographic functions of a verification, which Node and browsers implement differently. */
 export interface ExportProofs {
   /** Verifies the signatures of checkpoints and head. */
   readonly readHead: ReadHead;
@@ -32,7 +32,7 @@ export interface ExportProofs {
 export interface Expected {
   /** The tenant of the chain. Default: that of the export. */
   readonly tenant?: string;
-  /** The record after which a partial export starts. Default: 0. */
+  /** The number of the record before the first one of a partial export. Default: 0. */
   readonly after?: number;
   /** The head of an earlier export, which this one must continue. */
   readonly earlier?: SignedHead;
@@ -41,7 +41,7 @@ export interface Expected {
 }
 
 /** A valid export. */
-export interface SoundExport {
+export interface ValidExport {
   readonly holds: true;
   readonly tenant: string;
   readonly records: number;
@@ -51,7 +51,7 @@ export interface SoundExport {
 }
 
 /** An invalid export. */
-export interface BrokenExport {
+export interface InvalidExport {
   readonly holds: false;
   /** Line of the first problem, from 1. */
   readonly line: number;

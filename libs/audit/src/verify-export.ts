@@ -1,5 +1,5 @@
 import { sha256Hex } from '@writ/kernel';
-import type { BrokenExport, Expected, ReadHead, SoundExport } from './verdict.ts';
+import type { Expected, InvalidExport, ReadHead, ValidExport } from './verdict.ts';
 import { verifyLines } from './verify-lines.ts';
 
 /** {@link verifyLines} with the hashes of Node (SV-8). */
@@ -7,6 +7,6 @@ export async function verifyExport(
   lines: AsyncIterable<string> | Iterable<string>,
   readHead: ReadHead,
   expected: Expected = {},
-): Promise<SoundExport | BrokenExport> {
+): Promise<ValidExport | InvalidExport> {
   return await verifyLines(lines, { readHead, sha256: sha256Hex }, expected);
 }

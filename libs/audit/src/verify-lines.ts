@@ -1,6 +1,6 @@
 import { InvalidRequestError } from '@writ/kernel/portable';
 import { ChainWalk } from './chain-walk.ts';
-import type { BrokenExport, Expected, ExportProofs, SoundExport } from './verdict.ts';
+import type { Expected, ExportProofs, InvalidExport, ValidExport } from './verdict.ts';
 
 /**
  * Verifies an export line by line, up to the first problem (SV-8): every record follows the previous one and
@@ -13,7 +13,7 @@ export async function verifyLines(
   lines: AsyncIterable<string> | Iterable<string>,
   proofs: ExportProofs,
   expected: Expected = {},
-): Promise<SoundExport | BrokenExport> {
+): Promise<ValidExport | InvalidExport> {
   const { after = 0, earlier } = expected;
   if (earlier !== undefined && after > earlier.count) {
     throw new InvalidRequestError(

@@ -3,7 +3,7 @@ import {
   parseLine,
   type ReadHead,
   type SignedHead,
-  type SoundExport,
+  type ValidExport,
   verifyExport,
 } from '@writ/audit';
 import { summaryOf } from '@writ/audit/portable';
@@ -105,7 +105,7 @@ async function publishedCheckpoints(
 /** Refuses to call a chain valid that was compared with nothing. */
 function refuseUncompared(
   file: string,
-  { tenant }: SoundExport,
+  { tenant }: ValidExport,
   published: ReadonlyMap<string, SignedHead> | undefined,
   after: number,
 ): void {
