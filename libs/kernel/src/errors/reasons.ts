@@ -214,8 +214,9 @@ export const REASONS = {
   CHECKPOINT_IN_BRANCH: { status: 'internal', meaning: 'An agent takes a checkpoint inside a branch of a step.', action: 'Take checkpoints between steps.' },
   CHECKPOINT_UNEXPECTED: { status: 'internal', meaning: 'An agent takes a checkpoint and did not read the one before.', action: 'Read the previous checkpoint first.' },
   INVALID_DECISION: { status: 'data_loss', meaning: 'The supervisor returned an incomplete decision.', action: 'Check that supervisor and worker use compatible versions.' },
-  CREDENTIALS_MISSING: { status: 'data_loss', meaning: 'The supervisor returned no credentials.', action: 'Check that supervisor and worker use compatible versions.' },
-  INVALID_SLOT: { status: 'data_loss', meaning: 'The service spawn-budget returned an incomplete slot.', action: 'Check that spawn-budget and worker use compatible versions.' },
+  CREDENTIALS_MISSING: { status: 'data_loss', meaning: 'The supervisor returned no credentials.', action: 'Check that the supervisor and the worker or agent-proxy use compatible versions.' },
+  INVALID_RUN: { status: 'data_loss', meaning: 'The supervisor returned a run without its agent.', action: 'Check that supervisor and agent-proxy use compatible versions.' },
+  INVALID_SLOT: { status: 'data_loss', meaning: 'The service spawn-budget returned an incomplete slot.', action: 'Check that spawn-budget and the worker or agent-proxy use compatible versions.' },
   INVALID_CALL_STATUS: { status: 'data_loss', meaning: 'The tool gateway returned a call without a status.', action: 'Check that gateway and worker use compatible versions.' },
   MODEL_CALL_INCOMPLETE: { status: 'unavailable', meaning: 'The stream of a model call ended without an answer.', action: 'Repeat the call with the same call_id.' },
 

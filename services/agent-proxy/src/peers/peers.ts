@@ -22,8 +22,8 @@ import { type SubAgentPeers, subAgentPeers } from './sub-agent-peers.ts';
 import { createToolPeers, type ToolPeers } from './tool-peers.ts';
 
 /**
- * The lease epoch of every external agent: it is concurrent by nature and has no journal, so that replicas share it.
- * Call ids and freezes protect what the fence protects in a worker (RT-2).
+ * The lease epoch of every external agent. Such an agent sends concurrent requests and has no journal, so all replicas use the same epoch.
+ * Call ids and freezes give the guarantees that the fence gives in a worker (RT-2).
  */
 export const EPOCH = 1n;
 
@@ -47,7 +47,7 @@ export interface NativeCall extends CountCall {
   readonly disconnectGraceMs: number;
 }
 
-/** An answer that the provider has stored, and what is done with it. */
+/** A request to read, cancel or delete an answer that the provider has stored. */
 export interface StoredResponseCall {
   readonly responseId: string;
   readonly access: ResponseAccess;
@@ -62,7 +62,7 @@ export interface RunQuery {
   readonly conversation: string;
   /** Empty without one. */
   readonly runId: string;
-  /** Name of the client as stated by itself. */
+  /** Name of the client, from its User-Agent header. */
   readonly client: string;
 }
 
@@ -158,14 +158,24 @@ export function createPeers(parts: PeerParts): ProxyPeers {
     renew: (agentToken, intent) => renew(slots, agentToken, intent),
     async refreshTokens(agentToken) {
       const { credentials } = await supervision.refreshTokens({}, { agentToken, epoch: EPOCH });
-      if (credentials === undefined) throw malformed('credentials');
+      if (credentials === undefined) {
+        throw new DataLossError(
+          'CREDENTIALS_MISSING',
+          'The response of the supervisor lacks credentials.',
+        );
+      }
       return credentialsFrom(credentials, (timeMs) => peerClocks.toOwn('supervisor', timeMs));
     },
     async openRun(query) {
       const { tenant, runId, sessionId, agent } = await supervision.openExternalRun(query, {
         retry: true,
       });
-      if (agent === undefined) throw malformed('the agent');
+      if (agent === undefined) {
+        throw new DataLossError(
+          'INVALID_RUN',
+          'The response of the supervisor lacks the agent of the run.',
+        );
+      }
       return { key: { tenant, runId, instance: agent.instance }, sessionId };
     },
     async reportOutcome(requestId, stopReason, agentToken) {
@@ -186,14 +196,14 @@ async function renew(
   const asked = intent === 'run' ? RenewIntent.RUN : RenewIntent.SUSPEND;
   const { agents } = await client.renew({ agents: [{ agentToken, epoch: EPOCH, intent: asked }] });
   const [answer] = agents;
-  if (answer === undefined) throw malformed('a slot');
+  if (answer === undefined) throw incompleteSlot();
   const { slot, refusal } = answer;
   if (refusal !== '') return { refusal };
-  if (slot === undefined) throw malformed('a slot');
+  if (slot === undefined) throw incompleteSlot();
   if (slot.grant !== '') return { grant: slot.grant };
   return { state: slot.state === SlotState.RELEASED ? 'released' : 'paused' };
 }
 
-function malformed(what: string): DataLossError {
-  return new DataLossError('INVALID_SLOT', `The response lacks ${what}.`);
+function incompleteSlot(): DataLossError {
+  return new DataLossError('INVALID_SLOT', 'The response of spawn-budget lacks the slot.');
 }
