@@ -47,7 +47,7 @@ it('meters responses of an unmodified client, streamed or not (AP-2, EM-8)', asy
   });
 });
 
-it('refers to answers of its own session only, and reserves what they add (AP-2, EM-3)', async () => {
+it('accepts references to responses of its own session only, and reserves the tokens that they add (AP-2, EM-3)', async () => {
   const model = await scriptedModel((request, response) => {
     const usage = { input_tokens: 5_000, output_tokens: 50 };
     const output = [{ type: 'message', id: `msg_${model.requests.length}`, content: [] }];
@@ -90,7 +90,7 @@ it('refers to answers of its own session only, and reserves what they add (AP-2,
   expect(model.requests).toHaveLength(3);
 });
 
-it('passes messages and results of a client on without the ids that it gave them, as Codex does (AP-2, SYS-6)', async () => {
+it('removes the ids that a client such as Codex gives to its own messages and results (AP-2, SYS-6)', async () => {
   const model = await scriptedModel((request, response) => answerText(request, response, 'One.'));
   const { openai } = await startExternalRun(await proxyPlatform(model));
   const content = [{ type: 'input_text' as const, text: 'Count.' }];
@@ -158,7 +158,7 @@ it('reads, lists, cancels and deletes a stored response for the session that rec
   expect(tab?.totals).toMatchObject({ turns: 1n, costNanoUsd: 800_000n });
 });
 
-it('only deletes stored responses of an agent whose answers are reviewed: the provider has them as its model gave them (AP-2, AP-5)', async () => {
+it('lets an agent whose answers are reviewed delete stored responses, which are not reviewed, but not read them (AP-2, AP-5)', async () => {
   const model = await scriptedModel((request, response) => {
     if (request.method === 'POST') return answerText(request, response, 'One two.');
     response.setHeader('content-type', 'application/json');
@@ -220,7 +220,7 @@ it('refuses responses that are unmetered or unreviewed (AP-2)', async () => {
   expect(await codeOf({ tools: [own, { type: 'custom', name: 'free' }] })).toBeUndefined();
 });
 
-it('lets the provider store nothing of a run without retention (AP-2, SUP-4)', async () => {
+it('sends store=false to the provider for a run without retention (AP-2, SUP-4)', async () => {
   const model = await scriptedModel((request, response) => answerText(request, response, 'Hm.'));
   const test = await proxyPlatform(model);
   const { openai } = await startExternalRun(test, { retention: HistoryRetention.NONE });

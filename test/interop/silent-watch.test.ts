@@ -5,10 +5,10 @@ import { createTelemetry } from '@writ/telemetry';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { callerPrograms, callProgram } from './caller-program.ts';
 
-/** A supervisor whose first watch is silent after one event, as that of a frozen process; the second one ends. */
+/** A supervisor whose first watch sends one event and then nothing, like a paused process; the second watch ends. */
 async function silentSupervisor() {
   const watchedAfter: bigint[] = [];
-  const absent = unimplemented('Not in this test.');
+  const absent = unimplemented('This test does not serve the method.');
   const server = await createEdge({
     host: '127.0.0.1',
     port: 0,

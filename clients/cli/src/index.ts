@@ -1,4 +1,4 @@
-/** What a program imports that embeds the platform; `writ --help` lists the commands. */
+/** The API for programs that embed the platform; `writ --help` lists the commands. */
 export {
   type AgentInCode,
   type AgentManifest,

@@ -71,7 +71,7 @@ class JoinedStore<DB> implements SharedStore<DB> {
     if (performance.now() - this.#invisibleSince < GRACE_MS) return;
     throw new UnavailableError(
       'STORE_UNREACHABLE',
-      'The session that shows the other replicas that this process is alive is lost.',
+      'The database session that marks this replica as alive for the other replicas is lost.',
     );
   }
 

@@ -9,7 +9,7 @@ const GRANTED_TO_ALL = `
   create function pg_catalog.pg_try_advisory_lock(bigint) returns boolean language sql as 'select true'`;
 
 it.runIf(isPostgresAvailable())(
-  'rejects a server whose advisory locks lock nothing (EM-3, SYS-5)',
+  'rejects a server whose advisory locks have no effect (EM-3, SYS-5)',
   async () => {
     const [port = 0] = await freePorts(1);
     const server = await startDedicatedPostgres(port, undefined, { allow_system_table_mods: 'on' });

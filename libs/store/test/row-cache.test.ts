@@ -31,10 +31,10 @@ const schedules = fc.array(
   { maxLength: 8 },
 );
 
-/** Counts of hits and misses. */
-class Score {
-  right = 0;
-  wrong = 0;
+/** Counts of cache hits: with the row as stored, and with another one. */
+class Hits {
+  current = 0;
+  stale = 0;
 }
 
 async function balanceOf(trx: Trx, name: string): Promise<bigint> {
@@ -42,12 +42,12 @@ async function balanceOf(trx: Trx, name: string): Promise<bigint> {
   return (await query.executeTakeFirstOrThrow()).balance;
 }
 
-function take(cache: RowCache<bigint>, score: Score, { name, amount, reported, fault }: Step) {
+function run(cache: RowCache<bigint>, hits: Hits, { name, amount, reported, fault }: Step) {
   return async (trx: Trx): Promise<void> => {
     const known = cache.get(trx, name);
     const balance = await balanceOf(trx, name);
-    if (known === balance) score.right += 1;
-    else if (known !== undefined) score.wrong += 1;
+    if (known === balance) hits.current += 1;
+    else if (known !== undefined) hits.stale += 1;
     cache.set(trx, name, balance);
     await trx
       .updateTable('account')
@@ -56,7 +56,7 @@ function take(cache: RowCache<bigint>, score: Score, { name, amount, reported, f
       .execute();
     if (reported === 'remembers') cache.set(trx, name, balance + amount);
     else cache.delete(trx, name);
-    if (fault === 'throws') throw new Error('changed my mind');
+    if (fault === 'throws') throw new Error('rolled back');
     if (fault === 'none') return;
     const doomed = sql`insert or rollback into account (name, balance) values ('x', 0)`;
     await doomed.execute(trx);
@@ -79,32 +79,30 @@ describe.each(PLACES)('cached rows of a store in %s', (place) => {
     const { store, location } = await openAccounts(place);
     const other = place === 'memory' ? store : (await openLedgerAt(location)).store;
     const cache = new RowCache<bigint>();
-    const score = new Score();
+    const hits = new Hits();
     await fc.assert(
       fc.asyncProperty(schedules, async (schedule) => {
         for (const { other: byOther, steps } of schedule) {
           const writer = byOther ? other : store;
-          await Promise.allSettled(
-            steps.map((each) => writer.transaction(take(cache, score, each))),
-          );
+          await Promise.allSettled(steps.map((each) => writer.transaction(run(cache, hits, each))));
         }
-        expect(score.wrong).toBe(0);
+        expect(hits.stale).toBe(0);
       }),
       { numRuns: place === 'PostgreSQL' ? 20 : 150 },
     );
-    if (place === 'PostgreSQL') expect(score.right).toBe(0);
-    else expect(score.right).toBeGreaterThan(100);
+    if (place === 'PostgreSQL') expect(hits.current).toBe(0);
+    else expect(hits.current).toBeGreaterThan(100);
   });
 
-  it('are unavailable to ended work and outside of transactions', async () => {
+  it('are unavailable outside of transactions and after the end of one', async () => {
     const { store } = await openAccounts(place);
     const cache = new RowCache<bigint>();
-    const over = await store.transaction(async (trx) => {
+    const ended = await store.transaction(async (trx) => {
       cache.set(trx, 'x', 1n);
       return { trx };
     });
-    cache.set(over.trx, 'x', 2n);
-    expect(cache.get(over.trx, 'x')).toBeUndefined();
+    cache.set(ended.trx, 'x', 2n);
+    expect(cache.get(ended.trx, 'x')).toBeUndefined();
     expect(cache.get(store.db, 'x')).toBeUndefined();
     const recalled = await recall(store, cache);
     expect(recalled).toBe(place === 'PostgreSQL' ? undefined : 1n);

@@ -53,7 +53,7 @@ describe.each(Object.entries(STORES))('inactive agents in %s', (_, locate) => {
 
   afterAll(() => store.close());
 
-  const first: InactivePage = { tenants: [], after: undefined, most: 256 };
+  const first: InactivePage = { tenants: [], after: undefined, limit: 256 };
 
   /** All queries of a worker's rounds, for all tenants and for some. */
   const looks: Record<string, () => Promise<unknown>> = {};
@@ -191,7 +191,7 @@ describe('preempted agents', () => {
     expect(Math.max(...world.slots.batches)).toBeLessThanOrEqual(256);
     world.slots.set(ids[599] ?? '', 'ACTIVE');
     await vi.waitFor(async () => {
-      const left = await preemptedAgents(store.db, { tenants: [], after: undefined, most: 700 });
+      const left = await preemptedAgents(store.db, { tenants: [], after: undefined, limit: 700 });
       expect(left).toHaveLength(599);
     });
   });
@@ -209,7 +209,7 @@ describe('preempted agents', () => {
       slotRenewMs: 3_600_000,
       maxConcurrentAgents: 1,
     });
-    const page = { tenants: [], after: undefined, most: 100 };
+    const page = { tenants: [], after: undefined, limit: 100 };
     await vi.waitFor(async () => expect(await preemptedAgents(store.db, page)).toHaveLength(24));
   });
 });

@@ -142,7 +142,7 @@ describe('a refund desk', () => {
       await world.until('COMPLETED');
       return worker.store.commits;
     };
-    // Those of the delivery, the first effect and the end; the step boundary waits for a required commit, but not for long.
+    // Besides one per step: the delivery, the first effect and the end. A step boundary that waits too long has its own commit.
     expect(await commitsOf(6)).toBeLessThanOrEqual(4 + 6);
   });
 });

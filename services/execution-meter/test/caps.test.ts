@@ -56,7 +56,7 @@ describe('caps of a session', () => {
     await expect(turn('run-4', 'op-1')).rejects.toMatchObject(refusedBy('session'));
   });
 
-  it('stay as an operator set them until they are removed (EM-3)', async () => {
+  it('keep the values that an operator set until they are removed (EM-3)', async () => {
     await start();
     await world.openTab({ sessionBudget: { maxTurns: 1n } });
     await turn('run-1', 'op-1');
@@ -87,7 +87,7 @@ describe('caps of a run', () => {
       setBy: 'anna',
     });
 
-  it('apply to the run, the root and every agent that inherited them; own caps stay (EM-1, EM-3)', async () => {
+  it('apply to the run, the root and every agent that inherited them, and not to an agent with its own caps (EM-1, EM-3)', async () => {
     await start();
     const own = { maxTurns: 1n, maxTokens: 7n };
     const runBudget = { maxTurns: 2n };
@@ -113,7 +113,7 @@ describe('caps of a run', () => {
     expect(await limits('frugal')).toMatchObject(own);
     await turn('run-1', 'op-3');
     await expect(turn('run-1', 'op-4')).rejects.toMatchObject(refusedBy('agent'));
-    // A repeat of an earlier request undoes nothing.
+    // A repeat of an earlier request does not undo a later one.
     await raise('r-2', 4n);
     await raise('r-1', 3n);
     await turn('run-1', 'op-4');

@@ -32,13 +32,13 @@ export async function prepareSchema(settings: SessionSettings): Promise<void> {
   }
 }
 
-/** Some databases that speak the protocol of PostgreSQL accept advisory locks and lock nothing. */
+/** Rejects a server that accepts advisory locks without effect, as some databases with the protocol of PostgreSQL do. */
 async function requireLocks(settings: SessionSettings, session: PostgresSession): Promise<void> {
   const lock = `select pg_try_advisory_lock(${randomInt(2 ** 47)})::int`;
   const other = await PostgresSession.open(settings, '');
   try {
-    const taken = [await session.run(lock), await other.run(lock)].map(({ text }) => text);
-    if (taken.join() === '1,0') return;
+    const granted = [await session.run(lock), await other.run(lock)].map(({ text }) => text);
+    if (granted.join() === '1,0') return;
   } finally {
     await other.close();
   }

@@ -14,7 +14,7 @@ export interface InactivePage {
   readonly tenants: readonly string[];
   /** Exclusive lower bound. */
   readonly after: AgentKey | undefined;
-  readonly most: number;
+  readonly limit: number;
 }
 
 /** The columns of an inactive agent that its slot renewal needs. */
@@ -36,12 +36,12 @@ const COLUMNS = [
 
 /** Returns a page of suspended agents. */
 export async function suspendedAgents(db: WorkerReader, page: InactivePage): Promise<AgentKey[]> {
-  const asleep = db
+  const suspended = db
     .selectFrom('agents')
     .select(['tenant', 'run_id', 'instance'])
     .where('state', '=', 'SUSPENDED')
     .where('ended_at', 'is', null);
-  return (await pageOf(asleep, page)).map(keyOf);
+  return (await pageOf(suspended, page)).map(keyOf);
 }
 
 /** Returns a page of preempted agents, which have no wake-up time of their own. */
@@ -78,7 +78,7 @@ export async function resumePreempted(
   agent: LeasedAgent,
   at: Date,
 ): Promise<boolean> {
-  return await turn(
+  return await changeStatus(
     trx,
     agent,
     { from: 'PARKED', event: { type: 'signalled', name: RESUMED } },
@@ -87,20 +87,19 @@ export async function resumePreempted(
 }
 
 /**
- * Parks a suspended agent that lost its slot, so that the agent that waits for it keeps waiting
- * (SB-4); signals are kept until it has a slot again. Returns false when the agent is no longer
- * suspended.
+ * Parks a suspended agent that lost its slot to a waiting agent (SB-4). Its signals are kept until it has a slot
+ * again. Returns false when the agent is no longer suspended.
  */
 export async function parkSuspended(
   trx: WorkerTransaction,
   agent: LeasedAgent,
   at: Date,
 ): Promise<boolean> {
-  return await turn(trx, agent, { from: 'SUSPENDED', event: { type: 'preempted' } }, at);
+  return await changeStatus(trx, agent, { from: 'SUSPENDED', event: { type: 'preempted' } }, at);
 }
 
 /** Changes the status of an inactive agent that has not been claimed since it was read. */
-async function turn(
+async function changeStatus(
   trx: WorkerTransaction,
   agent: LeasedAgent,
   { from, event }: { readonly from: 'PARKED' | 'SUSPENDED'; readonly event: AgentEvent },
@@ -120,21 +119,21 @@ async function turn(
  */
 async function pageOf<Row extends { tenant: string; run_id: string; instance: string }>(
   agents: SelectQueryBuilder<WorkerDatabase, 'agents', Row>,
-  { tenants, after, most }: InactivePage,
+  { tenants, after, limit }: InactivePage,
 ): Promise<Row[]> {
   const { tenant = '', runId = '', instance = '' } = after ?? {};
   const inOrder = agents.orderBy('tenant').orderBy('run_id').orderBy('instance');
   if (tenants.length === 0) {
     const key = sql<boolean>`(tenant, run_id, instance) > (${tenant}, ${runId}, ${instance})`;
-    return await inOrder.where(key).limit(most).execute();
+    return await inOrder.where(key).limit(limit).execute();
   }
   const rows: Row[] = [];
   for (const one of tenants.toSorted()) {
-    if (one < tenant || rows.length === most) continue;
+    if (one < tenant || rows.length === limit) continue;
     const from = one === tenant ? [runId, instance] : ['', ''];
     const key = sql<boolean>`(run_id, instance) > (${from[0]}, ${from[1]})`;
     const ofOne = inOrder.where('tenant', '=', one).where(key);
-    rows.push(...(await ofOne.limit(most - rows.length).execute()));
+    rows.push(...(await ofOne.limit(limit - rows.length).execute()));
   }
   return rows;
 }

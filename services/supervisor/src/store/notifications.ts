@@ -7,7 +7,7 @@ import type { SupervisorReader, SupervisorTransaction } from './supervisor-store
 /** The row of a notification. */
 export type NotificationRow = RowOf<typeof notifications>;
 
-/** Adds notifications in the transaction of their cause; those that exist stay as they are. */
+/** Inserts notifications in the transaction of their cause; existing ones are unchanged. */
 export async function insertNotifications(
   trx: SupervisorTransaction,
   rows: readonly NotificationRow[],
@@ -53,8 +53,8 @@ export async function dueNotifications(
 }
 
 /**
- * Counts an attempt and takes the notification until `until`. Returns false when another replica took it since it was
- * read.
+ * Claims a notification until `until` and counts an attempt. Returns false when another replica has claimed it since it
+ * was read.
  */
 export async function claimNotification(
   trx: SupervisorTransaction,
@@ -86,7 +86,10 @@ export async function saveNotification(
 }
 
 /** Deletes the notifications that ended and were created before a time. */
-export async function forgetNotifications(trx: SupervisorTransaction, before: Date): Promise<void> {
+export async function deleteEndedNotifications(
+  trx: SupervisorTransaction,
+  before: Date,
+): Promise<void> {
   await trx
     .deleteFrom('notifications')
     .where('state', '!=', sql.lit('open'))

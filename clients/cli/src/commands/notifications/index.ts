@@ -33,8 +33,8 @@ export const notificationCommands: CommandGroup = (program, io, done) => {
     .description(
       'Send a test message to every endpoint of the tenant; exit code 0 only if all accept it within five seconds.',
     )
-    .option('--tenant <tenant>', 'another tenant; needs the role operator')
-    .option('--request-id <id>', 'repeat a request, to read what became of its messages')
+    .option('--tenant <tenant>', 'another tenant; requires the role operator')
+    .option('--request-id <id>', 'repeat a request, to read the state of its messages')
     .action(async ({ tenant = '', requestId = newId('req'), ...options }: TestOptions) => {
       const { control } = openClient(options, io);
       const value = await control.testNotifications({ requestId, tenant });
@@ -43,7 +43,9 @@ export const notificationCommands: CommandGroup = (program, io, done) => {
       );
       const isOpen = value.notifications.some(({ state }) => state === NotificationState.OPEN);
       if (value.notifications.length === 0)
-        io.warn('The tenant has no endpoint. Name one in the file of WRIT_NOTIFICATIONS_FILE.');
+        io.warn(
+          'The tenant has no endpoint. Add one to the file that WRIT_NOTIFICATIONS_FILE names.',
+        );
       if (isOpen) io.warn(`Retries continue; read them with --request-id ${requestId}.`);
       const isDelivered = value.notifications.every(
         ({ state }) => state === NotificationState.DELIVERED,

@@ -1,14 +1,17 @@
 import { type AgentKey, agentKeyText } from '@writ/kernel';
 import { type ToolCallRow, toolCallKeyOf } from '../../store/tool-calls.ts';
 
-/** How long an equal call waits for the end of an answer that is being sent, ms. */
+/** Longest wait of an equal call for a response that is being sent, ms. */
 const SENDING_MS = 1_000;
 
-/** Results that are being sent: an equal call that arrives directly after one is a new one, not a repeat. */
+/**
+ * Results that are being sent to clients. A call that equals one of them waits until its result was sent, and is then a new call and not
+ * a repeat.
+ */
 export class Deliveries {
   readonly #sending = new Map<string, Promise<void>>();
 
-  /** Notes that the result of a call is about to be sent; call the returned function when it was, or was not. */
+  /** Registers a result that is about to be sent. Call the returned function when sending has ended, also when it failed. */
   begin(row: ToolCallRow): () => void {
     const key = keyOf(toolCallKeyOf(row), row.digest);
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -21,7 +24,7 @@ export class Deliveries {
     return resolve;
   }
 
-  /** Waits for results of equal calls that are being sent. */
+  /** Waits until the result of an equal call, if any, was sent. */
   async settled(agent: AgentKey, digest: string): Promise<void> {
     await this.#sending.get(keyOf(agent, digest));
   }

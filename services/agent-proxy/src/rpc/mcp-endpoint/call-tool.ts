@@ -59,7 +59,7 @@ function notifyProgress({ mcpReq }: ServerContext, message: string): void {
   const { progressToken } = mcpReq._meta ?? {};
   if (progressToken === undefined) return;
   const params = { progressToken, progress: performance.now(), message };
-  // A client that has left gets none.
+  // A client that has disconnected gets no notification.
   mcpReq.notify({ method: 'notifications/progress', params }).catch(() => undefined);
 }
 

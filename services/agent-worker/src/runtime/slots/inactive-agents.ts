@@ -101,7 +101,7 @@ export class InactiveAgents {
   /** Queues a page of suspended agents; a repeated report changes nothing. */
   async #noteAgain(): Promise<void> {
     const { store, settings } = this.#parts;
-    const page = { tenants: settings.tenants, after: this.#rescan.after, most: MAX_BATCH };
+    const page = { tenants: settings.tenants, after: this.#rescan.after, limit: MAX_BATCH };
     const found = await suspendedAgents(store.db, page);
     const dueAt = performance.now() + this.#parts.settings.waitReportMs;
     this.#rescan = { after: (found.length === MAX_BATCH && found.at(-1)) || BEFORE_ALL, dueAt };
@@ -114,7 +114,7 @@ export class InactiveAgents {
     do {
       if (this.#unreported.size < MAX_BATCH && this.#scanCursor !== undefined) {
         const { tenants } = settings;
-        const page = { tenants, after: this.#scanCursor, most: MAX_BATCH };
+        const page = { tenants, after: this.#scanCursor, limit: MAX_BATCH };
         const found = await suspendedAgents(store.db, page);
         this.#scanCursor = found.at(-1);
         for (const key of found) this.note(key);
@@ -134,7 +134,7 @@ export class InactiveAgents {
   async #preempted(): Promise<RenewalEntry[]> {
     const { store, settings } = this.#parts;
     const { tenants } = settings;
-    const page = { tenants, after: this.#pollCursor, most: MAX_BATCH };
+    const page = { tenants, after: this.#pollCursor, limit: MAX_BATCH };
     const rows = await preemptedAgents(store.db, page);
     this.#pollCursor = BEFORE_ALL;
     const entries: RenewalEntry[] = [];

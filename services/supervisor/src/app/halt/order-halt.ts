@@ -85,8 +85,8 @@ export async function liftHalt(
 }
 
 /**
- * Records the halt of everything that a recovered platform starts with; it ends the runs that had not ended (BD-4). For
- * the transaction in which a database is recovered.
+ * Records the halt of everything with which a recovered platform starts; it ends the open runs (BD-4). Call it in the
+ * transaction that recovers the database.
  */
 export async function recordRecoveryHalt(
   trx: SupervisorTransaction,
@@ -94,7 +94,8 @@ export async function recordRecoveryHalt(
   at: Date,
 ): Promise<void> {
   if ((await findHalt(trx, haltId)) !== undefined) return;
-  const reason = 'A database was recovered; compare it with the outside before you lift this halt.';
+  const reason =
+    'A database was recovered; compare it with external systems before you lift this halt.';
   const ordered = { orderedBy: 'writ-recover', orderedFor: DEVELOPER.tenant, at };
   await record({ trx, at }, newHalt({ haltId, scope: {}, reason, endRuns: true, ...ordered }));
 }
@@ -128,7 +129,7 @@ export function haltPending(row: HaltRow): UnavailableError {
     'HALT_PENDING',
     missing.length === 0
       ? `Halt ${row.halt_id} is in force, but its agents are still being parked; repeat the call.`
-      : `Halt ${row.halt_id} is in force, but ${who} did not answer yet; the supervisor retries. Repeat the call to wait for it.`,
+      : `Halt ${row.halt_id} is in force, but ${who} has not answered yet; the supervisor retries. Repeat the call to wait for it.`,
     { halt_id: row.halt_id, waiting_for: waiting.join(',') },
   );
 }
@@ -137,7 +138,7 @@ export function haltPending(row: HaltRow): UnavailableError {
 export function resumePending({ halt_id }: HaltRow): UnavailableError {
   return new UnavailableError(
     'RESUME_PENDING',
-    `Halt ${halt_id} is being lifted, but execution-meter or tool-gateway did not answer yet; repeat the call.`,
+    `Halt ${halt_id} is being lifted, but execution-meter or tool-gateway has not answered yet; repeat the call.`,
     { halt_id },
   );
 }

@@ -5,8 +5,8 @@ import { type Notification, slackBody, standardBody } from '../../domain/notify/
 import { webhookHeaders } from '../../domain/notify/sign.ts';
 import {
   claimNotification,
+  deleteEndedNotifications,
   dueNotifications,
-  forgetNotifications,
   type NotificationRow,
   saveNotification,
 } from '../../store/notifications.ts';
@@ -155,7 +155,7 @@ export class NotificationSender {
   async #forget(): Promise<void> {
     const { store, clock } = this.#parts;
     const before = new Date(clock.now().getTime() - KEEP_MS);
-    await store.transaction((trx) => forgetNotifications(trx, before), {
+    await store.transaction((trx) => deleteEndedNotifications(trx, before), {
       resource: RESOURCE,
       background: true,
     });

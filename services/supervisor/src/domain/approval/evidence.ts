@@ -3,7 +3,7 @@ import { isEvidence, type Policy } from '@writ/policy';
 import { actionName, type RecordedAction } from '../result/recorded-action.ts';
 import type { Verdict } from '../result/run-result.ts';
 
-/** Most steps that an approval shows. */
+/** Maximum number of steps that an approval shows. */
 export const MAX_EVIDENCE_STEPS = 20;
 /** Sizes in bytes of UTF-8. */
 const MAX_GOAL = 4_096;
@@ -54,7 +54,7 @@ export interface Evidence {
   readonly truncated: boolean;
 }
 
-/** Selects what the policy shows to approvers, within the limits of size (SV-5, PE-1, BD-1). */
+/** Selects what the policy shows to approvers, within the size limits (SV-5, PE-1, BD-1). */
 export function selectEvidence(policy: Policy, records: EvidenceRecords): Evidence {
   const { evidence } = policy;
   const goal = cut(evidence.goal ? records.goal : '', MAX_GOAL);
@@ -75,7 +75,7 @@ export function selectEvidence(policy: Policy, records: EvidenceRecords): Eviden
   };
 }
 
-/** The latest steps that fit. Without the history, only those whose results are evidence. */
+/** The latest steps that fit into the size limit. If the policy hides the history, only the steps whose results are evidence. */
 function selectSteps(
   policy: Policy,
   records: readonly StepRecord[],
@@ -120,7 +120,7 @@ function contentOf(action: RecordedAction): string {
   }
 }
 
-/** The first `maxBytes` at most, cut between characters. */
+/** Cuts a text to at most `maxBytes`, between two characters. */
 function cut(
   text: string,
   maxBytes: number,

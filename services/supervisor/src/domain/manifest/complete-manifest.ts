@@ -19,7 +19,7 @@ const DEFAULT_LIMITS = { maxRefusals: 3, maxRetries: 3 };
 const JSON_ACTION_LIMITS = { maxSteps: 8, maxToolCalls: 5 };
 
 /**
- * The manifest of a definition: with the defaults that depend on its kind, and its hash (AG-1, AG-10).
+ * Returns the manifest of a definition, with its hash and the defaults that depend on its kind (AG-1, AG-10).
  * @throws InvalidRequestError INVALID_BUDGET, INVALID_AMOUNT, DELTAS_BYPASS_REDACTION, MODEL_REQUIRED naming the field
  */
 export function completeManifest(definition: AgentDefinition): AgentManifest {
@@ -64,7 +64,7 @@ function modelOf({ kind, model }: AgentDefinition): ModelSettings {
   return { model: '', alsoAllowed: [], temperature: 0, jsonMode, ...model };
 }
 
-/** Redacted text must not be visible before the redaction. */
+/** Rejects deltas together with redaction: deltas are sent before the text is redacted. */
 function assertDeltas({ unreviewedDeltas, middleware }: AgentDefinition): void {
   if (!unreviewedDeltas || !middleware?.chat?.some(({ name }) => name === 'redaction')) return;
   throw new InvalidRequestError(

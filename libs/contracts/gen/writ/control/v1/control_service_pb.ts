@@ -407,7 +407,7 @@ export const TestNotificationsResponseSchema: GenMessage<TestNotificationsRespon
   messageDesc(file_writ_control_v1_control_service, 10);
 
 /**
- * SentNotification is a notification and what became of it.
+ * SentNotification is a notification with the state of its delivery.
  *
  * @generated from message writ.control.v1.SentNotification
  */

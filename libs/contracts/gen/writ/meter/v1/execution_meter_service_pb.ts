@@ -683,7 +683,7 @@ export type SetCapsRequest = Message<"writ.meter.v1.SetCapsRequest"> & {
   caps?: ExecutionBudget | undefined;
 
   /**
-   * Who sets them.
+   * Subject of the person who sets the caps.
    *
    * @generated from field: string set_by = 6;
    */
@@ -1175,7 +1175,7 @@ export const ExecutionMeterService: GenService<{
     output: typeof ReleaseReservationResponseSchema;
   },
   /**
-   * GetTab reads a tab. It also records the epoch of a worker: calls with an earlier one are STALE_EPOCH.
+   * GetTab reads a tab. It also records the epoch of a worker: later calls with a lower epoch fail with STALE_EPOCH.
    *
    * @generated from rpc writ.meter.v1.ExecutionMeterService.GetTab
    */

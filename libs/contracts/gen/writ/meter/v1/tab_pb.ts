@@ -123,7 +123,7 @@ export type LevelBalance = Message<"writ.meter.v1.LevelBalance"> & {
   remainingTurns?: bigint | undefined;
 
   /**
-   * Who set the caps with SetCaps; empty when they come from StartRun, a manifest or the models file.
+   * Subject of the person who set the caps with SetCaps; empty when they come from StartRun, a manifest or the models file.
    *
    * @generated from field: string caps_set_by = 15;
    */
@@ -151,7 +151,7 @@ export type ModelFailure = Message<"writ.meter.v1.ModelFailure"> & {
   stopReason: string;
 
   /**
-   * Number.
+   * Number of these calls.
    *
    * @generated from field: int64 count = 2;
    */
@@ -284,7 +284,7 @@ export type Reservation = Message<"writ.meter.v1.Reservation"> & {
   callId: string;
 
   /**
-   * Outcome.
+   * State.
    *
    * @generated from field: writ.meter.v1.ReservationState state = 2;
    */

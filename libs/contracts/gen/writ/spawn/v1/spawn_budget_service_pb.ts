@@ -328,7 +328,7 @@ export const ReleaseRequestSchema: GenMessage<ReleaseRequest> = /*@__PURE__*/
   messageDesc(file_writ_spawn_v1_spawn_budget_service, 7);
 
 /**
- * ReleaseResponse lists who got the slot.
+ * ReleaseResponse lists the agents that got the slot.
  *
  * @generated from message writ.spawn.v1.ReleaseResponse
  */
@@ -650,7 +650,7 @@ export type WatchPausesResponse = Message<"writ.spawn.v1.WatchPausesResponse"> &
   change?: SlotChange | undefined;
 
   /**
-   * Time.
+   * Time of the change.
    *
    * @generated from field: google.protobuf.Timestamp change_time = 4;
    */
@@ -692,7 +692,7 @@ export type ClosePoolRequest = Message<"writ.spawn.v1.ClosePoolRequest"> & {
   runId: string;
 
   /**
-   * Whether the answer may be delayed until another commit shares its own, because nothing depends on it.
+   * Whether the response may be delayed, so that its commit is shared with another one. Set when nothing waits for the response.
    *
    * @generated from field: bool may_wait = 4;
    */
@@ -854,8 +854,8 @@ export const SpawnBudgetService: GenService<{
     output: typeof ListOpenPoolsResponseSchema;
   },
   /**
-   * WatchPauses streams pauses and resumptions. It is a hint: Renew is
-   * the slow poll that finds missed changes.
+   * WatchPauses streams pauses and resumptions. A change
+   * can be missed; Renew returns the current state in any case.
    *
    * @generated from rpc writ.spawn.v1.SpawnBudgetService.WatchPauses
    */
