@@ -8,7 +8,7 @@ import { freePorts } from '@writ/testing/distributed';
 import { startProgram } from '../load/program.ts';
 import type { BenchOptions } from './bench.ts';
 import { median, quantileOf } from './measure.ts';
-import { installedPackages } from './peers/install-packages.ts';
+import { installedPackages, installPackages } from './peers/install-packages.ts';
 import { hasLiteLlm, installLiteLlm, startLiteLlm } from './peers/litellm.ts';
 import { PROXIED_MODEL, startProxiedModel } from './proxied-model.ts';
 
@@ -47,11 +47,13 @@ interface Figures {
 /**
  * Measures the first byte of a model call through agent-proxy beside the same call to the model (AP-2), call by call in
  * turns, streamed and not, with the model and the platform in processes of their own; and through the Portkey gateway,
- * when `npm run bench -- peers` has installed it, and LiteLLM, which `--litellm` installs. Prints a table and writes
+ * which `--portkey` installs with the other peers, and LiteLLM, which `--litellm` installs. Prints a table and writes
  * `agent-proxy.json`. Returns whether agent-proxy adds at most {@link MAX_ADDED_MS} at p50, and less than either.
  */
 export async function benchAgentProxy(options: BenchOptions): Promise<boolean> {
-  const { rounds = DEFAULT_ROUNDS, outDir = 'dist/bench', profileDir, litellm = false } = options;
+  const { rounds = DEFAULT_ROUNDS, outDir = 'dist/bench', profileDir } = options;
+  const { portkey = false, litellm = false } = options;
+  if (portkey) await installPackages();
   if (litellm) await installLiteLlm();
   const stack = new AsyncDisposableStack();
   try {
@@ -117,7 +119,7 @@ interface Gateway {
 async function startPortkey(stack: AsyncDisposableStack, modelUrl: string) {
   const packages = installedPackages();
   if (packages === undefined) {
-    console.log('Portkey is not measured: npm run bench -- peers installs it.');
+    console.log('Portkey is not measured: npm run bench -- agent-proxy --portkey installs it.');
     return undefined;
   }
   const [port = 0] = await freePorts(1);

@@ -30,6 +30,8 @@ export interface BenchOptions {
   readonly seconds?: number;
   /** Only for peers, replicas, writers, scale and agent-proxy: folder of the report. */
   readonly outDir?: string | undefined;
+  /** Only for agent-proxy: whether the Portkey gateway is installed when it is missing. */
+  readonly portkey?: boolean | undefined;
   /** Only for agent-proxy: whether LiteLLM is installed when it is missing. */
   readonly litellm?: boolean | undefined;
 }

@@ -56,6 +56,7 @@ const { positionals, values } = parseArgs({
     rounds: { type: 'string' },
     seconds: { type: 'string' },
     out: { type: 'string' },
+    portkey: { type: 'boolean' },
     litellm: { type: 'boolean' },
   },
 });
@@ -63,7 +64,7 @@ const [name = ''] = positionals;
 const chosen = BENCHES[name];
 if (chosen === undefined) {
   console.log('npm run bench -- NAME [--cpu-prof-dir FOLDER]');
-  console.log('npm run bench -- agent-proxy [--rounds N] [--litellm] [--out FOLDER]');
+  console.log('npm run bench -- agent-proxy [--rounds N] [--portkey] [--litellm] [--out FOLDER]');
   console.log(
     'npm run bench -- peers|replicas|writers|scale [--rounds N] [--seconds N] [--out FOLDER]',
   );
@@ -72,10 +73,11 @@ if (chosen === undefined) {
   }
   process.exitCode = name === '' ? 0 : 1;
 } else {
-  const { 'cpu-prof-dir': profileDir, rounds, seconds, out: outDir, litellm } = values;
+  const { 'cpu-prof-dir': profileDir, rounds, seconds, out: outDir, portkey, litellm } = values;
   const isEnough = await chosen.run({
     profileDir,
     outDir,
+    portkey,
     litellm,
     ...(rounds !== undefined && { rounds: Number(rounds) }),
     ...(seconds !== undefined && { seconds: Number(seconds) }),
