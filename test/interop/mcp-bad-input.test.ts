@@ -3,6 +3,7 @@ import { newId } from '@writ/kernel';
 import { expect, it, vi } from 'vitest';
 import { counter } from '../agent-proxy/counter-tools.ts';
 import { counterPlatform, PATIENT, post, postModern, startMcpRun } from '../agent-proxy/mcp-run.ts';
+import { begin, rawRequest } from '../agent-proxy/raw-request.ts';
 
 const WIPE = { name: 'wipe_disk', arguments: { disk: 'sda' } };
 const CALL = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: WIPE };
@@ -44,6 +45,26 @@ it('refuses what is malformed, foreign or not authorized, before a tool runs (AP
     'four megabytes': 413,
     'plain text': 415,
   });
+  const raw = {
+    url: run.url,
+    headers: {
+      authorization: `Bearer ${run.token}`,
+      accept: 'application/json, text/event-stream',
+    },
+    body: JSON.stringify(CALL),
+  };
+  const pointedHere = { ...raw, headers: { ...raw.headers, host: 'evil.example' } };
+  const pointed = await rawRequest(pointedHere);
+  expect(pointed.status).toBe(403);
+  expect(JSON.parse(pointed.text)).toMatchObject({
+    error: { message: expect.stringMatching(/\.$/) },
+  });
+  expect((await rawRequest({ ...raw, url: `${run.url.href}/unknown` })).status).toBe(404);
+  // It leaves before its message is complete.
+  const leaving = begin(raw);
+  leaving.on('error', () => undefined);
+  await new Promise((resolve) => leaving.write(raw.body.slice(0, -1), resolve));
+  leaving.destroy();
   const refused = await post({ ...run, token: '' }, CALL);
   const metadata = `${origin}/.well-known/oauth-protected-resource/mcp`;
   expect(refused.headers.get('www-authenticate')).toBe(`Bearer resource_metadata="${metadata}"`);
