@@ -23,24 +23,43 @@ afterAll(() => platform.close());
 async function expectService(): Promise<void> {
   const honest = platform.runHonestly();
   const halts: number[] = [];
-  while (halts.length < HALTS && !halts.some((ms) => ms < HALT_MS)) {
+  while (halts.length < HALTS && !isFast(halts)) {
     halts.push(await platform.halt());
   }
   await honest;
-  const taken = halts.map((ms) => ms.toFixed(0)).join(', ');
-  console.log(`halts: ${taken} ms, without an attack ${aloneMs.toFixed(0)} ms`);
-  expect(Math.min(...halts)).toBeLessThan(Math.max(HALT_MS, 2 * aloneMs));
+  expectFast(halts);
   const peakMb = platform.peakMemoryMb();
   if (peakMb !== undefined) expect(peakMb).toBeLessThan(MEMORY_LIMIT_MB);
 }
 
+/** Whether one of these halts was in force in time. */
+function isFast(halts: readonly number[]): boolean {
+  return halts.some((ms) => ms < HALT_MS);
+}
+
+/** Checks the fastest of these halts, ms. */
+function expectFast(halts: readonly number[]): void {
+  const taken = halts.map((ms) => ms.toFixed(0)).join(', ');
+  console.log(`halts: ${taken} ms, without an attack ${aloneMs.toFixed(0)} ms`);
+  expect(Math.min(...halts)).toBeLessThan(Math.max(HALT_MS, 2 * aloneMs));
+}
+
 describe('an attack', () => {
   it.each(ATTACKS)(
-    'with $name delays neither halts nor the runs of another tenant (BD-1, BD-2)',
+    'with $name delays neither halts while it starts, lasts and ends, nor the runs of another tenant (BD-1, BD-2)',
     async ({ start }) => {
-      const end = await start(platform);
-      await expectService();
-      await end();
+      const starting: number[] = [];
+      const ending: number[] = [];
+      do {
+        const [startingMs, end] = await Promise.all([platform.halt(), start(platform)]);
+        starting.push(startingMs);
+        if (starting.length === 1) await expectService();
+        const ended = end();
+        ending.push(await platform.halt());
+        await ended;
+      } while (starting.length < HALTS && !(isFast(starting) && isFast(ending)));
+      expectFast(starting);
+      expectFast(ending);
       await expectService();
     },
   );

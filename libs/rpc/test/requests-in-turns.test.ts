@@ -1,5 +1,7 @@
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
+import { create, toBinary } from '@bufbuild/protobuf';
+import { StartRunRequestSchema } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { reserved } from '../src/index.ts';
 import { ALLOWED, KEY, START, start } from './fixture.ts';
@@ -7,7 +9,11 @@ import { ALLOWED, KEY, START, start } from './fixture.ts';
 const MANY = 400;
 
 /** Sends requests of StartRun at once over one connection, the body only when `complete`. */
-async function sendMany(address: string, complete: boolean): Promise<ClientHttp2Session> {
+async function sendMany(
+  address: string,
+  complete: boolean,
+  type: 'json' | 'grpc' = 'json',
+): Promise<ClientHttp2Session> {
   const session = connect(`http://${address}`);
   session.on('error', () => undefined);
   onTestFinished(() => session.destroy());
@@ -17,16 +23,25 @@ async function sendMany(address: string, complete: boolean): Promise<ClientHttp2
       {
         ':method': 'POST',
         ':path': '/writ.run.v1.RunService/StartRun',
-        'content-type': 'application/json',
+        'content-type': `application/${type}`,
+        ...(type === 'grpc' && { te: 'trailers' }),
         authorization: `Bearer ${KEY}`,
       },
       { endStream: false },
     );
     stream.on('error', () => undefined);
     stream.resume();
-    if (complete) stream.end(JSON.stringify({ ...START, requestId: `${count}` }));
+    if (complete) stream.end(contentOf({ ...START, requestId: `${count}` }, type));
   }
   return session;
+}
+
+function contentOf(request: typeof START, type: 'json' | 'grpc'): Buffer {
+  if (type === 'json') return Buffer.from(JSON.stringify(request));
+  const message = toBinary(StartRunRequestSchema, create(StartRunRequestSchema, request));
+  const prefix = Buffer.alloc(5);
+  prefix.writeUInt32BE(message.byteLength, 1);
+  return Buffer.concat([prefix, message]);
 }
 
 it('begin in turns, so that a halt is answered before hundreds that arrived at once (BD-2)', async () => {
@@ -68,3 +83,41 @@ it('count as no calls when their connection is closed before their turn (BD-2)',
   session.destroy();
   await vi.waitFor(() => caller.startRun(START, ALLOWED), { timeout: 30_000 });
 });
+
+it.each([
+  ['edge', 'json'],
+  ['edge', 'grpc'],
+  ['grpc-js', 'grpc'],
+] as const)(
+  'are cancelled in turns by %s (%s) when their connection closes, so that a halt is answered before (BD-2)',
+  async (transport, type) => {
+    const ended: string[] = [];
+    const first = Promise.withResolvers<void>();
+    const { client, address } = await start(transport, {
+      startRun: async ({ requestId }, { signal }) => {
+        begun += 1;
+        await once(signal, 'abort');
+        ended.push(requestId);
+        first.resolve();
+        throw signal.reason;
+      },
+      cancelRun: reserved(async () => {
+        ended.push('halt');
+        return {};
+      }),
+    });
+    let begun = 0;
+    const operator = client();
+    const halt = () => operator.cancelRun({ requestId: 'h', runId: 'r' }, ALLOWED);
+    // Connects.
+    await halt();
+    ended.splice(0);
+    const session = await sendMany(address, true, type);
+    await expect.poll(() => begun).toBe(MANY);
+    session.destroy();
+    await first.promise;
+    await halt();
+    expect(ended.indexOf('halt')).toBeLessThan(MANY / 2);
+    await expect.poll(() => ended.length).toBe(MANY + 1);
+  },
+);

@@ -2,6 +2,7 @@ import { OverloadedError, UnavailableError, type WritError } from '@writ/kernel'
 import type { Telemetry } from '@writ/telemetry';
 import type { Caller, Gate, Person } from '../caller.ts';
 import type { RpcLimits } from '../limits.ts';
+import { InTurns } from './in-turns.ts';
 import type { IncomingCall } from './incoming-call.ts';
 import type { ServedMethod } from './served-service.ts';
 import { type CallHost, ServerCall } from './server-call.ts';
@@ -20,6 +21,7 @@ export class Calls implements CallHost {
   readonly gate: Gate;
   readonly telemetry: Telemetry;
   readonly maxUnaryMs: number;
+  readonly disconnections = new InTurns();
   readonly #limits: Required<RpcLimits>;
   readonly #inFlight = new Set<ServerCall>();
   /** Calls in flight of the application's services, without health and reflection. */

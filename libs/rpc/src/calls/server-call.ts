@@ -8,6 +8,7 @@ import { logCall } from '../telemetry/request-log.ts';
 import { callContext } from './call-context.ts';
 import { CallDeadline } from './call-deadline.ts';
 import type { CallContext } from './handler.ts';
+import type { InTurns } from './in-turns.ts';
 import type { IncomingCall } from './incoming-call.ts';
 import { Interruption } from './interruption.ts';
 import type { ServedMethod } from './served-service.ts';
@@ -18,6 +19,8 @@ export interface CallHost {
   readonly gate: Gate;
   readonly telemetry: Telemetry;
   readonly maxUnaryMs: number;
+  /** Cancels calls whose clients have disconnected. */
+  readonly disconnections: InTurns;
   /** The error for a call that must not start; undefined when it may. */
   refusal(call: ServerCall): WritError | undefined;
   /** Counts `call` for its caller; the error when that one has too many calls in flight. */
@@ -27,6 +30,9 @@ export interface CallHost {
 }
 
 type MessageInit = MessageInitShape<DescMessage>;
+
+/** One for all calls: thousands can be cancelled at once, and collecting a stack trace for each is expensive (BD-2). */
+const CLIENT_CANCELLED = new CancellationError('the client cancelled the call');
 
 /**
  * One incoming call: span, gate, validation and handler, independent of the transport. A transport
@@ -157,13 +163,18 @@ export class ServerCall {
 
   /** Aborts the call because the client cancelled it or its deadline has passed. */
   cancel(): void {
-    // grpc-js emits `cancelled` after every call, and creating an error is expensive.
     if (this.#hasEnded) return;
     this.abort(
       this.#deadline?.isExpired === true
         ? this.#deadline.error(this.served.name)
-        : new CancellationError('the client cancelled the call'),
+        : CLIENT_CANCELLED,
     );
+  }
+
+  /** Cancels the call because its client has disconnected: a connection can close with a thousand calls (BD-2). */
+  disconnect(): void {
+    // grpc-js emits `cancelled` after every call.
+    if (!this.#hasEnded) this.#host.disconnections.add(() => this.cancel());
   }
 
   /**

@@ -1,14 +1,12 @@
 import { constants, type Http2ServerRequest } from 'node:http2';
 import type { UniversalHandler, UniversalServerResponse } from '@connectrpc/connect/protocol';
-import {
-  universalRequestFromNodeRequest,
-  universalResponseToNodeResponse,
-} from '@connectrpc/connect-node';
+import { universalResponseToNodeResponse } from '@connectrpc/connect-node';
 import { NotImplementedError } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
+import { InTurns } from '../calls/in-turns.ts';
 import { toGrpcStatus } from '../errors/errors.ts';
-import { BeginInTurns } from './begin-in-turns.ts';
 import { Cors } from './cors.ts';
+import { universalRequest } from './universal-request.ts';
 import type { WebHook, WebRequest, WebResponse } from './web.ts';
 
 interface Parts {
@@ -19,6 +17,8 @@ interface Parts {
   readonly urgent: ReadonlySet<string>;
   /** Time limit for receiving any other request, ms. */
   readonly requestMs: number;
+  /** Ends the requests whose clients have disconnected. */
+  readonly disconnections: InTurns;
   readonly allowedOrigins: readonly string[];
   readonly events: WebHook;
   readonly web: WebHook | undefined;
@@ -27,14 +27,14 @@ interface Parts {
 
 /** Returns the HTTP request handler of the edge: CORS preflights, RPCs, event streams, then the web hook. */
 export function edgeRequests(parts: Parts): (request: WebRequest, response: WebResponse) => void {
-  const { handlers, events, web, log, endless, urgent, requestMs } = parts;
+  const { handlers, events, web, endless, urgent, requestMs } = parts;
   const cors = new Cors(parts.allowedOrigins);
-  const turns = new BeginInTurns();
+  const turns = new InTurns();
   const begin = (path: string, request: WebRequest, response: WebResponse): void => {
     const handler = handlers.get(path);
     if (handler !== undefined) {
       if (!endless.has(path)) limitRequest(request, response, requestMs);
-      void handleRpc(handler, request, response, log);
+      void handleRpc(handler, request, response, parts);
     } else if (isGrpc(request)) sendUnimplemented(path, response);
     else if (events(request, response)) limitRequest(request, response, requestMs);
     else if (web?.(request, response) !== true) sendNotFound(path, response);
@@ -87,10 +87,10 @@ async function handleRpc(
   handler: UniversalHandler,
   request: WebRequest,
   response: WebResponse,
-  log: Logger,
+  { disconnections, log }: Parts,
 ): Promise<void> {
   try {
-    const universal = universalRequestFromNodeRequest(request, response, undefined, undefined);
+    const universal = universalRequest(request, response, disconnections);
     const { status, header, body, trailer } = await handler(universal);
     const universalResponse: UniversalServerResponse = {
       status,

@@ -51,6 +51,7 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
     endless: pathsOf(services, ({ implementation }) => implementation.kind === 'bidi_streaming'),
     urgent: pathsOf(services, ({ name, reserved }) => reserved || name === HEALTH_CHECK),
     requestMs: limits.maxUnaryMs,
+    disconnections: calls.disconnections,
     allowedOrigins,
     events: eventStreams({ streams, services, calls, limits }),
     web,

@@ -109,7 +109,7 @@ class StreamResponse {
   /** Admits the call, then writes what its handler returns. Never rejects. */
   async run(fields: Record<string, string>, query: string): Promise<void> {
     const { call } = this.#target;
-    const onClose = (): void => call.cancel();
+    const onClose = (): void => call.disconnect();
     this.#response.once('close', onClose).on('error', onClose);
     try {
       await call.admit();

@@ -129,7 +129,7 @@ export class GrpcMethods {
       header: (name) => wire.metadata.get(name)[0]?.toString(),
     });
     // grpc-js emits it after every call; it has no effect on a call that has ended.
-    wire.on('cancelled', () => call.cancel());
+    wire.on('cancelled', () => call.disconnect());
     return call;
   }
 

@@ -1,4 +1,3 @@
-import { EventEmitter, once } from 'node:events';
 import {
   type HealthCheckRequest,
   Health as HealthContract,
@@ -12,7 +11,8 @@ import { open, type ServedService } from '../calls/served-service.ts';
 export class Health {
   readonly service: ServedService;
   readonly #names: ReadonlySet<string>;
-  readonly #changes = new EventEmitter().setMaxListeners(0);
+  /** Wake the watches. */
+  readonly #watches = new Set<() => void>();
   #isServing = false;
   #isShutDown = false;
 
@@ -35,7 +35,7 @@ export class Health {
   setServing(up: boolean): void {
     if (this.#isShutDown) return;
     this.#isServing = up;
-    this.#changes.emit('change');
+    for (const wake of this.#watches) wake();
   }
 
   /** Reports NOT_SERVING from now on; later `setServing` calls are ignored. */
@@ -60,11 +60,21 @@ export class Health {
   }
 
   async *#watch({ service }: HealthCheckRequest, { signal }: CallContext) {
-    for (let last: ServingStatus | undefined; ; ) {
+    for (let last: ServingStatus | undefined; !signal.aborted; ) {
       const status = this.#status(service);
       if (status !== last) yield { status };
       last = status;
-      if (status === this.#status(service)) await once(this.#changes, 'change', { signal });
+      if (status === this.#status(service)) await this.#change(signal);
     }
+  }
+
+  /** Resolves after a change or an abort. A thousand watches can end at once, so that an error for each would be expensive. */
+  async #change(signal: AbortSignal): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    if (signal.aborted) return;
+    this.#watches.add(resolve);
+    signal.addEventListener('abort', () => resolve(), { once: true });
+    await promise;
+    this.#watches.delete(resolve);
   }
 }
