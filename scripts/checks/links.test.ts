@@ -9,6 +9,15 @@ describe('the Markdown pages', () => {
     expect(pages.flatMap((page) => brokenLinks(page, readFileSync(page, 'utf8')))).toEqual([]);
   });
 
+  it('have the number of their file, if they are decisions', () => {
+    const decisions = allPages().filter((page) => /^docs\/adr\/\d/.test(page));
+    expect(decisions.length).toBeGreaterThan(20);
+    for (const page of decisions) {
+      const number = Number(page.slice('docs/adr/'.length, 'docs/adr/0000'.length));
+      expect(readFileSync(page, 'utf8')).toMatch(new RegExp(`^# ${number}\\. `));
+    }
+  });
+
   it('are reported with the target that does not exist', () => {
     const page = [
       '# Here',

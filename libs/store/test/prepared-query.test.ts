@@ -40,9 +40,9 @@ describe.each(PLACES)('a prepared query on a store in %s', (place) => {
     const ledger = await openLedger(place);
     const work = ledger.store.transaction(async (trx) => {
       await insertEntry(trx, entry('a'));
-      throw new Error('changed my mind');
+      throw new Error('rolled back by the test');
     });
-    await expect(work).rejects.toThrow('changed my mind');
+    await expect(work).rejects.toThrow('rolled back by the test');
     expect(await entryIds(ledger.store)).toEqual([]);
   });
 });

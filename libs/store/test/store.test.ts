@@ -38,9 +38,9 @@ describe.each(PLACES)('a store in %s', (place) => {
     expect(await store.transaction(async () => 7)).toBe(7);
     const failing = store.transaction(async (trx) => {
       await trx.insertInto('entry').values(entry('a')).execute();
-      throw new Error('changed my mind');
+      throw new Error('rolled back by the test');
     });
-    await expect(failing).rejects.toThrow('changed my mind');
+    await expect(failing).rejects.toThrow('rolled back by the test');
     expect(await entryIds(store)).toEqual([]);
   });
 

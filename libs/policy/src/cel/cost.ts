@@ -54,7 +54,7 @@ export function assertAffordable(
 
 /**
  * Makes every call of `matches` use the engine of {@link compileLinearPattern}, as CEL requires (RE2): the built-in
- * function backtracks, so that an argument could stop the review for good.
+ * function backtracks, so that an argument could block the review permanently.
  */
 export function useLinearPatterns(node: ASTNode): void {
   if (node.op === 'rcall' && node.args[0] === 'matches') {

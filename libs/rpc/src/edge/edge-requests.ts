@@ -61,7 +61,7 @@ const DEADLINE_MS = 1_000;
 
 /**
  * Ends the connection or stream of a request that is not received in time: a call is counted before its content is
- * read, so that unfinished requests would fill the limits for good (BD-2).
+ * read, so that unfinished requests would fill the limits permanently (BD-2).
  */
 function limitRequest(request: WebRequest, response: WebResponse, ms: number): void {
   const timer = setTimeout(() => {

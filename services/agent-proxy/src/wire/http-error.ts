@@ -64,7 +64,7 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   AGENT_PAUSED: { status: 503, type: 'server_error', shouldRetry: true },
   UNKNOWN_MODEL: { status: 404, type: 'invalid_request_error', code: 'model_not_found' },
   SUB_AGENT_LIMIT: { status: 402, type: 'insufficient_quota', shouldRetry: false },
-  // A run ends after minutes; the client would wait in vain.
+  // No retry: a run ends after minutes, which is longer than clients retry.
   OPEN_RUNS_LIMIT: { status: 429, type: 'rate_limit_exceeded', shouldRetry: false },
   CALL_ID_REUSED: { status: 409, type: 'invalid_request_error', shouldRetry: false },
   LLM_TIMEOUT: { status: 504, type: 'server_error', shouldRetry: false },

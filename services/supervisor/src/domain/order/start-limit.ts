@@ -51,7 +51,7 @@ export class StartLimit {
     }
   }
 
-  /** A store or a machine can become slower for good; then the slower starts are those without load. */
+  /** A store or a machine can become slower permanently; then the slower starts are those without load. */
   #learnUnloaded(ms: number, recent: number, active: number): number {
     let unloaded = this.#unloadedMs;
     if (unloaded === undefined || recent < unloaded) unloaded = recent;

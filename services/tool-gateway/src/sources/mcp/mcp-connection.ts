@@ -100,7 +100,7 @@ export class McpConnection {
     await client?.then((open) => open.close()).catch(() => undefined);
   }
 
-  /** Closes the connection for good, and ends a server that is a child process. */
+  /** Closes the connection without reconnecting, and ends a server that is a child process. */
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#timer);
