@@ -83,6 +83,25 @@ describe('a worker with failing peers', () => {
     expect(world.meter.paid).toHaveLength(4);
   });
 
+  it('parks an agent whose tenant has got workers of its own, and retries it later (SYS-6)', async () => {
+    const world = await startWorld();
+    const notServed = () =>
+      new PermissionDeniedError('TENANT_NOT_SERVED', 'Other workers serve the tenant.');
+    for (const moment of [
+      'before generate op-3',
+      'before review op-4',
+      'before call_tool op-4',
+    ] as const) {
+      world.faults.failAt(moment, notServed(), notServed());
+    }
+    await world.startWorker();
+    await world.deliver();
+    const { stopReason, epoch } = await world.until('COMPLETED');
+    expect(stopReason).toBe('success');
+    expect(epoch).toBe(7n);
+    expect(world.gateway.executed).toHaveLength(3);
+  });
+
   it('resumes a parked agent at once on a signal (AG-7)', async () => {
     const world = await startWorld();
     world.faults.failAt('before call_tool op-2', new PreconditionError('FROZEN', 'Frozen.'));

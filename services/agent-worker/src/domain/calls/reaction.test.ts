@@ -26,6 +26,7 @@ const CASES: readonly (readonly [WritError, Reaction])[] = [
   [new PreconditionError('STALE_EPOCH', ''), { kind: 'abandon' }],
   [new PreconditionError('HALTED', ''), { kind: 'park' }],
   [new PreconditionError('FROZEN', ''), { kind: 'park' }],
+  [new PermissionDeniedError('TENANT_NOT_SERVED', ''), { kind: 'park' }],
   [new PreconditionError('SLOT_GRANT_EXPIRED', ''), { kind: 'renew_slot' }],
   [new PreconditionError('RUN_ENDED', ''), { kind: 'ended', stopReason: undefined }],
   [

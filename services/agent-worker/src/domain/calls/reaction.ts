@@ -47,6 +47,8 @@ export function reactTo(error: WritError): Reaction {
       return { kind: 'diverged' };
     case 'HALTED':
     case 'FROZEN':
+    // The tenant got workers of its own while the agent ran: the configuration may change back.
+    case 'TENANT_NOT_SERVED':
       return { kind: 'park' };
     case 'SLOT_GRANT_REQUIRED':
     case 'SLOT_GRANT_EXPIRED':
