@@ -3,7 +3,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { freePorts } from '@writ/testing/distributed';
 import { startDedicatedPostgres } from '@writ/testing/postgres';
-import { seeded } from '../load/random.ts';
+import { seeded } from '@writ/testing/random';
 import type { BenchOptions } from './bench.ts';
 import { median } from './measure.ts';
 import { type Installation, simulate, type WriteTimes } from './scale/simulation.ts';

@@ -1,4 +1,4 @@
-import { seeded } from '../load/random.ts';
+import { seeded } from '@writ/testing/random';
 import { disturb } from './faults/schedule.ts';
 import { INVARIANTS } from './invariants/index.ts';
 import { runFigures } from './load/load.ts';

@@ -4,10 +4,10 @@ import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { readLedger } from '@writ/example-refund-desk/ledger';
 import { startFaultProxy } from '@writ/testing/faults';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
+import { seeded } from '@writ/testing/random';
 import { recordedAnswers, repeatedModelCalls } from '../e2e/platform-process.ts';
 import { until } from '../e2e/scripted/until.ts';
 import { ForkedWorker } from './forked-worker.ts';
-import { seeded } from './random.ts';
 import { WorkerDatabase } from './worker-database.ts';
 
 /** The delivery, which takes the lease, is the transaction before the first write under it. */

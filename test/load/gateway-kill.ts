@@ -3,8 +3,8 @@ import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as after } from 'node:timers/promises';
 import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
+import { seeded } from '@writ/testing/random';
 import { GatewayHarness, type ToolCall } from './gateway-harness.ts';
-import { seeded } from './random.ts';
 
 /** The points of a call at which the gateway is killed, from request to response. */
 const POINTS = ['sent', 'begun', 'worked', 'answered'] as const;

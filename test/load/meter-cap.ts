@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type HookEvent, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
 import { isWritError } from '@writ/kernel';
+import { seeded } from '@writ/testing/random';
 import { generate } from './generate.ts';
 import { type Agent, type MeterHarness, TENTH } from './meter-harness.ts';
-import { seeded } from './random.ts';
 
 const CAP = 5_000_000_000n;
 const MAX_CALLS = Number(CAP / TENTH);

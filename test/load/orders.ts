@@ -7,12 +7,12 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { ServiceName } from '@writ/identity';
+import { seeded } from '@writ/testing/random';
 import { until } from '../e2e/scripted/until.ts';
 import { assertCompleted, assertReleased } from './order-checks.ts';
 import type { HoldCommand, PlatformMessage } from './order-platform.ts';
 import { type OrderHarness, OrderRun, openHarness } from './order-run.ts';
 import { COMPILE_CACHE } from './program.ts';
-import { seeded } from './random.ts';
 
 interface Platform {
   readonly harness: OrderHarness;

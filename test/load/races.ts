@@ -6,10 +6,10 @@ import type { WritClient } from '@writ/client';
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { type RunEvent, RunEventSchema } from '@writ/contracts/writ/run/v1/run_pb';
 import { isWritError, outcomeOf } from '@writ/kernel';
+import { seeded } from '@writ/testing/random';
 import { untilAdmitted } from './admitted.ts';
 import { LEAK_QUERIES, rowsOf } from './leaks.ts';
 import { type RacePlatform, startRacePlatform } from './race-platform.ts';
-import { seeded } from './random.ts';
 
 /** Share of the runs with each competing end; a run can have several. */
 const CANCELLED = 0.5;

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Run } from '@writ/contracts/writ/run/v1/run_pb';
 import { readShelf } from '@writ/example-research-team/shelf';
+import { seeded } from '@writ/testing/random';
 import {
   type RecordedAnswer,
   recordedAnswers,
@@ -12,7 +13,6 @@ import {
 } from '../e2e/platform-process.ts';
 import { servePlatform } from '../e2e/served-platform.ts';
 import { LEAK_QUERIES, rowsOf } from './leaks.ts';
-import { seeded } from './random.ts';
 import { driveTeams } from './team-driver.ts';
 
 /** Options of the kill test. Times are milliseconds. */

@@ -1,6 +1,7 @@
 import { setImmediate as nextEventLoopTurn } from 'node:timers/promises';
 import { ManualClock } from '@writ/kernel';
-import { isPostgresAvailable } from '@writ/testing/postgres';
+import { endSessions, isPostgresAvailable, type PostgresLocation } from '@writ/testing/postgres';
+import { seeded } from '@writ/testing/random';
 import { sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
@@ -257,15 +258,6 @@ function optionsOf(random: () => number): TransactionOptions {
   return { run: anyRun() };
 }
 
-/** Numbers from 0 to 1 that are the same in each test run. */
-function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
-
 /** Reads the accounts, adds one to each, and records which: a lost update shows as a wrong balance. */
 async function addOne(store: Ledger, id: string, options: TransactionOptions): Promise<void> {
   await store.transaction(async (trx) => {
@@ -308,7 +300,7 @@ describe.runIf(isPostgresAvailable())('transactions of three processes', () => {
         await addOne(one, `${name}-${count}`, optionsOf(random)).catch((error) => {
           reasons.add(error.reason);
         });
-        if (name === 0 && count % 8 === 4) await endSessions(store);
+        if (name === 0 && count % 8 === 4) await endSessions(location as PostgresLocation);
       }
     };
     await Promise.all(Array.from({ length: 12 }, (_, name) => client(name)));
@@ -325,10 +317,3 @@ describe.runIf(isPostgresAvailable())('transactions of three processes', () => {
     expect(entries.length).toBeGreaterThan(100);
   });
 });
-
-/** Ends the sessions with a transaction, as a failing network would. */
-async function endSessions(store: Ledger): Promise<void> {
-  const ended = sql`select pg_terminate_backend(pid) from pg_stat_activity
-    where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'`;
-  await ended.execute(store.db);
-}

@@ -1,18 +1,20 @@
 import { createFreezeHandlers, type FreezeScope } from '@writ/freeze';
-import { isWritError, Priority, systemClock } from '@writ/kernel';
-import { createTelemetry } from '@writ/telemetry';
-import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
+import { isWritError } from '@writ/kernel';
+import {
+  endSessions,
+  isPostgresAvailable,
+  type PostgresLocation,
+  postgresLocation,
+} from '@writ/testing/postgres';
+import { seeded } from '@writ/testing/random';
 import { sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { openTab } from '../src/app/tabs/open-tab.ts';
 import { release, reserve, settle } from '../src/app/tabs/reservations.ts';
 import { setCaps } from '../src/app/tabs/set-caps.ts';
 import type { MeterContext } from '../src/context.ts';
-import { Catalog } from '../src/domain/catalog/catalog.ts';
 import { NO_USAGE } from '../src/domain/ledger/spending.ts';
-import { createMeterEvents } from '../src/events.ts';
-import { EXECUTION_METER_DEFAULTS } from '../src/index.ts';
-import { type MeterStore, openMeterStore } from '../src/store/meter-store.ts';
+import type { MeterStore } from '../src/store/meter-store.ts';
+import { openTabOf, openTabReplica } from './tab-replica.ts';
 
 const TENANTS = ['acme', 'other'];
 const RUNS = ['run-1', 'run-2', 'run-3'];
@@ -25,7 +27,6 @@ const CLIENTS = 10;
 const STEPS = 30;
 const SCHEDULES = 3;
 
-const telemetry = createTelemetry({ service: 'test', logLevel: 'silent' });
 const NO_CALLS = {
   callers: () => [],
   abort: () => undefined,
@@ -35,30 +36,24 @@ const NO_CALLS = {
 
 /** A meter without its listener. */
 interface Replica {
+  readonly location: PostgresLocation;
   readonly context: MeterContext;
   readonly freezes: ReturnType<typeof createFreezeHandlers>;
 }
 
-async function startReplica(location: Parameters<typeof openMeterStore>[0]): Promise<Replica> {
-  const store = await openMeterStore(location, () => undefined);
+async function startReplica(location: PostgresLocation): Promise<Replica> {
+  const context = await openTabReplica(location);
+  const { store, clock, telemetry } = context;
   onTestFinished(() => store.close());
-  const context: MeterContext = {
-    config: EXECUTION_METER_DEFAULTS as unknown as MeterContext['config'],
-    store,
-    clock: systemClock,
-    telemetry,
-    events: createMeterEvents(telemetry, [50]),
-    catalog: new Catalog(new Map()),
-  };
   const freezes = createFreezeHandlers({
     store,
-    clock: systemClock,
+    clock,
     log: telemetry.log,
     calls: NO_CALLS,
     callsInStore: async () => [],
     onRecord: async () => undefined,
   });
-  return { context, freezes } as Replica;
+  return { location, context, freezes };
 }
 
 /** Makes the server reject each statement after which a level has more than its cap (EM-3). */
@@ -92,42 +87,10 @@ async function openTabs({ context }: Replica): Promise<void> {
       },
     );
     for (const runId of RUNS) {
-      await openTab(context, {
-        tab: {
-          tenant,
-          runId,
-          agentInstance: AGENT,
-          agentName: AGENT,
-          parent: undefined,
-          sessionId: 'session-1',
-          state: 'open',
-          models: [],
-          priority: Priority.NORMAL,
-          deadline: undefined,
-          near: { reserveTokens: 0n, reserveCostPpm: 0n },
-          retention: 'permanent',
-          requestId: `open-${runId}`,
-          requestDigest: runId,
-          eventKey: '',
-          epoch: undefined,
-          openedAt: new Date(),
-          closedAt: undefined,
-        },
-        caps: {},
-        runCaps: { tokens: RUN_CAP },
-        sessionCaps: { tokens: SESSION_CAP },
-      });
+      const owner = { tenant, runId, agentInstance: AGENT, sessionId: 'session-1' };
+      await openTabOf(context, owner, { run: RUN_CAP, session: SESSION_CAP });
     }
   }
-}
-
-/** Numbers from 0 to 1 that are the same in each test run. */
-function seeded(seed: number): () => number {
-  let state = seed * 2_654_435_761;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
 }
 
 /** Makes a request until its outcome is known, each time at another replica. */
@@ -161,14 +124,6 @@ async function entriesOf({ context }: Replica, tenant: string): Promise<string[]
   return rows.map(({ run_id, call_id }) => `${run_id}/${call_id}`);
 }
 
-/** Ends the sessions with a transaction, as a failing network would. */
-async function endSessions({ context }: Replica): Promise<void> {
-  await sql`select pg_terminate_backend(pid) from pg_stat_activity
-    where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'`
-    .execute(context.store.db)
-    .catch(() => undefined);
-}
-
 interface Schedule {
   readonly replicas: readonly Replica[];
   readonly seed: number;
@@ -183,7 +138,7 @@ async function runClient({ replicas, seed }: Schedule, client: number): Promise<
     const callId = `s${seed}-c${client}-${step}`;
     const chance = random();
     if (chance < 0.04) await halt(replicas, random, key, callId);
-    else if (client === 0 && chance < 0.2) await endSessions(pick(replicas));
+    else if (client === 0 && chance < 0.2) await endSessions(pick(replicas).location);
     else await spend(replicas, random, key, callId);
   }
 }

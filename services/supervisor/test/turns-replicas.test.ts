@@ -6,7 +6,13 @@ import {
 import { type Decision, Verdict } from '@writ/contracts/writ/review/v1/decision_pb';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { isWritError } from '@writ/kernel';
-import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
+import {
+  endSessions,
+  isPostgresAvailable,
+  type PostgresLocation,
+  postgresLocation,
+} from '@writ/testing/postgres';
+import { seeded } from '@writ/testing/random';
 import { sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openSupervisorStore, type SupervisorStore } from '../src/store/supervisor-store.ts';
@@ -27,7 +33,7 @@ const HALTS = 4;
 const PROPOSALS = [LOOK_UP, refund(10), refund(20)];
 const MAX_RUNS = 5;
 
-async function startHarness(store: Awaited<ReturnType<typeof postgresLocation>>) {
+async function startHarness(store: PostgresLocation) {
   const config = { store, maxRunsPerTenant: MAX_RUNS };
   const harness = await RefundHarness.start({ config });
   onTestFinished(() => harness.close());
@@ -57,23 +63,6 @@ async function rejectExceededQuota(store: SupervisorStore): Promise<void> {
   });
 }
 
-/** Ends the sessions with a transaction, as a failing network would. */
-async function endSessions({ db }: SupervisorStore): Promise<void> {
-  await sql`select pg_terminate_backend(pid) from pg_stat_activity
-    where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'`
-    .execute(db)
-    .catch(() => undefined);
-}
-
-/** Numbers from 0 to 1 that are the same in each test run. */
-function seeded(seed: number): () => number {
-  let state = seed * 2_654_435_761;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
-
 /** Errors after which a client repeats its request, to any supervisor. */
 const RETRIED =
   /^(STORE_(UNREACHABLE|COMMIT_FAILED|COMMIT_UNKNOWN)|HALTED|HALT_PENDING|RESUME_PENDING|RUN_QUOTA_EXCEEDED|START_QUEUE_FULL)$/;
@@ -91,7 +80,7 @@ async function repeated<T>(request: () => Promise<T>): Promise<T> {
 /** Random requests of several clients to several supervisors. */
 class Schedule {
   readonly #harness: RefundHarness;
-  readonly #store: SupervisorStore;
+  readonly #location: PostgresLocation;
   readonly #supervisors: readonly { readonly address: string; readonly edgeAddress: string }[];
   /** The acknowledged halt of the tenant; undefined from the request that lifts it. */
   #halt: string | undefined;
@@ -101,11 +90,11 @@ class Schedule {
 
   constructor(
     harness: RefundHarness,
-    store: SupervisorStore,
+    location: PostgresLocation,
     supervisors: readonly { readonly address: string; readonly edgeAddress: string }[],
   ) {
     this.#harness = harness;
-    this.#store = store;
+    this.#location = location;
     this.#supervisors = supervisors;
   }
 
@@ -125,7 +114,7 @@ class Schedule {
       expect(other).toBe(runId);
       this.runIds.push(runId);
       await this.#act(await delivered(this.#harness, runId), random);
-      if (random() < 0.5) await endSessions(this.#store);
+      if (random() < 0.5) await endSessions(this.#location);
       await repeated(() => runs().cancelRun({ requestId: `cancel-${name}`, runId }));
     }
   }
@@ -232,13 +221,14 @@ describe.runIf(isPostgresAvailable())('supervisors on one PostgreSQL schema', ()
   });
 
   it('keep quotas, halts, decisions, timelines and chains, with lost sessions (SYS-5, SYS-6, SV-8, SV-9, HK-1)', async () => {
-    const harness = await startHarness(await postgresLocation());
+    const location = await postgresLocation();
+    const harness = await startHarness(location);
     const { supervisor } = harness;
     const others = [await supervisor.startReplica(), await supervisor.startReplica()];
-    const store = await openSupervisorStore(supervisor.config.store, () => undefined);
+    const store = await openSupervisorStore(location, () => undefined);
     onTestFinished(() => store.close());
     await rejectExceededQuota(store);
-    const schedule = new Schedule(harness, store, [supervisor.service, ...others]);
+    const schedule = new Schedule(harness, location, [supervisor.service, ...others]);
     const halted = await harness.agent();
     const halts = schedule.runHalts(halted);
     const clients = Array.from({ length: CLIENTS }, (_, client) => schedule.runClient(client));

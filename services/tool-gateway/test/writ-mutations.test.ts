@@ -7,10 +7,11 @@ import { createVerifier, trustSigners } from '@writ/identity';
 import { isWritError, systemClock } from '@writ/kernel';
 import type { CallContext } from '@writ/rpc';
 import { createTelemetry } from '@writ/telemetry';
+import { seeded } from '@writ/testing/random';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readPresentedCall } from '../src/app/calls/presented-call.ts';
 import { type Fixture, startFixture } from './gateway-fixture.ts';
-import { chances, MUTATED, mutate, type SentCall } from './mutations/mutate-call.ts';
+import { MUTATED, mutate, type SentCall } from './mutations/mutate-call.ts';
 
 const SEED = 20_261_121;
 /** Timeout for many concurrent calls on a busy machine. */
@@ -42,7 +43,7 @@ describe('a call or writ with any mutation', () => {
     const read = (one: SentCall) =>
       readPresentedCall({ verifier }, create(CallToolRequestSchema, one), call);
     await read(sent);
-    const chance = chances(SEED);
+    const chance = seeded(SEED);
     const tried = new Map<string, number>();
     for (let n = 0; n < 10_000; n += 1) {
       const { what, call: other } = mutate(sent, chance);
@@ -58,7 +59,7 @@ describe('a call or writ with any mutation', () => {
   });
 
   it('is rejected over the wire without an execution, 300 times (TG-1)', async () => {
-    const chance = chances(SEED + 1);
+    const chance = seeded(SEED + 1);
     const answers = Array.from({ length: 300 }, async () => {
       const { what, call } = mutate(sent, chance);
       const error = await fixture.asWorker

@@ -1,5 +1,5 @@
+import { seeded } from '@writ/testing/random';
 import { describe, expect, it } from 'vitest';
-import { seeded } from '../../load/random.ts';
 import { type Installation, simulate } from './simulation.ts';
 
 const TIMES = {

@@ -1,21 +1,12 @@
-import { Priority, systemClock } from '@writ/kernel';
-import { createTelemetry } from '@writ/telemetry';
-import { openTab } from '../../../services/execution-meter/src/app/tabs/open-tab.ts';
 import { reserve, settle } from '../../../services/execution-meter/src/app/tabs/reservations.ts';
-import type { MeterContext } from '../../../services/execution-meter/src/context.ts';
-import { Catalog } from '../../../services/execution-meter/src/domain/catalog/catalog.ts';
 import { NO_USAGE } from '../../../services/execution-meter/src/domain/ledger/spending.ts';
-import { createMeterEvents } from '../../../services/execution-meter/src/events.ts';
-import { openMeterStore } from '../../../services/execution-meter/src/store/meter-store.ts';
-import { Ledger } from '../../../services/spawn-budget/src/app/pool/ledger.ts';
-import { openPool } from '../../../services/spawn-budget/src/app/pool/open-pool.ts';
-import { PauseFeed } from '../../../services/spawn-budget/src/app/pool/pause-feed.ts';
+import { openTabOf, openTabReplica } from '../../../services/execution-meter/test/tab-replica.ts';
 import {
-  acquireSlot,
-  releaseSlot,
-} from '../../../services/spawn-budget/src/app/slot/change-slot.ts';
-import { createSpawnEvents } from '../../../services/spawn-budget/src/events.ts';
-import { openSpawnStore } from '../../../services/spawn-budget/src/store/spawn-store.ts';
+  acquireChild,
+  openLedgerReplica,
+  openPoolOf,
+  releaseChild,
+} from '../../../services/spawn-budget/test/ledger-replica.ts';
 
 /** A schema on the server of the benchmark. */
 export interface Location {
@@ -38,8 +29,6 @@ export interface Work {
   close(): Promise<void>;
 }
 
-const telemetry = createTelemetry({ service: 'bench', logLevel: 'silent' });
-
 /** Opens the store of a service. */
 export const WORKS: Readonly<Record<WorkName, (location: Location) => Promise<Work>>> = {
   'spawn-budget': openSpawnWork,
@@ -48,37 +37,17 @@ export const WORKS: Readonly<Record<WorkName, (location: Location) => Promise<Wo
 
 /** Acquires and releases a slot of the writer's run; grants are not signed. */
 async function openSpawnWork(location: Location): Promise<Work> {
-  const store = await openSpawnStore(location);
-  const ledger = new Ledger({
-    store,
-    clock: systemClock,
-    leaseMs: 600_000,
-    events: createSpawnEvents(telemetry),
-    feed: new PauseFeed(),
-    onEvents: () => undefined,
-  });
-  const context = { ledger, config: { grantTtlMs: 0 }, signer: { clock: systemClock } } as never;
-  const root = { name: 'lead', instance: 'root' };
+  const { store, ledger } = await openLedgerReplica(location);
   return {
     transactions: 2,
     commits: () => store.commits,
     close: () => store.close(),
     writer: async (id) => {
       const run = { tenant: 'acme', runId: `run-${id}` };
-      const request = { ...run, requestId: id, digest: id, traceparent: '', sessionId: id };
-      const budget = { maxAgents: 100, allowPreempt: true };
-      await openPool(ledger, request, { root, priority: Priority.NORMAL, budget });
+      await openPoolOf(ledger, run, 100);
       return async (n) => {
-        const instance = `child-${n}`;
-        const key = { ...run, instance, requestId: instance, digest: instance };
-        const agent = { name: 'child', instance };
-        const priority = Priority.NORMAL;
-        await acquireSlot(
-          context,
-          { ...key, rpc: 'acquire' },
-          { type: 'acquire', agent, parent: root, depth: 1, priority },
-        );
-        await releaseSlot({ ledger } as never, { ...key, rpc: 'release' });
+        await acquireChild(ledger, run, `child-${n}`);
+        await releaseChild(ledger, run, `child-${n}`);
       };
     },
   };
@@ -86,14 +55,8 @@ async function openSpawnWork(location: Location): Promise<Work> {
 
 /** Reserves and settles in the run of the writer, each in a tenant of its own. */
 async function openMeterWork(location: Location): Promise<Work> {
-  const store = await openMeterStore(location, () => undefined);
-  const context = {
-    store,
-    clock: systemClock,
-    telemetry,
-    events: createMeterEvents(telemetry, []),
-    catalog: new Catalog(new Map()),
-  } as unknown as MeterContext;
+  const context = await openTabReplica(location);
+  const { store } = context;
   const usage = { ...NO_USAGE, input: 10n };
   return {
     transactions: 2,
@@ -101,29 +64,8 @@ async function openMeterWork(location: Location): Promise<Work> {
     close: () => store.close(),
     writer: async (id) => {
       const key = { tenant: `tenant-${id}`, runId: `run-${id}`, agentInstance: 'root' };
-      await openTab(context, {
-        tab: {
-          ...key,
-          agentName: 'root',
-          parent: undefined,
-          sessionId: `session-${id}`,
-          state: 'open',
-          models: [],
-          priority: Priority.NORMAL,
-          deadline: undefined,
-          near: { reserveTokens: 0n, reserveCostPpm: 0n },
-          retention: 'permanent',
-          requestId: id,
-          requestDigest: id,
-          eventKey: '',
-          epoch: undefined,
-          openedAt: new Date(),
-          closedAt: undefined,
-        },
-        caps: { tokens: 1_000_000_000n },
-        runCaps: undefined,
-        sessionCaps: undefined,
-      });
+      const owner = { ...key, sessionId: `session-${id}` };
+      await openTabOf(context, owner, { tab: 1_000_000_000n });
       return async (n) => {
         const request = { key, callId: `call-${n}`, requestDigest: '', traceparent: '' };
         await reserve(context, {

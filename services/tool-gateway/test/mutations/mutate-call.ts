@@ -23,17 +23,6 @@ export interface Mutation {
 /** Returns numbers in [0, 1); the same sequence for the same seed. */
 export type Chance = () => number;
 
-/** A seeded random number generator: mulberry32. */
-export function chances(seed: number): Chance {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
-
 const CLAIMS = [
   'tenant',
   'run_id',
