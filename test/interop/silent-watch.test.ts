@@ -1,6 +1,6 @@
 import { RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
 import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
-import { createEdge, endless, route, unimplemented } from '@writ/rpc';
+import { createEdge, endless, partialRoute } from '@writ/rpc';
 import { createTelemetry } from '@writ/telemetry';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { callerPrograms, callProgram } from './caller-program.ts';
@@ -8,27 +8,13 @@ import { callerPrograms, callProgram } from './caller-program.ts';
 /** A supervisor whose first watch sends one event and then nothing, like a paused process; the second watch ends. */
 async function silentSupervisor() {
   const watchedAfter: bigint[] = [];
-  const absent = unimplemented('This test does not serve the method.');
   const server = await createEdge({
     host: '127.0.0.1',
     port: 0,
     gate: async () => ({ person: { subject: 'ann', tenant: 'acme', roles: ['caller'] } }),
     telemetry: createTelemetry({ service: 'supervisor', logLevel: 'silent' }),
     routes: [
-      route(RunService, {
-        startRun: absent,
-        runAgent: absent,
-        getRun: absent,
-        listRuns: absent,
-        watchRuns: absent,
-        cancelRun: absent,
-        issueRunToken: absent,
-        closeRun: absent,
-        signalRun: absent,
-        listLogEntries: absent,
-        listAgents: absent,
-        listRunAgents: absent,
-        listTools: absent,
+      partialRoute(RunService, {
         watchRun: endless(async function* ({ afterSequence }, { signal }) {
           watchedAfter.push(afterSequence);
           if (watchedAfter.length === 1) {

@@ -1,7 +1,7 @@
 import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
 import { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb';
 import type { CallOptions } from '@writ/rpc';
-import { createRpcClient, createRpcServer, requireAgent, route, unimplemented } from '@writ/rpc';
+import { createRpcClient, createRpcServer, partialRoute, requireAgent } from '@writ/rpc';
 import { createTelemetry } from '@writ/telemetry';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
@@ -42,13 +42,11 @@ async function serve({ signers, clock }: World, enforceSlotGrants: boolean): Pro
     port: 0,
     routes: [
       keyRoute(signers.supervisor),
-      route(ReviewService, {
+      partialRoute(ReviewService, {
         async reviewAction({ partial }, call) {
           if (!partial) requireSlotGrant(call.caller);
           return { decision: { decisionId: requireAgent(call).agent.instance } };
         },
-        getDecision: unimplemented('Not in this test.'),
-        withdrawAction: unimplemented('Not in this test.'),
       }),
     ],
     gate: internalGate({ service: 'supervisor', verifier, enforceSlotGrants }),

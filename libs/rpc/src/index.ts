@@ -18,7 +18,7 @@ export type {
   StreamHandler,
   UnaryHandler,
 } from './calls/handler.ts';
-export { endless, reserved, route, unimplemented } from './calls/handler.ts';
+export { endless, partialRoute, reserved, route } from './calls/handler.ts';
 export type { CallOptions } from './client/call-options.ts';
 export type { ClosableRpcClient, RpcClient, RpcClientOptions } from './client/client.ts';
 export { createRpcClient } from './client/client.ts';

@@ -12,11 +12,10 @@ import {
   type Gate,
   type Handlers,
   Loopback,
+  partialRoute,
   type Route,
   type RpcClientOptions,
   type RpcServer,
-  route,
-  unimplemented,
 } from '../src/index.ts';
 
 type RunHandlers = Handlers<typeof RunService>;
@@ -46,24 +45,7 @@ export const gate: Gate = async ({ header }) => {
 
 /** RunService with these handlers; the other methods are not implemented. */
 export function runRoute(handlers: Partial<RunHandlers>): Route {
-  const absent = unimplemented('Not in this test.');
-  return route(RunService, {
-    startRun: absent,
-    runAgent: absent,
-    getRun: absent,
-    listRuns: absent,
-    watchRun: absent,
-    watchRuns: absent,
-    cancelRun: absent,
-    issueRunToken: absent,
-    closeRun: absent,
-    signalRun: absent,
-    listLogEntries: absent,
-    listAgents: absent,
-    listRunAgents: absent,
-    listTools: absent,
-    ...handlers,
-  });
+  return partialRoute(RunService, handlers);
 }
 
 /** A started server with its telemetry; closed when the test has finished. */

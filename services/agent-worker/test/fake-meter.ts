@@ -7,7 +7,7 @@ import {
   ModelService,
 } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { DeadlineError, isWritError, type JsonObject, wrapUnknown } from '@writ/kernel';
-import { type Route, requireAgent, route, unimplemented } from '@writ/rpc';
+import { partialRoute, type Route, requireAgent, route } from '@writ/rpc';
 import { agentKey, lineOf } from './delivery.ts';
 import { reused } from './fake-reviews.ts';
 import type { FaultSwitches } from './fault-switches.ts';
@@ -54,25 +54,12 @@ export class FakeMeter {
 
   routes(): Route[] {
     const meter = this;
-    const unused = unimplemented('The fake meter does not do this.');
     return [
-      route(ExecutionMeterService, {
-        openTab: unused,
-        consume: unused,
-        reserve: unused,
-        settle: unused,
-        releaseReservation: unused,
+      partialRoute(ExecutionMeterService, {
         getTab: async (_request, { caller }) => {
           this.admitted.push(caller.epoch);
           return {};
         },
-        getBalances: unused,
-        setCaps: unused,
-        queryUsage: unused,
-        listOpenTabs: unused,
-        closeTab: unused,
-        freeze: unused,
-        unfreeze: unused,
       }),
       route(ModelService, {
         listModels: async () => ({ models: meter.models }),

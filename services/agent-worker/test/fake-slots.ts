@@ -19,7 +19,7 @@ import {
   Priority,
   UnavailableError,
 } from '@writ/kernel';
-import { type CallContext, type Route, route, unimplemented } from '@writ/rpc';
+import { type CallContext, partialRoute, type Route } from '@writ/rpc';
 import { AGENT, agentKey, TENANT } from './delivery.ts';
 import type { FaultSwitches } from './fault-switches.ts';
 
@@ -94,17 +94,9 @@ export class FakeSlots {
   }
 
   routes(): Route[] {
-    const unused = unimplemented('The fake spawn-budget does not do this.');
     const slots = this;
     return [
-      route(SpawnBudgetService, {
-        openPool: unused,
-        acquire: unused,
-        release: unused,
-        reprioritize: unused,
-        getPool: unused,
-        listOpenPools: unused,
-        closePool: unused,
+      partialRoute(SpawnBudgetService, {
         renew: async ({ agents }, call) => {
           this.calls += 1;
           if (this.isDown) throw new UnavailableError('UNAVAILABLE', 'spawn-budget is down.');

@@ -11,7 +11,7 @@ import {
   SupervisionService,
 } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
 import { derivedId } from '@writ/kernel';
-import { type CallContext, type Route, requireAgent, route, unimplemented } from '@writ/rpc';
+import { type CallContext, partialRoute, type Route, requireAgent } from '@writ/rpc';
 import { agentKey, lineOf } from './delivery.ts';
 import { FakeReviews } from './fake-reviews.ts';
 import type { FaultSwitches } from './fault-switches.ts';
@@ -65,10 +65,8 @@ export class FakeSupervisor extends FakeReviews {
   }
 
   routes(): Route[] {
-    const unused = unimplemented('The fake supervisor does not do this.');
     return [
-      route(ReviewService, {
-        withdrawAction: unused,
+      partialRoute(ReviewService, {
         reviewAction: async (request, call) => {
           const agent = agentOf(call);
           this.epochs.push(call.caller.epoch ?? -1n);
@@ -93,12 +91,11 @@ export class FakeSupervisor extends FakeReviews {
           return { decision: this.currentDecision(agentOf(call).key, callId) };
         },
       }),
-      route(SupervisionService, {
+      partialRoute(SupervisionService, {
         getManifest: async (_request, { caller }) => {
           this.admitted.push(caller.epoch);
           return {};
         },
-        openExternalRun: unused,
         spawnChild: async ({ callId, delegation, correlationId }, call) => {
           const { instance, runId, key } = agentOf(call);
           const { agent: name = '', task = '' } = delegation ?? {};
@@ -146,7 +143,6 @@ export class FakeSupervisor extends FakeReviews {
           await this.#faults.pass(`after end ${line}`);
           return { stopReason: 'success' };
         },
-        reportReceipts: unused,
         refreshTokens: async (_, call) => {
           this.refreshes += 1;
           return { credentials: await this.credentials(agentOf(call).runId) };

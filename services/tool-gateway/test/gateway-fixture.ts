@@ -9,7 +9,7 @@ import {
 import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { createTrust, createVerifier, readReceipt, type Verifier } from '@writ/identity';
 import { newId, systemClock } from '@writ/kernel';
-import { type CallOptions, type ClosableRpcClient, route, unimplemented } from '@writ/rpc';
+import { type CallOptions, type ClosableRpcClient, partialRoute } from '@writ/rpc';
 import { createTelemetry, InMemorySpans, type Telemetry } from '@writ/telemetry';
 import { addressOf, type KeyPeer, startKeyPeer } from '@writ/testing';
 import { testStore } from '@writ/testing/postgres';
@@ -77,16 +77,9 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
   const dataDir = await mkdtemp(join(tmpdir(), 'writ-gateway-'));
   const worldName = newId('world');
   const { tools = TOOLS, onReceipts = async () => [], onRefusals = () => [] } = options;
-  const notHere = unimplemented('This is a test.');
   const supervisor = await startKeyPeer('supervisor', {
     routes: [
-      route(SupervisionService, {
-        getManifest: notHere,
-        spawnChild: notHere,
-        endChild: notHere,
-        refreshTokens: notHere,
-        openExternalRun: notHere,
-        reportOutcome: notHere,
+      partialRoute(SupervisionService, {
         reportReceipts: async ({ receipts, refusals }) => ({
           acknowledgedReceiptIds: receipts.length === 0 ? [] : [...(await onReceipts(receipts))],
           acknowledgedRefusalIds: [...onRefusals(refusals)],

@@ -95,15 +95,21 @@ function bind(method: DescMethod, handle: unknown): RouteMethod {
 }
 
 /**
- * Returns a handler, unary or streaming, for a method that the server does not implement: every call fails
- * with UNIMPLEMENTED and reason METHOD_NOT_IMPLEMENTED.
- *
- * @param sentence the message for the caller
+ * Binds handlers to some methods of `service`; every call of another method fails with UNIMPLEMENTED and reason
+ * METHOD_NOT_IMPLEMENTED.
  */
-export function unimplemented(sentence: string): () => never {
-  return () => {
-    throw new NotImplementedError('METHOD_NOT_IMPLEMENTED', sentence);
-  };
+export function partialRoute<S extends DescService>(
+  service: S,
+  handlers: Partial<Handlers<S>>,
+): Route {
+  const missing = service.methods.map(({ localName, parent, name }) => {
+    const message = `This server does not implement ${parent.typeName}/${name}.`;
+    const reject = (): never => {
+      throw new NotImplementedError('METHOD_NOT_IMPLEMENTED', message);
+    };
+    return [localName, reject] as const;
+  });
+  return route(service, { ...Object.fromEntries(missing), ...handlers } as Handlers<S>);
 }
 
 const endlessHandlers = new WeakSet<object>();

@@ -1,4 +1,4 @@
-import { create, type DescService } from '@bufbuild/protobuf';
+import { create } from '@bufbuild/protobuf';
 import {
   GenerateRequestSchema,
   ModelService,
@@ -7,7 +7,7 @@ import { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb'
 import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { createVerifier, internalGate, type ServiceName, trustSigners } from '@writ/identity';
 import { systemClock } from '@writ/kernel';
-import { createRpcServer, type Handlers, type Route, route, unimplemented } from '@writ/rpc';
+import { createRpcServer, partialRoute, type Route } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
 import { createOpenAiProvider } from '../../../../services/execution-meter/src/providers/openai/openai-provider.ts';
 import type { Attempt } from '../../../../services/execution-meter/src/providers/provider.ts';
@@ -43,13 +43,13 @@ export interface EchoAddresses {
 export async function startEchoServices(parts: EchoOptions): Promise<EchoAddresses> {
   const { stores, messages } = parts;
   const messagesOf = byCallId(messages, (prepared) => prepared);
-  const supervisor = routeOf(ReviewService, {
+  const supervisor = partialRoute(ReviewService, {
     async reviewAction({ callId }) {
       await stores.supervisor();
       return { decision: messagesOf(callId).decision };
     },
   });
-  const gateway = routeOf(ToolGatewayService, {
+  const gateway = partialRoute(ToolGatewayService, {
     async callTool({ call }) {
       await stores.gateway();
       await stores.gateway();
@@ -80,7 +80,7 @@ function meterRoute({ folder, stores, messages }: EchoOptions): Route {
     };
     return { ...prepared, attempt };
   });
-  return routeOf(ModelService, {
+  return partialRoute(ModelService, {
     async *generate({ callId }, { signal }) {
       const { attempt, attemptStarted, finished } = messagesOf(callId);
       await stores.meter();
@@ -109,12 +109,6 @@ function byCallId<T>(
     if (found === undefined) throw new Error(`No messages are prepared for ${callId}.`);
     return found;
   };
-}
-
-function routeOf<S extends DescService>(service: S, handlers: Partial<Handlers<S>>): Route {
-  const none = unimplemented('The echo services implement only the RPCs of a step.');
-  const others = Object.fromEntries(service.methods.map(({ localName }) => [localName, none]));
-  return route(service, { ...others, ...handlers } as unknown as Handlers<S>);
 }
 
 /** Serves routes with the authentication of the service. */

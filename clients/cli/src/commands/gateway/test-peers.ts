@@ -11,7 +11,7 @@ import {
   TOOL_PROVIDER,
 } from '@writ/identity';
 import { InvalidRequestError, systemClock } from '@writ/kernel';
-import { createRpcServer, type Route, type RpcServer, route, unimplemented } from '@writ/rpc';
+import { createRpcServer, partialRoute, type Route, type RpcServer, route } from '@writ/rpc';
 import { createTelemetry } from '@writ/telemetry';
 import type { Certificates, SimulatedService } from './certificates.ts';
 import { Issuer } from './issuer.ts';
@@ -84,17 +84,10 @@ export async function openTestPeers(
     return server.address;
   };
   try {
-    const notHere = unimplemented('This supervisor only verifies a gateway.');
     const addresses = {
       supervisor: await serve('supervisor', supervisorAt, [
         supervisor.route(),
-        route(SupervisionService, {
-          getManifest: notHere,
-          spawnChild: notHere,
-          endChild: notHere,
-          refreshTokens: notHere,
-          openExternalRun: notHere,
-          reportOutcome: notHere,
+        partialRoute(SupervisionService, {
           reportReceipts: async ({ receipts, refusals: attempts }) => {
             const acknowledgedReceiptIds: string[] = [];
             for (const token of receipts) {
