@@ -15,6 +15,7 @@ import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { waitForLine } from '@writ/testing/processes';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { connect, pendingApproval, startMcpRun, verifiedAudit } from '../agent-proxy/mcp-run.ts';
+import { approveEdited } from '../approve-edited.ts';
 import { type PythonGateway, requirePython, startPythonGateway } from './python-gateway.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
@@ -142,11 +143,7 @@ describe.skipIf(python === undefined)('the refund desk on the Python gateway (TG
     });
     const refund = call('issue_refund', { amount_usd: 1200, reason: 'Paid ten days ago.' });
     const { approvalId } = await pendingApproval(test, run.runId);
-    await test.client.approvals.decideApproval({
-      requestId: newId('req'),
-      approvalId,
-      answer: { case: 'approveWithEdits', value: { changesJson: '{"amount_usd":800}' } },
-    });
+    await approveEdited(test, approvalId, { amount_usd: 800 });
     expect(await refund).toMatchObject({
       structuredContent: { refund: { amount_usd: 800 } },
       _meta: { 'io.writ/executed_from': 'human_revised', 'io.writ/approval': approvalId },

@@ -14,6 +14,7 @@ import {
   toJaeger,
 } from '@writ/testing/otlp';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { approveEdited } from '../approve-edited.ts';
 
 const PATIENT = { timeout: 60_000, interval: 100 };
 
@@ -87,14 +88,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('a run over replicas', () => 
         expect(gauges()).toEqual(expect.arrayContaining(GAUGES_WHILE_WAITING)),
       );
       await first?.stop();
-      await approvals.decideApproval({
-        requestId: newId('req'),
-        approvalId,
-        answer: {
-          case: 'approveWithEdits',
-          value: { changesJson: '{"amount_usd": 800}' },
-        },
-      });
+      await approveEdited({ client: { approvals } }, approvalId, { amount_usd: 800 });
       await poll(async () => {
         const { run } = await runs.getRun({ runId });
         expect(run?.result?.status, run?.result?.stopReason).toBe(RunStatus.OK);

@@ -11,6 +11,7 @@ import { newId } from '@writ/kernel';
 import { loadExample } from '@writ/platform';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { approveEdited } from '../approve-edited.ts';
 
 const example = loadExample('refund-desk');
 let test: TestPlatform;
@@ -42,11 +43,7 @@ async function runEscalated(): Promise<{ events: RunEvent[]; runId: string }> {
     if (event.entry.case !== 'hook') continue;
     const { type, approvalId } = event.entry.value;
     if (type !== HookEventType.APPROVAL_REQUESTED) continue;
-    await test.client.approvals.decideApproval({
-      requestId: newId('req'),
-      approvalId,
-      answer: { case: 'approveWithEdits', value: { changesJson: '{"amount_usd":800}' } },
-    });
+    await approveEdited(test, approvalId, { amount_usd: 800 });
   }
   return { events, runId };
 }

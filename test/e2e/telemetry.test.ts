@@ -8,6 +8,7 @@ import { generateTestCertificates } from '@writ/testing/certificates';
 import { type OtlpReceiver, startOtlpReceiver } from '@writ/testing/otlp';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { approveEdited } from '../approve-edited.ts';
 
 const SERVICES = ['agent-worker', 'execution-meter', 'spawn-budget', 'supervisor', 'tool-gateway'];
 /** Metrics that a successful run does not record. */
@@ -44,11 +45,7 @@ async function runOnce(
       return approvals[0]?.approvalId ?? '';
     });
     await whileWaiting?.();
-    await client.approvals.decideApproval({
-      requestId: newId('req'),
-      approvalId,
-      answer: { case: 'approveWithEdits', value: { changesJson: '{"amount_usd": 800}' } },
-    });
+    await approveEdited({ client }, approvalId, { amount_usd: 800 });
   }
   await vi.waitFor(async () => {
     const { run: now } = await client.runs.getRun({ runId });

@@ -7,7 +7,7 @@ import {
   stopReasonOf,
 } from '../agent-proxy/external-run.ts';
 import { answerText, answerToolCall, scriptedModel } from '../agent-proxy/scripted-model.ts';
-import { HAS_CLIENTS, runClient } from './client-programs.ts';
+import { HAS_CLIENTS, modelEnv, runClient } from './client-programs.ts';
 import { recordingServer } from './recording-server.ts';
 
 /** Each asks until it fails; agents have a tool, for which the model asks again and again. */
@@ -42,13 +42,7 @@ describe.skipIf(!HAS_CLIENTS)('an unmodified, pinned client', () => {
         },
       });
       const { url, exchanges } = await recordingServer(baseUrl);
-      const { code, output } = await runClient(program, {
-        OPENAI_BASE_URL: `${url}/v1`,
-        OPENAI_API_KEY: token,
-        ANTHROPIC_BASE_URL: url,
-        ANTHROPIC_API_KEY: token,
-        MODEL: model,
-      });
+      const { code, output } = await runClient(program, modelEnv(url, token, model));
       expect(output).toMatch(/cost budget/i);
       expect(code).not.toBe(0);
       const answered = scripted.requests.length;

@@ -10,6 +10,7 @@ import {
   startMcpRun,
   verifiedAudit,
 } from '../agent-proxy/mcp-run.ts';
+import { approveEdited } from '../approve-edited.ts';
 
 const AGENTS = `
 agents:
@@ -81,16 +82,6 @@ async function started(): Promise<{ readonly test: TestPlatform; readonly run: M
   return { test, run: await startMcpRun(test) };
 }
 
-async function decide(
-  { client }: TestPlatform,
-  approvalId: string,
-  command?: string,
-): Promise<void> {
-  const changesJson = JSON.stringify(command === undefined ? {} : { command });
-  const answer = { case: 'approveWithEdits', value: { changesJson } } as const;
-  await client.approvals.decideApproval({ requestId: newId('req'), approvalId, answer });
-}
-
 const LIST_TOOLS = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} };
 
 /** The timeout of a hook that is answered after one second. */
@@ -102,7 +93,7 @@ describe('the hook of Claude Code', () => {
     const call = preToolUse(REMOVE);
     const answer = hook(run, call);
     const { approvalId } = await pendingApproval(test, run.runId);
-    await decide(test, approvalId, 'rm -rf build/tmp');
+    await approveEdited(test, approvalId, { command: 'rm -rf build/tmp' });
     const edited = {
       permissionDecision: 'allow',
       updatedInput: { ...REMOVE, command: 'rm -rf build/tmp' },
@@ -123,7 +114,7 @@ describe('the hook of Claude Code', () => {
     const { approvalId } = await pendingApproval(test, run.runId);
     expect(denied.permissionDecision).toBe('deny');
     expect(denied.permissionDecisionReason).toContain(`waits for approval ${approvalId}`);
-    await decide(test, approvalId);
+    await approveEdited(test, approvalId);
     // The model repeats the call with new ids; twenty at once are twenty executions.
     const repeats = await Promise.all(
       Array.from({ length: 20 }, () => hook(run, preToolUse(REMOVE), SHORT)),
@@ -230,7 +221,7 @@ describe('the hook of Claude Code', () => {
     const instanceOf = async (body: object) => {
       const answer = hook(run, body);
       const { approvalId, agent } = await pendingApproval(test, run.runId);
-      await decide(test, approvalId);
+      await approveEdited(test, approvalId);
       expect((await answer).permissionDecision).toBe('allow');
       return agent?.instance;
     };

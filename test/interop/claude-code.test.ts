@@ -7,9 +7,17 @@ import { createAgentKey, startExternalRun } from '../agent-proxy/external-run.ts
 import { MovedClock, PATIENT, pendingApproval, verifiedAudit } from '../agent-proxy/mcp-run.ts';
 import { answerWith } from '../agent-proxy/scripted-calls.ts';
 import { scriptedModel } from '../agent-proxy/scripted-model.ts';
+import { approveEdited } from '../approve-edited.ts';
 import { HAS_CLIENTS } from './client-programs.ts';
-import { CONVERSATION, codingPlatform, runClaudeCode, workspace } from './coding-agents.ts';
-import { decide, historyOf, modelOf } from './reviewed-calls.ts';
+import {
+  CONVERSATION,
+  codingPlatform,
+  expectOneHalted,
+  haltHelper,
+  runClaudeCode,
+  workspace,
+} from './coding-agents.ts';
+import { historyOf, modelOf } from './reviewed-calls.ts';
 
 /** A call of a tool with an id of its own. */
 const call = (name: string, input: object) => ({
@@ -65,7 +73,7 @@ describe.skipIf(!HAS_CLIENTS)('Claude Code, unmodified', { timeout: 120_000 }, (
       const running = runClaudeCode({ baseUrl, token, cwd }, 'Clean up.', args);
       const { approvalId } = await pendingApproval(test, runId);
       expect(existsSync(join(cwd, 'build/tmp'))).toBe(true);
-      await decide(test, approvalId, 'rm -rf build/tmp');
+      await approveEdited(test, approvalId, { command: 'rm -rf build/tmp' });
       const { code, stdout, output } = await running;
       expect(code, output).toBe(0);
       expect(resultOf(stdout)).toBe('It is clean.');
@@ -96,7 +104,7 @@ describe.skipIf(!HAS_CLIENTS)('Claude Code, unmodified', { timeout: 120_000 }, (
     const { approvalId } = await pendingApproval(test);
     clock.advance(10 * 60_000);
     expect(counter.runs).toBe(0);
-    await decide(test, approvalId);
+    await approveEdited(test, approvalId);
     const { code, stdout, output } = await running;
     expect(code, output).toBe(0);
     expect(resultOf(stdout)).toBe('It is wiped.');
@@ -137,36 +145,14 @@ describe.skipIf(!HAS_CLIENTS)('Claude Code, unmodified', { timeout: 120_000 }, (
     ]);
     // All of them wait for their model.
     await vi.waitFor(() => expect(model.requests).toHaveLength(4), PATIENT);
-    const { agents } = await test.client.runs.listRunAgents({ runId });
-    const [main, ...helpers] = agents;
-    expect(helpers.map(({ agent }) => agent?.name)).toEqual(parts.map(() => 'coding-helper'));
-    expect(new Set(helpers.map(({ parent }) => parent?.instance))).toEqual(
-      new Set([main?.agent?.instance]),
-    );
-    const agentInstance = helpers[1]?.agent?.instance ?? '';
-    await test.client.control.halt({
-      requestId: newId('req'),
-      scope: { kind: { case: 'agent', value: { tenant: 'default', runId, agentInstance } } },
-      reason: 'This one is wrong.',
-      endRuns: true,
-    });
-    const ofHelpers = model.requests.filter((one) => !historyOf(one).includes('Fan out.'));
-    expect(ofHelpers).toHaveLength(3);
-    await vi.waitFor(
-      () => expect(ofHelpers.filter(({ closed }) => closed.aborted)).toHaveLength(1),
-      PATIENT,
-    );
+    const helper = await haltHelper(test, runId, model);
     resume();
     const { code, stdout, output } = await running;
     expect(code, output).toBe(0);
     expect(resultOf(stdout)).toBe('All is read.');
     const history = historyOf(model.requests.at(-1));
     expect(parts.filter((part) => history.includes(`Part ${part} is read.`))).toHaveLength(2);
-    const { agents: after } = await test.client.runs.listRunAgents({ runId });
-    expect(after).toHaveLength(4);
-    expect(after.filter(({ stopReason }) => stopReason === 'halted')).toMatchObject([
-      { agent: { instance: agentInstance } },
-    ]);
+    await expectOneHalted(test, runId, helper);
     await verifiedAudit(test);
   });
 });

@@ -26,6 +26,21 @@ export interface Ended {
   readonly stdout: string;
 }
 
+/** The settings with which an SDK sends its model requests to the endpoint at `origin`. */
+export function modelEnv(
+  origin: string,
+  key: string,
+  model: string,
+): Readonly<Record<string, string>> {
+  return {
+    OPENAI_BASE_URL: `${origin}/v1`,
+    OPENAI_API_KEY: key,
+    ANTHROPIC_BASE_URL: origin,
+    ANTHROPIC_API_KEY: key,
+    MODEL: model,
+  };
+}
+
 /** Runs a program of test/interop/clients to its end; of this environment it inherits only PATH. */
 export async function runClient(
   program: string,

@@ -8,8 +8,15 @@ import { MovedClock, PATIENT, pendingApproval, verifiedAudit } from '../agent-pr
 import type { ScriptedAnswer } from '../agent-proxy/scripted-calls.ts';
 import { answerWith } from '../agent-proxy/scripted-calls.ts';
 import { scriptedModel } from '../agent-proxy/scripted-model.ts';
+import { approveEdited } from '../approve-edited.ts';
 import { HAS_CLIENTS } from './client-programs.ts';
-import { codingPlatform, runCodex, workspace } from './coding-agents.ts';
+import {
+  codingPlatform,
+  expectOneHalted,
+  haltHelper,
+  runCodex,
+  workspace,
+} from './coding-agents.ts';
 import { historyOf, modelOf } from './reviewed-calls.ts';
 
 /** A call of a tool with an id of its own. */
@@ -66,14 +73,7 @@ describe.skipIf(!HAS_CLIENTS)('Codex, unmodified', { timeout: 120_000 }, () => {
     const running = runCodex({ baseUrl, token, cwd }, 'Clean up.', config);
     const { approvalId } = await pendingApproval(test, runId);
     expect(existsSync(join(cwd, 'build/tmp'))).toBe(true);
-    await test.client.approvals.decideApproval({
-      requestId: newId('req'),
-      approvalId,
-      answer: {
-        case: 'approveWithEdits',
-        value: { changesJson: JSON.stringify({ [field]: 'rm -r build/tmp' }) },
-      },
-    });
+    await approveEdited(test, approvalId, { [field]: 'rm -r build/tmp' });
     const { code, stdout, output } = await running;
     expect(code, output).toBe(0);
     expect(resultOf(stdout), output).toBe('It is clean.');
@@ -172,34 +172,12 @@ describe.skipIf(!HAS_CLIENTS)('Codex, unmodified', { timeout: 120_000 }, () => {
     const running = runCodex({ baseUrl, token, cwd: workspace() }, 'Fan out.');
     // The main agent waits for its sub-agents, and they for their model.
     await vi.waitFor(() => expect(model.requests).toHaveLength(5), PATIENT);
-    const { agents } = await test.client.runs.listRunAgents({ runId });
-    const [main, ...helpers] = agents;
-    expect(helpers.map(({ agent }) => agent?.name)).toEqual(parts.map(() => 'coding-helper'));
-    expect(new Set(helpers.map(({ parent }) => parent?.instance))).toEqual(
-      new Set([main?.agent?.instance]),
-    );
-    const agentInstance = helpers[1]?.agent?.instance ?? '';
-    await test.client.control.halt({
-      requestId: newId('req'),
-      scope: { kind: { case: 'agent', value: { tenant: 'default', runId, agentInstance } } },
-      reason: 'This one is wrong.',
-      endRuns: true,
-    });
-    const ofHelpers = model.requests.filter((one) => !historyOf(one).includes('Fan out.'));
-    expect(ofHelpers).toHaveLength(3);
-    await vi.waitFor(
-      () => expect(ofHelpers.filter(({ closed }) => closed.aborted)).toHaveLength(1),
-      PATIENT,
-    );
+    const helper = await haltHelper(test, runId, model);
     resume();
     const { code, stdout, output } = await running;
     expect(code, output).toBe(0);
     expect(resultOf(stdout), output).toBe('All is read.');
-    const { agents: after } = await test.client.runs.listRunAgents({ runId });
-    expect(after).toHaveLength(4);
-    expect(after.filter(({ stopReason }) => stopReason === 'halted')).toMatchObject([
-      { agent: { instance: agentInstance } },
-    ]);
+    await expectOneHalted(test, runId, helper);
     await verifiedAudit(test);
   });
 });

@@ -3,14 +3,16 @@ import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { newId } from '@writ/kernel';
 import type { TestPlatform, TestPlatformOptions } from '@writ/testing/platform';
 import { startTestPlatform } from '@writ/testing/platform';
-import { expect, onTestFinished } from 'vitest';
+import { expect, onTestFinished, vi } from 'vitest';
 import { counter } from '../agent-proxy/counter-tools.ts';
 import { ALIAS, CLAUDE, PROVIDER_KEY, proxyModels } from '../agent-proxy/external-run.ts';
-import { counterFiles } from '../agent-proxy/mcp-run.ts';
+import { counterFiles, PATIENT } from '../agent-proxy/mcp-run.ts';
 import type { ScriptedModel } from '../agent-proxy/scripted-model.ts';
 import { CLIENTS_FOLDER, type Ended, runProgram } from './client-programs.ts';
+import { historyOf } from './reviewed-calls.ts';
 
 const AGENTS = `
 agents:
@@ -176,4 +178,48 @@ async function refusingProxy() {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const env = { HTTPS_PROXY: url, HTTP_PROXY: url, ALL_PROXY: url, NO_PROXY: '127.0.0.1' };
   return { env, asked: () => asked };
+}
+
+/**
+ * Halts one of three sub-agents of an agent with the goal "Fan out." that all wait for their model, and expects that its
+ * model call alone is aborted. Returns its instance.
+ */
+export async function haltHelper(
+  { client }: TestPlatform,
+  runId: string,
+  model: ScriptedModel,
+): Promise<string> {
+  const { agents } = await client.runs.listRunAgents({ runId });
+  const [main, ...helpers] = agents;
+  expect(helpers.map(({ agent }) => agent?.name)).toEqual(Array(3).fill('coding-helper'));
+  expect(new Set(helpers.map(({ parent }) => parent?.instance))).toEqual(
+    new Set([main?.agent?.instance]),
+  );
+  const agentInstance = helpers[1]?.agent?.instance ?? '';
+  await client.control.halt({
+    requestId: newId('req'),
+    scope: { kind: { case: 'agent', value: { tenant: 'default', runId, agentInstance } } },
+    reason: 'This one is wrong.',
+    endRuns: true,
+  });
+  const ofHelpers = model.requests.filter((one) => !historyOf(one).includes('Fan out.'));
+  expect(ofHelpers).toHaveLength(3);
+  await vi.waitFor(
+    () => expect(ofHelpers.filter(({ closed }) => closed.aborted)).toHaveLength(1),
+    PATIENT,
+  );
+  return agentInstance;
+}
+
+/** Expects that of four agents this one alone was halted. */
+export async function expectOneHalted(
+  { client }: TestPlatform,
+  runId: string,
+  instance: string,
+): Promise<void> {
+  const { agents } = await client.runs.listRunAgents({ runId });
+  expect(agents).toHaveLength(4);
+  expect(agents.filter(({ stopReason }) => stopReason === 'halted')).toMatchObject([
+    { agent: { instance } },
+  ]);
 }

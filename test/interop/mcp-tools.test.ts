@@ -1,7 +1,6 @@
 import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as OldTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { readLedger } from '@writ/example-refund-desk/ledger';
-import { newId } from '@writ/kernel';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import {
   connect,
@@ -11,6 +10,7 @@ import {
   startMcpRun,
   verifiedAudit,
 } from '../agent-proxy/mcp-run.ts';
+import { approveEdited } from '../approve-edited.ts';
 
 const LOOK_UP = { name: 'get_refund_context', arguments: { user_id: 42 } };
 const REFUND = {
@@ -73,11 +73,7 @@ describe.each(Object.entries(CLIENTS))('an MCP client %s', (_, open) => {
     await client.callTool(LOOK_UP);
     const answer = client.callTool(REFUND);
     const { approvalId } = await pendingApproval(test, run.runId);
-    await test.client.approvals.decideApproval({
-      requestId: newId('req'),
-      approvalId,
-      answer: { case: 'approveWithEdits', value: { changesJson: '{"amount_usd":800}' } },
-    });
+    await approveEdited(test, approvalId, { amount_usd: 800 });
     const result = await answer;
     expect(result.isError ?? false).toBe(false);
     const [note] = result.content as { text: string }[];

@@ -15,7 +15,8 @@ import {
 import { PATIENT, pendingApproval, verifiedAudit } from '../agent-proxy/mcp-run.ts';
 import { answerWith } from '../agent-proxy/scripted-calls.ts';
 import { type ModelRequest, scriptedModel } from '../agent-proxy/scripted-model.ts';
-import { HAS_CLIENTS, runClient } from './client-programs.ts';
+import { approveEdited } from '../approve-edited.ts';
+import { HAS_CLIENTS, modelEnv, runClient } from './client-programs.ts';
 import { type Exchange, recordingServer } from './recording-server.ts';
 
 const AGENTS = `
@@ -67,10 +68,8 @@ async function startRefund(program: string, credential: Credential) {
   const key = await CREDENTIALS[credential](test);
   const { url, exchanges } = await recordingServer(test.platform.modelBaseUrl);
   const ended = runClient(program, {
-    OPENAI_BASE_URL: `${url}/v1`,
-    OPENAI_API_KEY: key,
+    ...modelEnv(url, key, ALIAS),
     WRIT_MCP_URL: `${url}/mcp`,
-    MODEL: ALIAS,
   });
   const approval = await vi.waitFor(async () => {
     const { runs } = await test.client.runs.listRuns({});
@@ -79,21 +78,13 @@ async function startRefund(program: string, credential: Credential) {
   return { model, test, exchanges, ended, approval };
 }
 
-async function approve800({ client }: TestPlatform, approvalId: string): Promise<void> {
-  const answer = {
-    case: 'approveWithEdits',
-    value: { changesJson: '{"amount_usd":800}' },
-  } as const;
-  await client.approvals.decideApproval({ requestId: newId('req'), approvalId, answer });
-}
-
 const refundedCents = ({ dataDir }: TestPlatform) =>
   readLedger(dataDir).refunds.map(({ amount_cents: cents }) => cents);
 
 /** Approves 800 USD, which is refunded only then, and expects that the program says so. */
 async function completesAt800({ test, ended, approval }: Awaited<ReturnType<typeof startRefund>>) {
   expect(refundedCents(test)).toEqual([]);
-  await approve800(test, approval.approvalId);
+  await approveEdited(test, approval.approvalId, { amount_usd: 800 });
   const { code, output } = await ended;
   expect(output).toContain('ANSWER I refunded 800 USD.');
   expect(code).toBe(0);

@@ -5,8 +5,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { newId } from '@writ/kernel';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { PROVIDER_KEY, proxyModels } from '../agent-proxy/external-run.ts';
+import { approveEdited } from '../approve-edited.ts';
 import { type ServedPlatform, servePlatform } from '../e2e/served-platform.ts';
-import { CALL_POLICY, decide, modelOf, REVIEWED_AGENTS, shell } from './reviewed-calls.ts';
+import { CALL_POLICY, modelOf, REVIEWED_AGENTS, shell } from './reviewed-calls.ts';
 
 const PATIENT = { timeout: 60_000, interval: 1 };
 
@@ -71,7 +72,7 @@ it('neither loses nor doubles an approval after kill -9 while a call waits, and 
   platform = await serve();
   const { approval_id: approvalId } = approvalIn(dataDir) ?? { approval_id: '' };
   const again = vi.waitFor(ask, PATIENT).catch(() => undefined);
-  await decide(platform, approvalId, 'rm -rf build/tmp');
+  await approveEdited(platform, approvalId, { command: 'rm -rf build/tmp' });
   await vi.waitFor(() => expect(approvalIn(dataDir)).toMatchObject({ delivered: 1 }), PATIENT);
   await platform.kill();
   platform = await serve();

@@ -4,10 +4,10 @@ import { describe, expect, it, vi } from 'vitest';
 import { ALIAS, CLAUDE, startExternalRun, stopReasonOf } from '../agent-proxy/external-run.ts';
 import { PATIENT, pendingApproval, verifiedAudit } from '../agent-proxy/mcp-run.ts';
 import { event, scriptedModel } from '../agent-proxy/scripted-model.ts';
+import { approveEdited } from '../approve-edited.ts';
 import {
   ASKS,
   askChat,
-  decide,
   historyOf,
   modelOf,
   reviewedPlatform,
@@ -43,7 +43,7 @@ describe('tool calls in the answer of a model, with an unmodified client', () =>
       expect(historyOf(model.requests[2])).toContain('another call of the same turn');
       const edited = ask(run, 'Clean.');
       const { approvalId } = await pendingApproval(test, run.runId);
-      await decide(test, approvalId, 'rm -rf build/tmp');
+      await approveEdited(test, approvalId, { command: 'rm -rf build/tmp' });
       expect(await edited).toEqual({
         text: '',
         calls: [{ id: remove.id, command: 'rm -rf build/tmp' }],
@@ -160,7 +160,7 @@ describe('a request whose calls wait for a person', () => {
     const { approvalId } = await pendingApproval(test, run.runId);
     await vi.waitFor(() => expect(text).toBe('I remove it.'), PATIENT);
     expect(stream.currentMessage?.content).toHaveLength(1);
-    await decide(test, approvalId);
+    await approveEdited(test, approvalId);
     const { content } = await stream.finalMessage();
     expect(content[1]).toMatchObject({ id: remove.id, input: { command: 'rm -rf build' } });
   });
@@ -179,7 +179,7 @@ describe('a request whose calls wait for a person', () => {
         return await pendingApproval(test, run.runId);
       },
     );
-    await decide(test, approvalId, 'rm -rf build/tmp');
+    await approveEdited(test, approvalId, { command: 'rm -rf build/tmp' });
     const calls = [{ id: remove.id, command: 'rm -rf build/tmp' }];
     expect(await askChat(hasty)).toEqual({ text: '', calls });
     expect(model.requests).toHaveLength(1);
@@ -211,7 +211,7 @@ describe('a request whose calls wait for a person', () => {
     leaving.abort();
     for await (const _ of left) expect.unreachable('the client left');
     const { approvalId } = await pendingApproval(test, run.runId);
-    await decide(test, approvalId, 'rm -rf build/tmp');
+    await approveEdited(test, approvalId, { command: 'rm -rf build/tmp' });
     const again = shell('rm -rf build');
     model.next = { calls: [again] };
     const calls = [{ id: again.id, command: 'rm -rf build/tmp' }];
@@ -243,7 +243,7 @@ describe('a request whose calls wait for a person', () => {
     const run = await startExternalRun(test);
     const asked = askChat(run);
     const { approvalId } = await pendingApproval(test, run.runId);
-    await decide(test, approvalId, 'rm -rf build/tmp');
+    await approveEdited(test, approvalId, { command: 'rm -rf build/tmp' });
     await asked;
     const response = await fetch(new URL('/hooks/claude-code', run.baseUrl), {
       method: 'POST',

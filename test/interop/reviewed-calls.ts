@@ -189,17 +189,6 @@ function seenResponse({
   };
 }
 
-/** Decides an approval; `command` is the edit of a person. */
-export async function decide(
-  { client }: Pick<TestPlatform, 'client'>,
-  approvalId: string,
-  command?: string,
-): Promise<void> {
-  const changesJson = JSON.stringify(command === undefined ? {} : { command });
-  const answer = { case: 'approveWithEdits', value: { changesJson } } as const;
-  await client.approvals.decideApproval({ requestId: newId('req'), approvalId, answer });
-}
-
 /** The conversation that a request shows the model. */
 export function historyOf(request: ModelRequest | undefined): string {
   const { messages, input } = request?.body ?? {};

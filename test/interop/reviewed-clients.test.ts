@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { ALIAS, CLAUDE, startExternalRun } from '../agent-proxy/external-run.ts';
 import { pendingApproval, verifiedAudit } from '../agent-proxy/mcp-run.ts';
-import { HAS_CLIENTS, runClient } from './client-programs.ts';
-import { decide, historyOf, modelOf, reviewedPlatform, shell } from './reviewed-calls.ts';
+import { approveEdited } from '../approve-edited.ts';
+import { HAS_CLIENTS, modelEnv, runClient } from './client-programs.ts';
+import { historyOf, modelOf, reviewedPlatform, shell } from './reviewed-calls.ts';
 
 /** Each executes the calls of its model until the model answers with a text. */
 const CLIENTS = [
@@ -25,15 +26,9 @@ describe.skipIf(!HAS_CLIENTS)('an unmodified, pinned client whose answers are re
       );
       const test = await reviewedPlatform(model);
       const { runId, baseUrl, token } = await startExternalRun(test);
-      const running = runClient(program, {
-        OPENAI_BASE_URL: baseUrl,
-        OPENAI_API_KEY: token,
-        ANTHROPIC_BASE_URL: baseUrl.replace(/\/v1$/, ''),
-        ANTHROPIC_API_KEY: token,
-        MODEL: alias,
-      });
+      const running = runClient(program, modelEnv(new URL(baseUrl).origin, token, alias));
       const { approvalId } = await pendingApproval(test, runId);
-      await decide(test, approvalId, 'rm -rf build/tmp');
+      await approveEdited(test, approvalId, { command: 'rm -rf build/tmp' });
       const { code, output } = await running;
       const lines = output.split('\n').filter((line) => /^(EXECUTED|ANSWER) /.test(line));
       expect(lines, output).toEqual(['EXECUTED rm -rf build/tmp', 'ANSWER It is clean.']);

@@ -4,7 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { CLAUDE, startExternalRun } from '../agent-proxy/external-run.ts';
 import { pendingApproval } from '../agent-proxy/mcp-run.ts';
 import { event, type ModelRequest, scriptedModel } from '../agent-proxy/scripted-model.ts';
-import { decide, reviewedPlatform } from './reviewed-calls.ts';
+import { approveEdited } from '../approve-edited.ts';
+import { reviewedPlatform } from './reviewed-calls.ts';
 
 /** What the model answers with first: thinking, some of it encrypted, a text and a call. */
 const THINKING = [
@@ -115,7 +116,7 @@ describe('a client of Anthropic with thinking enabled', () => {
       const client = run.anthropic.withOptions({ maxRetries: 0 });
       await expect(ask(client, [PROMPT])).rejects.toThrow(/waits for approval/);
       const { approvalId } = await pendingApproval(test, run.runId);
-      await decide(test, approvalId, 'rm -rf build/tmp');
+      await approveEdited(test, approvalId, { command: 'rm -rf build/tmp' });
       const { content } = await ask(client, [PROMPT]);
       const edited = { ...CALL, input: { command: 'rm -rf build/tmp' } };
       expect(content).toEqual([...FIRST.slice(0, 3), edited]);
