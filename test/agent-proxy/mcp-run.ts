@@ -91,6 +91,17 @@ export class MovedClock implements Clock {
   advance(ms: number): void {
     this.#aheadMs += ms;
   }
+
+  /** Advances by `ms` now and every second until `answer` settles: the wait that this ends may begin later than now. */
+  async advanceUntil<T>(answer: Promise<T>, ms: number): Promise<T> {
+    this.advance(ms);
+    const timer = setInterval(() => this.advance(ms), 1_000);
+    try {
+      return await answer;
+    } finally {
+      clearInterval(timer);
+    }
+  }
 }
 
 /** What a program needs to call tools as an external agent. */

@@ -123,11 +123,11 @@ describe.skipIf(!HAS_CLIENTS)('Codex, unmodified', { timeout: 120_000 }, () => {
     const config = mcpConfig(new URL('/mcp', baseUrl).href);
     const running = runCodex(place, 'Wipe the disk.', config);
     const { approvalId } = await pendingApproval(test);
-    clock.advance(10 * 60_000);
-    await vi.waitFor(
+    const answered = vi.waitFor(
       () => expect(historyOf(model.requests.at(-1))).toContain('Not executed yet'),
       PATIENT,
     );
+    await clock.advanceUntil(answered, 10 * 60_000);
     expect(counter.runs).toBe(0);
     await test.client.approvals.decideApproval({
       requestId: newId('req'),

@@ -57,8 +57,7 @@ it('ends a wait of ten minutes with how to repeat the call, which attaches and i
   const client = await connectOld(run);
   const first = client.callTool(ASK);
   const { approvalId } = await pendingApproval(test, run.runId);
-  clock.advance(TEN_MINUTES);
-  const pending = await first;
+  const pending = await clock.advanceUntil(first, TEN_MINUTES);
   expect(pending).toMatchObject({
     isError: true,
     _meta: { 'io.writ/pending': { approval: approvalId } },
@@ -123,8 +122,7 @@ it('gives a client with tasks a task, and executes its call when a person approv
   const other = await startMcpRun(test);
   const call = postModern(run, 'tools/call', ASK, { extensions: TASKS });
   const { approvalId } = await pendingApproval(test, run.runId);
-  clock.advance(TEN_MINUTES);
-  const { result } = await call;
+  const { result } = await clock.advanceUntil(call, TEN_MINUTES);
   expect(result).toMatchObject({
     resultType: 'task',
     status: 'working',
@@ -157,8 +155,7 @@ it('executes nothing for a task that its client cancelled, and ends one that a p
   const begin = async () => {
     const call = postModern(run, 'tools/call', ASK, { extensions: TASKS });
     await pendingApproval(test, run.runId);
-    clock.advance(TEN_MINUTES);
-    return String((await call).result?.taskId);
+    return String((await clock.advanceUntil(call, TEN_MINUTES)).result?.taskId);
   };
   const of = async (method: string, taskId: string) =>
     (await postModern(run, method, { taskId }, { extensions: TASKS })).result;
@@ -208,8 +205,8 @@ it('executes the call of a task, or withdraws it, when its client cancels while 
     const before = counter.runs;
     const call = postModern(run, 'tools/call', ASK, { extensions: TASKS });
     const { approvalId } = await pendingApproval(test, run.runId);
-    clock.advance(TEN_MINUTES);
-    const taskId = String((await call).result?.taskId);
+    const { result } = await clock.advanceUntil(call, TEN_MINUTES);
+    const taskId = String(result?.taskId);
     const of = (method: string) => postModern(run, method, { taskId }, { extensions: TASKS });
     const [answered] = await Promise.allSettled([
       test.client.approvals.decideApproval({
@@ -279,8 +276,7 @@ it('executes nothing while the run is halted, and the call once after it (AP-4, 
     scope: { kind: { case: 'run', value: { tenant: 'default', runId: run.runId } } },
     reason: 'It must stop.',
   });
-  clock.advance(TEN_MINUTES);
-  expect(await first).toMatchObject({ isError: true });
+  expect(await clock.advanceUntil(first, TEN_MINUTES)).toMatchObject({ isError: true });
   expect(await client.callTool(ASK)).toMatchObject({
     isError: true,
     _meta: { 'io.writ/reason': expect.stringMatching(/^(halted|frozen)$/) },
