@@ -1,40 +1,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { keeper, waiter } from '../test/handlers.ts';
+import { message, open } from '../test/in-process.ts';
 import type { BusMessage } from './bus.ts';
-import { type BusFailure, createInProcessBus, type InProcessBusOptions } from './in-process-bus.ts';
-
-function message(eventId: string, subject = 'a.b'): BusMessage {
-  return { eventId, subject, payload: new Uint8Array([1]), headers: { traceparent: 'tp' } };
-}
-
-function open(options: Partial<InProcessBusOptions> = {}) {
-  const failures: BusFailure[] = [];
-  const bus = createInProcessBus({
-    onError: (_error, failure) => failures.push(failure),
-    ...options,
-  });
-  return { bus, failures };
-}
-
-/** A handler that records its messages. */
-function keeper() {
-  const kept: BusMessage[] = [];
-  const handler = async (got: BusMessage): Promise<void> => {
-    kept.push(got);
-  };
-  return { handler, ids: () => kept.map(({ eventId }) => eventId), kept };
-}
-
-/** A handler that blocks until it is released. */
-function waiter() {
-  const begun = Promise.withResolvers<void>();
-  const go = Promise.withResolvers<void>();
-  const handler = async (): Promise<void> => {
-    begun.resolve();
-    await go.promise;
-  };
-  return { handler, begun: begun.promise, go: () => go.resolve() };
-}
 
 const noError = () => expect.unreachable();
 
@@ -209,106 +177,6 @@ describe('durable subscribers of the in-process bus', () => {
     await expect(bus.publish(message('e1', 'a.*'))).rejects.toMatchObject({
       reason: 'INVALID_SUBJECT',
     });
-  });
-});
-
-describe('live subscribers of the in-process bus', () => {
-  it('receive live and durable messages without blocking the publisher', async () => {
-    const { bus } = open();
-    const got = Promise.withResolvers<void>();
-    const seen: string[] = [];
-    bus.subscribeLive({
-      subject: 'a.>',
-      handler: ({ eventId }) => {
-        seen.push(eventId);
-        if (seen.length === 2) got.resolve();
-      },
-    });
-    bus.publishLive(message('live'));
-    bus.publishLive(message('other', 'b'));
-    expect(seen).toEqual([]);
-    await bus.publish(message('durable'));
-    await got.promise;
-    expect(seen).toEqual(['live', 'durable']);
-  });
-
-  it('lose the oldest messages when slow, with the number of missed ones', async () => {
-    const { bus } = open();
-    const first = Promise.withResolvers<void>();
-    const go = Promise.withResolvers<void>();
-    const done = Promise.withResolvers<void>();
-    const seen: [string, number][] = [];
-    bus.subscribeLive({
-      subject: '>',
-      capacity: 2,
-      handler: async ({ eventId }, missed) => {
-        seen.push([eventId, missed]);
-        first.resolve();
-        await go.promise;
-        if (eventId === '6') done.resolve();
-      },
-    });
-    bus.publishLive(message('1'));
-    await first.promise;
-    for (const id of ['2', '3', '4', '5', '6']) bus.publishLive(message(id));
-    go.resolve();
-    await done.promise;
-    expect(seen).toEqual([
-      ['1', 0],
-      ['5', 3],
-      ['6', 0],
-    ]);
-  });
-
-  it('continue after an error, which is reported', async () => {
-    const { bus, failures } = open();
-    const done = Promise.withResolvers<void>();
-    bus.subscribeLive({
-      subject: '>',
-      handler: ({ eventId }) => {
-        if (eventId === 'bad') throw new Error('no');
-        done.resolve();
-      },
-    });
-    bus.publishLive(message('bad'));
-    bus.publishLive(message('good'));
-    await done.promise;
-    expect(failures).toEqual([{ eventId: 'bad', subject: 'a.b' }]);
-  });
-
-  it('receive every matching message for any prefix', async () => {
-    const { bus } = open({ onError: noError });
-    const patterns = ['>', '*.b', 'a.>', 'a.*', 'a.b', 'a.*.c', 'a.b.c', 'b', '*'];
-    const seen: string[] = [];
-    const subscriptions = patterns.map((subject) =>
-      bus.subscribeLive({
-        subject,
-        handler: ({ eventId }) => void seen.push(`${subject} ${eventId}`),
-      }),
-    );
-    bus.publishLive(message('ab', 'a.b'));
-    bus.publishLive(message('abc', 'a.b.c'));
-    await bus.publish(message('b', 'b'));
-    const expected = [
-      ...['> ab', '*.b ab', 'a.> ab', 'a.* ab', 'a.b ab'],
-      ...['> abc', 'a.> abc', 'a.*.c abc', 'a.b.c abc'],
-      ...['> b', 'b b', '* b'],
-    ].sort();
-    await vi.waitFor(() => expect([...seen].sort()).toEqual(expected));
-    await Promise.all(subscriptions.map((subscription) => subscription.unsubscribe()));
-    bus.publishLive(message('late', 'a.b'));
-    expect(seen).toHaveLength(expected.length);
-  });
-
-  it('receive nothing after unsubscribing', async () => {
-    const { bus } = open({ onError: noError });
-    const kept = keeper();
-    const subscription = bus.subscribeLive({ subject: '>', handler: kept.handler });
-    bus.publishLive(message('dropped with the queue'));
-    await subscription.unsubscribe();
-    bus.publishLive(message('late'));
-    await bus.publish(message('later'));
-    expect(kept.ids()).toEqual([]);
   });
 });
 
