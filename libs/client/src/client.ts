@@ -1,14 +1,21 @@
-import { type Client, createClient, type Interceptor, type Transport } from '@connectrpc/connect';
+import type { DescMessage } from '@bufbuild/protobuf';
+import {
+  type Client,
+  createClient,
+  type Interceptor,
+  type StreamResponse,
+  type Transport,
+} from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
 import { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { UsageService } from '@writ/contracts/writ/usage/v1/usage_service_pb';
+import { fromConnectError } from '@writ/rpc';
 import { resumeApprovals } from './resume-approvals.ts';
 import { resumeWatches } from './resume-watches.ts';
 import { retryStarts } from './retry-starts.ts';
-import { translateErrors } from './translate-errors.ts';
 
 /** Options of {@link createWritClient}. */
 export interface WritClientOptions {
@@ -108,4 +115,30 @@ function withDefaultTimeout(transport: Transport, defaultMs: number): Transport 
       transport.unary(method, signal, timeoutMs, ...rest),
     stream: (...call) => transport.stream(...call),
   };
+}
+
+/** Wraps a transport so that calls and streams fail with the `WritError` of the service (SYS-3). */
+function translateErrors(transport: Transport): Transport {
+  return {
+    unary: (...call) => transport.unary(...call).catch(rethrow),
+    stream: async (...call) => translated(await transport.stream(...call).catch(rethrow)),
+  };
+}
+
+function translated<I extends DescMessage, O extends DescMessage>(
+  response: StreamResponse<I, O>,
+): StreamResponse<I, O> {
+  return { ...response, message: untilError(response.message) };
+}
+
+async function* untilError<T>(messages: AsyncIterable<T>): AsyncIterable<T> {
+  try {
+    yield* messages;
+  } catch (error) {
+    rethrow(error);
+  }
+}
+
+function rethrow(error: unknown): never {
+  throw fromConnectError(error);
 }

@@ -3,7 +3,6 @@ import { type Bus, type BusMessage, HOOK_SUBJECTS, type Subscription } from '@wr
 import { HookEventSchema } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { toHookContext } from './hook-context.ts';
 import type { HookManager } from './hook-manager.ts';
-import { createRecentIds } from './recent-ids.ts';
 
 /** Options of {@link followBus}. */
 export interface FollowBusOptions {
@@ -56,4 +55,23 @@ export async function followBus(
       await handle(message);
     },
   });
+}
+
+/** The most recent ids. */
+interface RecentIds {
+  has(id: string): boolean;
+  add(id: string): void;
+}
+
+/** Creates an empty set of the last `capacity` ids. */
+function createRecentIds(capacity: number): RecentIds {
+  const ids = new Set<string>();
+  return {
+    has: (id) => ids.has(id),
+    add: (id) => {
+      ids.add(id);
+      const [oldest] = ids;
+      if (ids.size > capacity && oldest !== undefined) ids.delete(oldest);
+    },
+  };
 }

@@ -1,5 +1,4 @@
 import type { ServiceName } from '../services/names.ts';
-import { freezeDeep } from './freeze-deep.ts';
 import { parseToken, type Registered, readClaims, readRegistered } from './parse-token.ts';
 import { tokenExpired, tokenInvalid } from './token-error.ts';
 import { type Claims, KIND_RULES, type TokenKind } from './token-kinds.ts';
@@ -145,4 +144,13 @@ function isExpired(
 
 function wrongIssuer(kind: TokenKind, issuer: ServiceName): Error {
   return tokenInvalid(kind, 'iss', `${issuer} may not issue it`);
+}
+
+/** Freezes a message recursively: verified claims are shared between calls. */
+function freezeDeep<T>(value: T): T {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    for (const member of Object.values(value)) freezeDeep(member);
+  }
+  return value;
 }

@@ -1,14 +1,16 @@
 import { sha256Hex } from '@writ/kernel';
+import { readExpression } from '../cel/expression.ts';
+import { type Declarations, outcomeScope } from '../cel/scope.ts';
 import { PolicyError } from '../errors.ts';
-import type { Adjustment, Expression, Policy, Rule, ToolSchemas } from '../types.ts';
-import { DocumentReader } from './document-reader.ts';
+import type { Adjustment, Expression, OutcomeRule, Policy, Rule, ToolSchemas } from '../types.ts';
+import { DocumentReader, type Spot } from './document-reader.ts';
 import { ID } from './names.ts';
-import { HUMAN, keysOf, POLICY_SCHEMA } from './policy-schema.ts';
+import { HUMAN, keysOf, OUTCOME, POLICY_SCHEMA } from './policy-schema.ts';
 import { readEvidence } from './read-evidence.ts';
 import { factTypes, readFact, readFactHeads } from './read-facts.ts';
 import { readEditable, readFourEyes, readHumanCaps } from './read-human.ts';
 import { readLimits } from './read-limits.ts';
-import { readOutcomes } from './read-outcomes.ts';
+import { readTool } from './read-match.ts';
 import { readRules } from './read-rules.ts';
 
 /** Options for loading a policy document. */
@@ -94,4 +96,23 @@ export function reloadPolicy(
     if (error instanceof PolicyError) return { policy: current, refused: error };
     throw error;
   }
+}
+
+/** Reads `outcomes`: which results of a tool count as success (SV-8). */
+function readOutcomes(
+  source: DocumentReader,
+  spot: Spot | undefined,
+  declared: Declarations,
+  schemas: ToolSchemas,
+): readonly OutcomeRule[] {
+  const spots = (spot && source.list(spot)) ?? [];
+  const scope = outcomeScope(declared);
+  return spots.flatMap((entry) => {
+    const keys = keysOf(OUTCOME);
+    const members = source.map(entry, { keys, required: keys });
+    const toolSpot = members?.get('tool');
+    const tool = toolSpot && readTool(source, toolSpot, schemas);
+    const okWhen = readExpression(source, members?.get('ok_when'), scope, ['bool']);
+    return tool === undefined || okWhen === undefined ? [] : [{ tool, okWhen }];
+  });
 }

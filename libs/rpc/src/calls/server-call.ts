@@ -1,11 +1,11 @@
 import { create, type DescMessage, type Message, type MessageInitShape } from '@bufbuild/protobuf';
 import { CancellationError, InternalError, type WritError, wrapUnknown } from '@writ/kernel';
-import { context, type Telemetry } from '@writ/telemetry';
+import { context, type Logger, type Telemetry } from '@writ/telemetry';
 import type { Caller, Gate } from '../caller.ts';
 import { recordCall } from '../telemetry/call-metrics.ts';
 import { CallSpan } from '../telemetry/call-span.ts';
+import { callerFields } from '../telemetry/caller-ids.ts';
 import { logCall } from '../telemetry/request-log.ts';
-import { callContext } from './call-context.ts';
 import { CallDeadline } from './call-deadline.ts';
 import type { CallContext } from './handler.ts';
 import type { InTurns } from './in-turns.ts';
@@ -219,4 +219,34 @@ export class ServerCall {
       traceparent: () => this.#span.traceparent,
     });
   }
+}
+
+interface ContextParts extends Omit<CallContext, 'log' | 'traceparent' | 'remainingMs'> {
+  /** The logger of the service. */
+  readonly log: Logger;
+  readonly traceparent: () => string;
+  readonly remainingMs: () => number;
+  readonly caller: Caller;
+}
+
+/** Creates the context of a handler; the logger and traceparent are created on first use. */
+function callContext(parts: ContextParts): CallContext {
+  const { method, signal, header, caller } = parts;
+  let log: Logger | undefined;
+  return {
+    method,
+    signal,
+    header,
+    caller,
+    get log() {
+      log ??= parts.log.child({ rpc: method.name, ...callerFields(caller) });
+      return log;
+    },
+    get remainingMs() {
+      return parts.remainingMs();
+    },
+    get traceparent() {
+      return parts.traceparent();
+    },
+  };
 }

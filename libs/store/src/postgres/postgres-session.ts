@@ -2,9 +2,11 @@ import { Socket } from 'node:net';
 import { PreconditionError } from '@writ/kernel';
 import type { QueryResult } from 'kysely';
 import pg from 'pg';
-import { afterLoopTime } from './loop-time.ts';
 import { endsConnection, translatePostgresError } from './postgres-errors.ts';
 import { fieldReader, toSent } from './postgres-values.ts';
+
+/** Steps in which the event loop must run before a time is over. */
+const LOOP_STEPS = 20;
 
 /** The database and the limits of a session. Milliseconds. */
 export interface SessionSettings {
@@ -225,4 +227,22 @@ function sessionSettings({ schema, statementTimeoutMs, lockTimeoutMs }: SessionS
     `set bytea_output to 'hex'`,
     `set synchronous_commit to on`,
   ].join('; ');
+}
+
+/**
+ * Calls `over` after `ms` milliseconds in which the event loop ran: time in which it was blocked, or the process paused,
+ * counts as one step of twenty, because the answer may have arrived unread meanwhile. Returns the function that cancels
+ * it.
+ */
+function afterLoopTime(ms: number, over: () => void): () => void {
+  const stepMs = Math.ceil(ms / LOOP_STEPS);
+  let timer: NodeJS.Timeout;
+  const wait = (leftMs: number): void => {
+    timer = setTimeout(
+      () => (leftMs <= stepMs ? over() : wait(leftMs - stepMs)),
+      Math.min(stepMs, leftMs),
+    ).unref();
+  };
+  wait(ms);
+  return () => clearTimeout(timer);
 }

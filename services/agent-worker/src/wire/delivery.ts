@@ -1,6 +1,9 @@
 import { toBinary, toJson } from '@bufbuild/protobuf';
 import { timestampMs } from '@bufbuild/protobuf/wkt';
-import { AgentManifestSchema } from '@writ/contracts/writ/supervision/v1/manifest_pb';
+import {
+  AgentManifestSchema,
+  type AgentManifest as ManifestMessage,
+} from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import { SupervisionSchema } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import {
   type DeliverRequest,
@@ -9,6 +12,7 @@ import {
 import { parseSlotGrant } from '@writ/identity';
 import {
   type AgentKey,
+  type AgentKind,
   canonicalDigest,
   InvalidRequestError,
   isTraceparent,
@@ -16,12 +20,18 @@ import {
   newTraceparent,
   sha256Hex,
 } from '@writ/kernel';
+import { plainOf } from '@writ/rpc';
 import type { Delivery } from '../domain/agent/delivery.ts';
+import type { AgentManifest } from '../domain/agent/manifest.ts';
 import type { OwnTime } from '../domain/agent/own-time.ts';
 import type { SlotGrant } from '../domain/agent/slot.ts';
 import { credentialsFrom } from './credentials.ts';
-import { manifestFrom } from './manifest.ts';
 import { supervisionFrom } from './supervision.ts';
+
+/** Kinds that need no model (AG-4). */
+const MODEL_LESS: ReadonlySet<AgentKind> = new Set(['user-proxy', 'flow', 'custom']);
+const NO_MODEL = { model: '', alsoAllowed: [], jsonMode: false };
+const NO_CONTEXT = { strategy: '', options: {}, strategies: [] };
 
 type Part = 'agent' | 'supervision' | 'manifest' | 'credentials' | 'message';
 
@@ -88,4 +98,34 @@ function assertComplete(request: DeliverRequest): CompleteRequest {
     'INCOMPLETE_DELIVERY',
     'A delivery requires agent, supervision, manifest, credentials and message.',
   );
+}
+
+/**
+ * Converts a manifest into the form that is stored with the agent.
+ * @throws InvalidRequestError INVALID_MANIFEST naming the field
+ */
+function manifestFrom(message: ManifestMessage): AgentManifest {
+  const plain = plainOf(AgentManifestSchema, message, {
+    field: 'manifest',
+    reason: 'INVALID_MANIFEST',
+  });
+  // The meter and spawn-budget enforce the budgets.
+  const { kind, executionBudget: _execution, spawnBudget: _spawn, ...rest } = plain;
+  if (kind === undefined) throw missing('kind');
+  if (rest.model === undefined && !MODEL_LESS.has(kind)) throw missing('model');
+  const { strategies, ...context } = rest.context ?? NO_CONTEXT;
+  return {
+    model: NO_MODEL,
+    limits: {},
+    guardrails: {},
+    ...rest,
+    kind,
+    context: strategies.length === 0 ? context : { ...context, strategies },
+  };
+}
+
+function missing(field: string): InvalidRequestError {
+  return new InvalidRequestError('INVALID_MANIFEST', `manifest.${field} is required.`, {
+    field: `manifest.${field}`,
+  });
 }

@@ -1,3 +1,5 @@
+import { isUtf8 } from 'node:buffer';
+import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import {
   parseLine,
@@ -12,8 +14,11 @@ import { signedHeadOf } from '@writ/identity/portable';
 import { InvalidRequestError, systemClock } from '@writ/kernel';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
 import { type FormatOptions, showData } from '../../output/format.ts';
-import { readLines } from './read-lines.ts';
 import { recordNumber } from './record-number.ts';
+
+/** Largest line, in bytes; the supervisor writes much shorter lines. */
+const MAX_LINE = 8 * 1024 * 1024;
+const LINE_FEED = 10;
 
 /** A JSON web signature. */
 const JWS = /^[\w-]+\.[\w-]+\.[\w-]+\s*$/;
@@ -140,4 +145,32 @@ async function headOf(file: string, readHead: ReadHead): Promise<SignedHead> {
     'EXPORT_HEAD_MISSING',
     `${file} does not end with the head of an export.`,
   );
+}
+
+/**
+ * The lines of a file, separated by line feeds. A line that is not UTF-8 is returned as an empty line.
+ * @throws InvalidRequestError LINE_TOO_LONG; what reading the file throws
+ */
+async function* readLines(file: string): AsyncIterable<string> {
+  let rest = Buffer.alloc(0);
+  for await (const chunk of createReadStream(file) as AsyncIterable<Buffer>) {
+    rest = Buffer.concat([rest, chunk]);
+    let start = 0;
+    for (let end = rest.indexOf(LINE_FEED); end >= 0; end = rest.indexOf(LINE_FEED, start)) {
+      yield textOf(rest.subarray(start, end));
+      start = end + 1;
+    }
+    rest = rest.subarray(start);
+    if (rest.length > MAX_LINE) {
+      throw new InvalidRequestError(
+        'LINE_TOO_LONG',
+        `${file} has a line of more than ${MAX_LINE} bytes.`,
+      );
+    }
+  }
+  if (rest.length > 0) yield textOf(rest);
+}
+
+function textOf(line: Buffer): string {
+  return isUtf8(line) ? line.toString() : '';
 }

@@ -1,4 +1,6 @@
 import { create } from '@bufbuild/protobuf';
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { haltStateText, scopeText } from '@writ/client/display';
 import {
   type Halt,
   HaltSchema,
@@ -9,7 +11,6 @@ import { type ClientOptions, openClient, withClientOptions } from '../../client.
 import { type CommandGroup, EXIT } from '../../io.ts';
 import { type FormatOptions, show, withFormat } from '../../output/format.ts';
 import { readRows } from '../../output/pages.ts';
-import { haltLine } from './halt-line.ts';
 import { type ScopeOptions, scopeFrom } from './scope.ts';
 
 interface CreateOptions extends ClientOptions, FormatOptions, ScopeOptions {
@@ -92,4 +93,18 @@ function linesOf(halt: Halt): string[] {
 
 function isPending(error: unknown): error is Error & { readonly reason: string } {
   return error instanceof Error && 'reason' in error && error.reason === 'HALT_PENDING';
+}
+
+/** A halt in one line: id, state, scope, operator, time and reason. */
+function haltLine(halt: Halt): string {
+  const at = halt.createTime === undefined ? '' : timestampDate(halt.createTime).toISOString();
+  const by = halt.resumedBy === '' ? '' : `, lifted by ${halt.resumedBy}`;
+  const ends = halt.endRuns ? ', ends runs' : '';
+  return [
+    halt.haltId,
+    `${haltStateText(halt.state)}${by}`,
+    `${scopeText(halt.scope)}${ends}`,
+    `by ${halt.orderedBy} at ${at}`,
+    halt.reason,
+  ].join('  ');
 }

@@ -13,13 +13,13 @@ import { CopyId, ShownText } from '../../parts/shown-text.tsx';
 import { RunStateBadge } from '../../parts/state-badge.tsx';
 import { localTime } from '../../parts/times.ts';
 import { useSession } from '../../session/session-provider.tsx';
+import { BudgetGauges } from './budget-gauges.tsx';
 import { RunActions } from './run-actions.tsx';
-import { RunBudgets } from './run-budgets.tsx';
 import { RunCost } from './run-cost.tsx';
 import { RunTimeline } from './run-timeline.tsx';
 import { RunTree } from './run-tree.tsx';
 import type { RunModel } from './timeline.ts';
-import { useLiveRun, useRun } from './use-run.ts';
+import { useLiveRun, useRun, useRunUsage } from './use-run.ts';
 
 /** One run: its tree, timeline, budgets and cost, live. */
 export function RunPage() {
@@ -178,5 +178,27 @@ function Facts({ run }: { readonly run: Run }) {
           </Group>
         ))}
     </SimpleGrid>
+  );
+}
+
+/** The balances of a run as gauges: settled, reserved, left. */
+function RunBudgets({ runId }: { readonly runId: string }) {
+  const usage = useRunUsage(runId);
+  const levels = usage.data?.levels ?? [];
+  if (levels.length === 0) {
+    return (
+      <Text size="sm" className="muted">
+        {usage.isPending && usage.fetchStatus === 'idle'
+          ? 'Your roles do not permit to read usage.'
+          : 'No budget yet: the run has not started.'}
+      </Text>
+    );
+  }
+  return (
+    <Stack gap="md">
+      {levels.map((balance) => (
+        <BudgetGauges key={balance.level} balance={balance} />
+      ))}
+    </Stack>
   );
 }
