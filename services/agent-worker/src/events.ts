@@ -1,4 +1,4 @@
-import { create, toBinary } from '@bufbuild/protobuf';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { hookSubject } from '@writ/bus';
 import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
@@ -21,13 +21,16 @@ import { waitKindOf } from './domain/agent/waits.ts';
 import type { AgentRow } from './store/agents.ts';
 import type { WorkerStore, WorkerTransaction } from './store/worker-store.ts';
 
-type EventName =
-  | 'STEP_START'
-  | 'STEP_END'
-  | 'FLOW_START'
-  | 'FLOW_END'
-  | 'GUARDRAIL_TRIP'
-  | 'LOG_ENTRY';
+const NAMES = [
+  'STEP_START',
+  'STEP_END',
+  'FLOW_START',
+  'FLOW_END',
+  'GUARDRAIL_TRIP',
+  'LOG_ENTRY',
+] as const;
+
+type EventName = (typeof NAMES)[number];
 
 type EventAgent = Pick<
   AgentRow,
@@ -97,6 +100,8 @@ export interface WorkerEvent {
 export interface WorkerEvents {
   /** Stores an event in the outbox. */
   append(trx: WorkerTransaction, event: WorkerEvent, at: Date): Promise<void>;
+  /** Decodes an event of a worker; undefined when it is not one of this agent. */
+  ofAgent(agent: EventAgent, payload: Uint8Array): WorkerEvent | undefined;
   /**
    * A think-act cycle started; `waitsFor` names the signal that it waits for first, empty for none. `lastStep` is
    * the one before it, zero for none.
@@ -154,6 +159,17 @@ export function createWorkerEvents(telemetry: Telemetry): WorkerEvents {
       counted?.(trx);
       const ids = { run_id: runId, agent: instance, step, [ATTR_WRIT_EVENT_ID]: eventId };
       afterCommit(trx, () => telemetry.log.info({ tenant, ...ids }, name));
+    },
+    ofAgent: (agent, payload) => {
+      const event = fromBinary(HookEventSchema, payload);
+      const { emitter, tenant, runId, eventId, step, traceparent } = event;
+      const name = NAMES.find((each) => HookEventType[each] === event.type);
+      const isOf =
+        tenant === agent.tenant &&
+        runId === agent.run_id &&
+        event.agent?.instance === agent.instance;
+      if (name === undefined || emitter !== 'agent-worker' || !isOf) return undefined;
+      return { name, eventId, payload, agent, step, traceparent };
     },
     stepStarted: (scope, { waitsFor: waitingFor, lastStep }, at) => {
       const after = endOfStep(scope.agent, lastStep);

@@ -1,7 +1,7 @@
 import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { openWorkerStore } from '../src/store/worker-store.ts';
-import { RUN } from './delivery.ts';
+import { RUN, TENANT } from './delivery.ts';
 import type { Moment } from './fault-switches.ts';
 import { InterceptedStore } from './intercepted-store.ts';
 import { ScriptedModel } from './scripted-model.ts';
@@ -145,6 +145,37 @@ describe('a worker that crashes', () => {
       .select('first_reads')
       .executeTakeFirstOrThrow();
     expect(left).toBeNull();
+  });
+
+  it('after a request carried an event that it has not stored leaves it to the end of the agent (HK-1)', async () => {
+    const world = await startWorld();
+    const reviewed = world.faults.silenceAt('after review op-2');
+    const stuck = async (n: number) => {
+      if (n > 1) await world.faults.untilReleased();
+    };
+    await world.startWorker(FROZEN, {
+      openStore: async (location) =>
+        new InterceptedStore(await openWorkerStore(location), { before: stuck }),
+    });
+    void world.deliver();
+    await reviewed;
+    const [request] = world.supervisor.requests;
+    const recordedEvents = request?.events.filter(({ mac }) => mac.length === 0) ?? [];
+    expect(recordedEvents).toHaveLength(1);
+    const { store } = await world.startWorker(FROZEN);
+    const order = { tenant: TENANT, runId: RUN, stopReason: 'cancelled' };
+    const { events } = await world.worker.cancel({
+      ...order,
+      requestId: 'cancel-1',
+      recordedEvents: recordedEvents.map(({ event }) => event),
+    });
+    expect(events).toHaveLength(1);
+    await vi.waitFor(
+      () => expect(world.steps()).toEqual(['STEP_START 1', 'STEP_END 1 cancelled']),
+      { timeout: 30_000 },
+    );
+    const row = await store.db.selectFrom('agents').selectAll().executeTakeFirst();
+    expect(row).toMatchObject({ step_started: 1, step_ended: 1 });
   });
 
   for (const moment of ['before', 'after'] as const) {

@@ -140,6 +140,18 @@ describe('the events of an agent', () => {
     ]);
   });
 
+  it('of a worker go back to it with the order that ends its agents, in case it has not stored them (HK-1)', async () => {
+    const agent = await harness.agent();
+    const { fakes } = harness.supervisor;
+    const begun = encoded(agent, 'STEP_START');
+    await agent.propose('op-1', BLOCKED, { events: [{ event: begun, mac: new Uint8Array() }] });
+    await timeline(agent);
+    const orders = fakes
+      .requests(AgentWorkerService.method.cancel)
+      .filter(({ runId }) => runId === agent.scope.runId);
+    expect(orders.map(({ recordedEvents }) => recordedEvents)).toEqual([[Buffer.from(begun)]]);
+  });
+
   it('that worker and meter answer when the agent ends precede RUN_END (HK-1)', async () => {
     const agent = await harness.agent();
     const { fakes } = harness.supervisor;

@@ -1,5 +1,6 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { HOOK_EMITTER_NAMES } from '@writ/bus';
+import { type HookEvent, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { RunEventSchema } from '@writ/contracts/writ/run/v1/run_pb';
 import { derivedId } from '@writ/kernel';
 import type { DistributedPlatform } from '@writ/testing/distributed';
@@ -39,10 +40,14 @@ export const everyEventOnce: Invariant = {
         last.set(`${runId} ${agent}`, position);
       }
     }
-    const unexpected = timeline.filter(
-      (row) => isHook(row.entry) && !emitted.has(keyOf(row.run_id, row.event_id)),
-    );
-    problems.push(...unexpected.map((row) => `unexpected: ${keyOf(row.run_id, row.event_id)}`));
+    for (const { run_id: runId, event_id: eventId, entry } of timeline) {
+      const hook = hookOf(entry);
+      if (hook === undefined || emitted.has(keyOf(runId, eventId))) continue;
+      const { type, emitter, agent, step, callId } = hook;
+      const name = enumValueName(type);
+      const where = `${emitter}, ${agent?.instance}, step ${step}, call ${callId}`;
+      problems.push(`unexpected: ${name} of ${runId} (${eventId}) from ${where}`);
+    }
     return problems;
   },
 };
@@ -62,9 +67,14 @@ async function outboxOf(
   });
 }
 
+function enumValueName(type: HookEventType): string {
+  return Object.entries(HookEventType).find(([, value]) => value === type)?.[0] ?? String(type);
+}
+
 /** A timeline also holds decisions and results, which are not hook events. */
-function isHook(entry: unknown): boolean {
-  return fromBinary(RunEventSchema, entry as Uint8Array).entry.case === 'hook';
+function hookOf(entry: unknown): HookEvent | undefined {
+  const event = fromBinary(RunEventSchema, entry as Uint8Array);
+  return event.entry.case === 'hook' ? event.entry.value : undefined;
 }
 
 function timelineId(emitter: string, eventId: string): string {

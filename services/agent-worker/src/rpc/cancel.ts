@@ -31,6 +31,7 @@ export function cancel(
       stop_reason: stopReason,
       retention: retentionFrom(request.retention) ?? HistoryRetention.PERMANENT,
       cancelled_at: dependencies.clock.now(),
+      recorded: request.recordedEvents,
       ...(answer !== '' && { answer }),
     });
     return { ended, events: eventMessages(events) };

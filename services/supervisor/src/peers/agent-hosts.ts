@@ -14,8 +14,7 @@ export function agentHosts(worker: AgentWorkerPeer, proxy: AgentWorkerPeer): Age
       return [...events, ...(await worker.cancelRun(order))];
     },
     awaitEnd: worker.awaitEnd,
-    cancelAgent: (requestId, agent, stopReason) =>
-      (agent.isExternal ? proxy : worker).cancelAgent(requestId, agent, stopReason),
+    cancelAgent: (order) => (order.isExternal ? proxy : worker).cancelAgent(order),
     findAgents: worker.findAgents,
     listLogEntries: worker.listLogEntries,
     close() {

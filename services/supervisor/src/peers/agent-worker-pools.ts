@@ -23,8 +23,7 @@ export function pooledAgentWorkers(
     cancelRun: (order) => peerOf(order.tenant).cancelRun(order),
     awaitEnd: (requestId, agent, stopReason) =>
       peerOf(agent.tenant).awaitEnd(requestId, agent, stopReason),
-    cancelAgent: (requestId, agent, stopReason) =>
-      peerOf(agent.tenant).cancelAgent(requestId, agent, stopReason),
+    cancelAgent: (order) => peerOf(order.tenant).cancelAgent(order),
     findAgents: (agents) => findAgents(agents, peerOf),
     listLogEntries: (request, signal) => peerOf(request.tenant).listLogEntries(request, signal),
     close() {

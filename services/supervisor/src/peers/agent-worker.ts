@@ -59,6 +59,14 @@ export interface HostedAgent extends AgentKey {
   readonly isExternal: boolean;
 }
 
+/** An order to end one agent. */
+export interface AgentCancellation extends HostedAgent {
+  readonly requestId: string;
+  readonly stopReason: string;
+  /** The last events of the worker about the agent on the timeline, encoded. */
+  readonly recordedEvents: readonly Uint8Array[];
+}
+
 /** An order to end every agent of a run. */
 export interface RunCancellation extends RunKey {
   readonly requestId: string;
@@ -68,6 +76,8 @@ export interface RunCancellation extends RunKey {
   readonly isExternal: boolean;
   /** Approved answer to publish to the root's output topic; empty for none. */
   readonly answer: string;
+  /** The last events of the worker on the timeline, encoded. */
+  readonly recordedEvents: readonly Uint8Array[];
 }
 
 /** Client of agent-worker. Calls are idempotent, and durable when they return. */
@@ -88,11 +98,7 @@ export interface AgentWorkerPeer {
     stopReason: string,
   ): Promise<readonly CarriedEvent[] | undefined>;
   /** Cancels one agent, and returns its events; its journal is kept until the end of the run. */
-  cancelAgent(
-    requestId: string,
-    agent: HostedAgent,
-    stopReason: string,
-  ): Promise<readonly CarriedEvent[]>;
+  cancelAgent(order: AgentCancellation): Promise<readonly CarriedEvent[]>;
   /** Returns for each agent whether the worker lets it live; undefined when it cannot say (BD-3). */
   findAgents(agents: readonly AgentKey[]): Promise<readonly (boolean | undefined)[]>;
   /** Lists the log entries of a run. */
@@ -146,7 +152,7 @@ export function createAgentWorkerPeer(options: RpcClientOptions): AgentWorkerPee
       );
       return accepted;
     },
-    async cancelRun({ requestId, tenant, runId, stopReason, retention, answer }) {
+    async cancelRun({ requestId, tenant, runId, stopReason, retention, answer, recordedEvents }) {
       const { events } = await client.cancel({
         requestId,
         tenant,
@@ -154,6 +160,7 @@ export function createAgentWorkerPeer(options: RpcClientOptions): AgentWorkerPee
         stopReason,
         retention: retentionMessage(retention),
         answer,
+        recordedEvents: [...recordedEvents],
       });
       return events;
     },
@@ -162,9 +169,9 @@ export function createAgentWorkerPeer(options: RpcClientOptions): AgentWorkerPee
       const { hasEnded, events } = await client.cancel({ ...one, awaitEnd: true });
       return hasEnded ? events : undefined;
     },
-    async cancelAgent(requestId, { tenant, runId, instance }, stopReason) {
+    async cancelAgent({ requestId, tenant, runId, instance, stopReason, recordedEvents }) {
       const one = { requestId, tenant, runId, agentInstance: instance, stopReason };
-      return (await client.cancel(one)).events;
+      return (await client.cancel({ ...one, recordedEvents: [...recordedEvents] })).events;
     },
     async findAgents(agents) {
       const keys = agents.map(({ instance: agentInstance, ...run }) => ({ ...run, agentInstance }));

@@ -32,6 +32,12 @@ export function decodeHook(bytes: Uint8Array): HookEvent {
   return fromBinary(HookEventSchema, bytes);
 }
 
+/** Decodes the hook event of a timeline entry; undefined for an entry of another kind. */
+export function hookOfEntry(bytes: Uint8Array): HookEvent | undefined {
+  const { entry } = fromBinary(RunEventSchema, bytes);
+  return entry.case === 'hook' ? entry.value : undefined;
+}
+
 /** Encodes the timeline entry of a hook event. */
 export function encodeHook(event: HookEvent): Uint8Array {
   return encodeEntry({ case: 'hook', value: event }, event.agent);

@@ -15,6 +15,7 @@ import { type CancelRow, findCancel, insertCancel } from '../../store/cancels.ts
 import { deleteContent } from '../../store/content.ts';
 import { endFollows } from '../../store/follows.ts';
 import { keyOf } from '../../store/keys.ts';
+import { storedEvents } from '../../store/stored-events.ts';
 import { deleteTimers } from '../../store/timers.ts';
 import type { WorkerTransaction } from '../../store/worker-store.ts';
 import type { Dependencies } from './dependencies.ts';
@@ -24,6 +25,8 @@ import { onAgentEnded } from './on-agent-ended.ts';
 export interface CancelOrder extends Omit<CancelRow, 'ended'> {
   /** The approved answer with which the root of the run ended; omitted without one. */
   readonly answer?: string | undefined;
+  /** Encoded events of the worker that requests of these agents have carried. */
+  readonly recorded: readonly Uint8Array[];
 }
 
 /**
@@ -34,13 +37,13 @@ export interface CancelOrder extends Omit<CancelRow, 'ended'> {
  */
 export async function cancelAgents(
   { store, events, flushEventsSoon, agents }: Dependencies,
-  { answer, ...order }: CancelOrder,
+  { answer, recorded, ...order }: CancelOrder,
 ): Promise<{ readonly ended: number; readonly events: readonly CarriedEvent[] }> {
   // The last steps would miss on the timeline otherwise.
   await agents.flush({ tenant: order.tenant, runId: order.run_id });
   // An answer and the subscriptions concern other runs of the tenant.
   const { ended, unreported, keys, hasWoken } = await store.transaction(
-    (trx) => endAgents(trx, order, answer, events),
+    (trx) => endAgents(trx, order, { answer, recorded }, events),
     { tenant: order.tenant },
   );
   flushEventsSoon();
@@ -52,7 +55,7 @@ export async function cancelAgents(
 async function endAgents(
   trx: WorkerTransaction,
   order: Omit<CancelRow, 'ended'>,
-  answer: string | undefined,
+  { answer, recorded }: Pick<CancelOrder, 'answer' | 'recorded'>,
   events: WorkerEvents,
 ): Promise<{
   readonly ended: number;
@@ -80,7 +83,8 @@ async function endAgents(
       unreported.push(...readEvents(agent.unreported_events));
       continue;
     }
-    const end = await endAgent(trx, agent, { order, answer }, events);
+    const lost = await lostEvents(trx, events, agent, recorded);
+    const end = await endAgent(trx, { agent, lost }, { order, answer }, events);
     unreported.push(...end.carried);
     hasWoken ||= end.hasWoken;
     ended += 1;
@@ -96,7 +100,7 @@ async function endAgents(
 /** Ends one agent that has not ended; returns its unreported events, and whether an agent that waited for it was woken. */
 async function endAgent(
   trx: WorkerTransaction,
-  agent: AgentRow,
+  { agent, lost }: { readonly agent: AgentRow; readonly lost: readonly WorkerEvent[] },
   {
     order,
     answer,
@@ -105,7 +109,8 @@ async function endAgent(
 ): Promise<{ readonly carried: readonly CarriedEvent[]; readonly hasWoken: boolean }> {
   const { stop_reason: stopReason, cancelled_at: at } = order;
   const status = statusOf(agent);
-  const last = lastEvents(events, agent, order);
+  const steps = lastSteps(agent, lost);
+  const last = lastEvents(events, { ...agent, ...steps }, order);
   const carried = addEvents(
     readEvents(agent.unreported_events),
     last.map(({ payload }) => carriedEvent(payload)),
@@ -114,7 +119,8 @@ async function endAgent(
     ...statusColumns(reduceAgent(status, { type: 'ended', stopReason }), at),
     lease_owner: null,
     lease_expires_at: null,
-    step_ended: agent.step_started,
+    step_started: steps.step_started,
+    step_ended: steps.step_started,
     unreported_events: JSON.stringify(carried),
   });
   for (const name of status.waitingFor) {
@@ -126,8 +132,44 @@ async function endAgent(
   // have died before it published the answer.
   if (order.instance === '' && agent.reply_to !== null) await endFollows(trx, keyOf(agent));
   else hasWoken = await onAgentEnded(trx, agent, { stopReason, answer }, at);
-  for (const event of last) await events.append(trx, event, at);
+  for (const event of [...lost, ...last]) await events.append(trx, event, at);
   return { carried, hasWoken };
+}
+
+/**
+ * Events that a request carried before the worker stored them, and that only the supervisor has since the worker stopped
+ * or lost its lease: the bus must have them, too (HK-1).
+ */
+async function lostEvents(
+  trx: WorkerTransaction,
+  events: WorkerEvents,
+  agent: AgentRow,
+  recorded: readonly Uint8Array[],
+): Promise<WorkerEvent[]> {
+  // The events of an agent are stored in their order.
+  const later = recorded
+    .flatMap((payload) => events.ofAgent(agent, payload) ?? [])
+    .filter(({ name, step }) =>
+      name === 'STEP_END' ? step > agent.step_ended : step >= agent.step_started,
+    );
+  const stored = await storedEvents(
+    trx,
+    later.map(({ eventId }) => eventId),
+  );
+  return later.filter(({ eventId }) => !stored.has(eventId));
+}
+
+/** The last step that started and the last one that ended, with events that the row of the agent does not have. */
+function lastSteps(
+  { step_started: started, step_ended: ended }: AgentRow,
+  lost: readonly WorkerEvent[],
+): Pick<AgentRow, 'step_started' | 'step_ended'> {
+  const lastOf = (which: WorkerEvent['name']) =>
+    lost.filter(({ name }) => name === which).map(({ step }) => step);
+  return {
+    step_started: Math.max(started, ...lastOf('STEP_START')),
+    step_ended: Math.max(ended, ...lastOf('STEP_END')),
+  };
 }
 
 /**

@@ -11,6 +11,7 @@ import { agentRefOf } from '../../wire/supervision.ts';
 import type { DrivenOrder, OrderHandler, StepDone } from '../order/order-handler.ts';
 import { ignoreNotFound } from '../order/order-handler.ts';
 import { recordLastEvents } from '../timeline/carried-events.ts';
+import { lastWorkerEvents } from '../timeline/last-worker-events.ts';
 
 /**
  * Ends an agent below the root (SUP-8, AG-7): freezes it at the meter and the gateway, cancels it at the worker,
@@ -47,13 +48,14 @@ export function endChildOrder(context: SupervisorContext): OrderHandler {
       }),
 
       cancel: whileRunLives(async ({ order, memo }, key, child) => {
-        const id = derivedId('req', order.order_id, 'cancel');
         const events = await ignoreNotFound(
-          peers.agentWorker.cancelAgent(
-            id,
-            { ...key, isExternal: isExternal(child) },
-            child.ending_stop_reason ?? 'cancelled',
-          ),
+          peers.agentWorker.cancelAgent({
+            ...key,
+            requestId: derivedId('req', order.order_id, 'cancel'),
+            stopReason: child.ending_stop_reason ?? 'cancelled',
+            isExternal: isExternal(child),
+            recordedEvents: await lastWorkerEvents(store.db, key),
+          }),
         );
         memo.events.push(...(events ?? []));
         return { unchanged: true };

@@ -11,6 +11,7 @@ import type { DrivenOrder, OrderHandler } from '../order/order-handler.ts';
 import { ignoreNotFound } from '../order/order-handler.ts';
 import { settleWrits } from '../review/settle-writs.ts';
 import { recordLastEvents } from '../timeline/carried-events.ts';
+import { lastWorkerEvents } from '../timeline/last-worker-events.ts';
 import { endOrdinaryRun } from './end-ordinary-run.ts';
 import { finishRun, runKeyOf } from './finish-run.ts';
 import { rootKeyOf } from './start-run-order.ts';
@@ -56,6 +57,7 @@ export function endRunOrder(context: SupervisorContext): OrderHandler {
             retention: run.retention,
             isExternal: isExternal(root),
             answer: answerToPublish(root),
+            recordedEvents: await lastWorkerEvents(store.db, runKeyOf(run)),
           }),
         );
         memo.events.push(...(events ?? []));

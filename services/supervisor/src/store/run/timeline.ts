@@ -209,6 +209,27 @@ const selectEntries = prepareQuery(
       .limit(place.limit),
 );
 
+/** The last entries of a run, in order. */
+export async function lastEntries(
+  db: SupervisorReader,
+  { tenant, runId }: RunKey,
+  limit: number,
+): Promise<Uint8Array[]> {
+  const { rows } = await selectLastEntries(db, { tenant, runId, limit });
+  return rows.map(({ entry }) => entry).reverse();
+}
+
+const selectLastEntries = prepareQuery(
+  (db: SupervisorReader, { tenant, runId, limit }: RunKey & { readonly limit: number }) =>
+    db
+      .selectFrom('timeline')
+      .select('entry')
+      .where('tenant', '=', tenant)
+      .where('run_id', '=', runId)
+      .orderBy('sequence', 'desc')
+      .limit(limit),
+);
+
 /** Replaces an entry: its content is deleted (SUP-4), or a result amended (TG-8). */
 export async function replaceEntry(
   trx: SupervisorTransaction,

@@ -1,0 +1,27 @@
+import { toBinary } from '@bufbuild/protobuf';
+import { HookEventSchema } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import type { RunKey } from '@writ/kernel';
+import { lastEntries } from '../../store/run/timeline.ts';
+import type { SupervisorReader } from '../../store/supervisor-store.ts';
+import { hookOfEntry } from '../../wire/timeline.ts';
+
+/** More than a worker emits before it stores them. */
+const LIMIT = 128;
+
+/**
+ * The events of the worker among the last entries of a timeline, for an order that ends agents: a request may have
+ * carried them before the worker stored them, and it cannot when it has stopped (HK-1). An agent without `instance` is
+ * every agent of the run.
+ */
+export async function lastWorkerEvents(
+  db: SupervisorReader,
+  { instance, ...run }: RunKey & { readonly instance?: string },
+): Promise<readonly Uint8Array[]> {
+  const entries = await lastEntries(db, run, LIMIT);
+  return entries.flatMap((entry) => {
+    const event = hookOfEntry(entry);
+    if (event?.emitter !== 'agent-worker') return [];
+    if (instance !== undefined && event.agent?.instance !== instance) return [];
+    return [toBinary(HookEventSchema, event)];
+  });
+}
