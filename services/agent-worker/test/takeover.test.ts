@@ -28,6 +28,11 @@ describe('a worker that takes over an agent', () => {
     await world.deliver();
     await asked;
     expect(admitted(world)).toEqual([[], [], []]);
+    // The commit of the step that has started renews the lease, also after it has been set to expire.
+    await vi.waitFor(async () => {
+      const row = await frozen.store.db.selectFrom('agents').selectAll().executeTakeFirst();
+      expect(row?.step_started).toBe(1);
+    });
     const acted = world.faults.silenceAt('before generate op-1');
     const expired = { lease_expires_at: new Date(0) };
     await frozen.store.transaction((trx) => trx.updateTable('agents').set(expired).execute());

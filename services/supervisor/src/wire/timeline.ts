@@ -38,6 +38,11 @@ export function hookOfEntry(bytes: Uint8Array): HookEvent | undefined {
   return entry.case === 'hook' ? entry.value : undefined;
 }
 
+/** Encodes a hook event as its emitter does. */
+export function hookPayload(event: HookEvent): Uint8Array {
+  return toBinary(HookEventSchema, event);
+}
+
 /** Encodes the timeline entry of a hook event. */
 export function encodeHook(event: HookEvent): Uint8Array {
   return encodeEntry({ case: 'hook', value: event }, event.agent);

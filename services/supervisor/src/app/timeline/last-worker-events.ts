@@ -1,9 +1,7 @@
-import { toBinary } from '@bufbuild/protobuf';
-import { HookEventSchema } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { RunKey } from '@writ/kernel';
 import { lastEntries } from '../../store/run/timeline.ts';
 import type { SupervisorReader } from '../../store/supervisor-store.ts';
-import { hookOfEntry } from '../../wire/timeline.ts';
+import { hookOfEntry, hookPayload } from '../../wire/timeline.ts';
 
 /** More than a worker emits before it stores them. */
 const LIMIT = 128;
@@ -22,6 +20,6 @@ export async function lastWorkerEvents(
     const event = hookOfEntry(entry);
     if (event?.emitter !== 'agent-worker') return [];
     if (instance !== undefined && event.agent?.instance !== instance) return [];
-    return [toBinary(HookEventSchema, event)];
+    return [hookPayload(event)];
   });
 }
