@@ -6,6 +6,7 @@ import { startDedicatedPostgres } from '@writ/testing/postgres';
 import { seeded } from '@writ/testing/random';
 import type { BenchOptions } from './bench.ts';
 import { median } from './measure.ts';
+import { whileCoresAreBusy } from './scale/busy-cores.ts';
 import { type Installation, simulate, type WriteTimes } from './scale/simulation.ts';
 import { type MeasuredUse, serverUse, writeTimes } from './scale/write-times.ts';
 import type { MeasureRequest } from './writers/process.ts';
@@ -28,10 +29,17 @@ interface Prediction {
   readonly predicted: number;
 }
 
+/** What a transaction costs one process and the server: with cores of their own, and on cores that others use as well. */
+interface MeasuredTimes {
+  readonly own: WriteTimes;
+  readonly shared: WriteTimes;
+}
+
 /**
- * Measures what a transaction costs the processors and the log of one writing process and its PostgreSQL, simulates 2 and 4
- * processes with these times, and compares the prediction with a measurement of them. Then it simulates larger installations
- * with the same times. Prints the tables and writes `scale.json`. Returns whether each prediction is within
+ * Measures what a transaction costs the processors and the log of one writing process and its PostgreSQL, also while other
+ * programs use the cores: caches and switches make it slower then. Simulates 2 and 4 processes on these cores with the
+ * latter times, and compares the prediction with a measurement of them. Then it simulates larger installations, whose
+ * processes have cores of their own, with the former. Prints the tables and writes `scale.json`. Returns whether each prediction is within
  * {@link MAX_ERROR} of its measurement (SYS-5).
  */
 export async function benchScale(options: BenchOptions): Promise<boolean> {
@@ -46,25 +54,35 @@ export async function benchScale(options: BenchOptions): Promise<boolean> {
     for (const process of processes) stack.defer(() => process.stop());
     const measure = measureOf(processes, server.url());
     await measure(MOST_PROCESSES, WRITERS, WARM_UP_MS);
-    const found: { times: WriteTimes; predictions: readonly Prediction[] }[] = [];
+    const found: { times: MeasuredTimes; predictions: readonly Prediction[] }[] = [];
     for (let round = 0; round < rounds; round += 1) {
-      const alone = await measure(1, 1, seconds * 1_000);
-      const many = await measure(1, WRITERS, seconds * 1_000);
-      const times = writeTimes(alone, many);
+      const measureTimes = async () =>
+        writeTimes(
+          await measure(1, 1, seconds * 1_000),
+          await measure(1, WRITERS, seconds * 1_000),
+        );
+      const times = { own: await measureTimes(), shared: await whileCoresAreBusy(measureTimes) };
       const predictions: Prediction[] = [];
       for (const used of [2, MOST_PROCESSES]) {
         const { perSecond } = await measure(used, WRITERS, seconds * 1_000);
-        predictions.push({ processes: used, measured: perSecond, predicted: here(times, used) });
+        predictions.push({
+          processes: used,
+          measured: perSecond,
+          predicted: here(times.shared, used),
+        });
       }
       found.push({ times, predictions });
     }
-    const times = middleOf(found.map((each) => each.times));
+    const times: MeasuredTimes = {
+      own: middleOf(found.map((each) => each.times.own)),
+      shared: middleOf(found.map((each) => each.times.shared)),
+    };
     const predictions = [2, MOST_PROCESSES].map((used, index) => ({
       processes: used,
       measured: median(found.map((each) => each.predictions[index]?.measured ?? Number.NaN)),
       predicted: median(found.map((each) => each.predictions[index]?.predicted ?? Number.NaN)),
     }));
-    const larger = simulateLarger(times);
+    const larger = simulateLarger(times.own);
     print(times, predictions, larger);
     mkdirSync(outDir, { recursive: true });
     const report = { measuredAt: new Date().toISOString(), machine: machineName(), times };
@@ -179,18 +197,20 @@ function simulateLarger(times: WriteTimes): LargerCell[] {
 }
 
 function print(
-  times: WriteTimes,
+  { own, shared }: MeasuredTimes,
   predictions: readonly Prediction[],
   larger: readonly LargerCell[],
 ): void {
   console.log(machineName());
-  console.log('| ms | of a transaction | of a commit |');
+  console.log('| ms, with own and with shared cores | of a transaction | of a commit |');
   console.log('|---|---|---|');
   for (const part of ['process', 'server'] as const) {
-    const { perTransaction, perCommit } = times[part];
-    console.log(`| ${part} | ${perTransaction.toFixed(3)} | ${perCommit.toFixed(3)} |`);
+    const cells = (['perTransaction', 'perCommit'] as const).map(
+      (figure) => `${own[part][figure].toFixed(3)}, ${shared[part][figure].toFixed(3)}`,
+    );
+    console.log(`| ${[part, ...cells].join(' | ')} |`);
   }
-  console.log(`| flush of the log | | ${times.flush.toFixed(3)} |`);
+  console.log(`| flush of the log | | ${own.flush.toFixed(3)}, ${shared.flush.toFixed(3)} |`);
   console.log('\n| processes | measured, transactions/s | predicted | difference |');
   console.log('|---|---|---|---|');
   for (const { processes, measured, predicted } of predictions) {
