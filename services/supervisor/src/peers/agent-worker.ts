@@ -80,7 +80,10 @@ export interface RunCancellation extends RunKey {
   readonly recordedEvents: readonly Uint8Array[];
 }
 
-/** Client of agent-worker. Calls are idempotent, and durable when they return. */
+/**
+ * Client of agent-worker. Calls are idempotent, and durable when they return. Orders repeat their calls; the client
+ * retries only those for which a caller waits.
+ */
 export interface AgentWorkerPeer {
   /** Delivers an agent with its first message. */
   deliver(delivery: AgentDelivery): Promise<void>;
@@ -148,7 +151,8 @@ export function createAgentWorkerPeer(options: RpcClientOptions): AgentWorkerPee
           ...(approval && { approval }),
           ...(sender !== undefined && { sender }),
         },
-        { retry: true },
+        // A client waits for its signal; an order repeats its own.
+        { retry: sender !== undefined },
       );
       return accepted;
     },

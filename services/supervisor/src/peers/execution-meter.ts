@@ -30,8 +30,8 @@ import { type FreezeOrder, freezeMessage, haltFreezeMessage } from '../wire/free
 import { agentRefOf, parentRefOf, priorityMessage, retentionMessage } from '../wire/supervision.ts';
 import type { OpenPage } from './open-page.ts';
 
-/** Longer than the meter may wait for calls in flight. */
-const FREEZE_TIMEOUT_MS = 35_000;
+/** Longer than meter and gateway may wait for calls in flight. */
+export const FREEZE_TIMEOUT_MS = 35_000;
 /** Short, because halts are retried and a service that does not answer is reported. */
 export const HALT_TIMEOUT_MS = 5_000;
 

@@ -11,7 +11,7 @@ import type { Logger } from '@writ/telemetry';
 import type { Halt } from '../domain/halt/halt.ts';
 import type { ReviewedTool } from '../domain/review/reviewed-tool.ts';
 import { type FreezeOrder, freezeMessage, haltFreezeMessage } from '../wire/freeze.ts';
-import { HALT_TIMEOUT_MS } from './execution-meter.ts';
+import { FREEZE_TIMEOUT_MS, HALT_TIMEOUT_MS } from './execution-meter.ts';
 import { listRegistry } from './list-registry.ts';
 import { ToolCache } from './tool-cache.ts';
 
@@ -44,7 +44,10 @@ interface ToolPage {
   readonly pageToken: string;
 }
 
-/** Client of tool-gateway. Every call is idempotent. */
+/**
+ * Client of tool-gateway. Every call is idempotent. Orders repeat their calls; the client retries only
+ * `resolveOutcome`, for which a person waits.
+ */
 export interface ToolGatewayPeer {
   /**
    * The definition of a tool, at most two seconds old while the gateway answers; undefined when it does not exist.
@@ -99,10 +102,7 @@ export function createToolGatewayPeer(
       return cache.emitsHookEvents;
     },
     async voidWrit(call, reason) {
-      const { state, receipt } = await client.voidWrit(
-        { call: callMessage(call), reason },
-        { retry: true },
-      );
+      const { state, receipt } = await client.voidWrit({ call: callMessage(call), reason });
       return { state: VOID_STATES[state] ?? 'in_flight', receipt };
     },
     async resolveOutcome({ requestId, call, done, resultJson, resolvedBy, comment }) {
@@ -120,7 +120,7 @@ export function createToolGatewayPeer(
       return receipt;
     },
     async freeze(order) {
-      await client.freeze({ order: freezeMessage(order) }, { retry: true, timeoutMs: 35_000 });
+      await client.freeze({ order: freezeMessage(order) }, { timeoutMs: FREEZE_TIMEOUT_MS });
     },
     async halt(halt) {
       const order = haltFreezeMessage(halt);

@@ -18,7 +18,11 @@ import { awaitDecision, noteApproval } from './await-decision.ts';
 import type { ToolRequest } from './number-call.ts';
 import type { WaitTerms } from './waits.ts';
 
-/** Attempts to reach the gateway, each of ten seconds: it continues a call in progress, which a repeat joins. */
+/**
+ * Attempts of ten seconds, because a call may take minutes: the gateway continues it, and the next attempt joins it. The
+ * client retries within one attempt when the gateway is unavailable or busy, and that failure is final here, so that no
+ * failure is retried twice.
+ */
 const ATTEMPTS = 90;
 const BACKOFF = { baseMs: 100, maxMs: 2_000 };
 
