@@ -104,8 +104,13 @@ export async function accessResponse(
   return await peers.accessResponse(access, executionMeter, grant);
 }
 
+/** The aliases of the models that an agent may use. */
+export function modelsOf({ models }: AgentRow): readonly string[] {
+  return JSON.parse(models) as string[];
+}
+
 function requireModel(agent: AgentRow, { model }: ModelRequest): void {
-  const models = JSON.parse(agent.models) as string[];
+  const models = modelsOf(agent);
   if (models.includes(model)) return;
   throw new InvalidRequestError(
     'MODEL_NOT_ALLOWED',

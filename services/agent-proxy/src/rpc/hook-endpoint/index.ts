@@ -1,6 +1,6 @@
 import { InvalidRequestError, isWritError, type JsonObject, wrapUnknown } from '@writ/kernel';
 import type { WebHook, WebRequest, WebResponse } from '@writ/rpc';
-import { authorize, beginRequest, endRequest } from '../../app/access/authorize.ts';
+import { authorize } from '../../app/access/authorize.ts';
 import { recordClientResult } from '../../app/client-tools/record-result.ts';
 import { reviewHookedCall } from '../../app/client-tools/review-hooked-call.ts';
 import type { ProxyContext } from '../../context.ts';
@@ -16,6 +16,7 @@ import {
 import { codexHookAnswer, codexHookHeadersOf } from '../../wire/codex-hook.ts';
 import { assertHost } from '../assert-host.ts';
 import { bodyOf, sendJson } from '../json-http.ts';
+import { serveRequest } from '../serve-request.ts';
 
 /** What the hooks of a client differ in. */
 interface HookClient {
@@ -64,33 +65,23 @@ async function serve(
   response: WebResponse,
 ): Promise<JsonObject> {
   assertHost(request, context.config.hosts);
-  if (request.method !== 'POST') {
-    throw new InvalidRequestError('HOOK_BODY_INVALID', 'A hook is sent with POST.', {
-      field: 'method',
-    });
-  }
+  assertPost(request);
   const holdMs = holdMsOf(request);
   const body = readHookBody(await bodyOf(request)());
   // A hook belongs to the run of its session and to its sub-agent, like the model calls that name them in headers.
   const headers = { ...client.headersOf(body), ...request.headers };
   if (isResult(body)) return await recordResult(context, headers, body);
   const authorized = await authorize(context, { headers });
-  const open = beginRequest(context, authorized);
-  response.once('close', () => {
-    if (!response.writableFinished) open.abort(new Error('the client disconnected'));
-  });
-  try {
-    const verdict = await reviewHookedCall(context, authorized.key, hookedCallOf(body), {
+  const verdict = await serveRequest(context, authorized, response, (open) =>
+    reviewHookedCall(context, authorized.key, hookedCallOf(body), {
       holdMs,
       signal: open.signal,
       onWait: (isWaiting) => {
         open.isWaiting = isWaiting;
       },
-    });
-    return client.answer(verdict);
-  } finally {
-    await endRequest(context, authorized, open);
-  }
+    }),
+  );
+  return client.answer(verdict);
 }
 
 /** The call was executed already: whatever fails is logged, and the client continues. */
@@ -106,6 +97,13 @@ async function recordResult(
     context.telemetry.log.warn({ err: error }, 'result of a client tool not recorded');
   }
   return {};
+}
+
+function assertPost({ method }: WebRequest): void {
+  if (method === 'POST') return;
+  throw new InvalidRequestError('HOOK_BODY_INVALID', 'A hook is sent with POST.', {
+    field: 'method',
+  });
 }
 
 function holdMsOf({ headers }: WebRequest): number {

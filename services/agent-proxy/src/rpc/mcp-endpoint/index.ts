@@ -2,11 +2,12 @@ import { toNodeHandler } from '@modelcontextprotocol/node';
 import { createMcpHandler } from '@modelcontextprotocol/server';
 import { InvalidRequestError, isJsonObject, parseJsonStrict } from '@writ/kernel';
 import type { WebHook, WebRequest, WebResponse } from '@writ/rpc';
-import { authorize, beginRequest, endRequest } from '../../app/access/authorize.ts';
+import { authorize } from '../../app/access/authorize.ts';
 import type { ProxyContext } from '../../context.ts';
 import { mcpErrorOf } from '../../wire/mcp-error.ts';
 import { assertHost } from '../assert-host.ts';
 import { bodyOf, sendJson } from '../json-http.ts';
+import { serveRequest } from '../serve-request.ts';
 import { Exchange } from './exchange.ts';
 import { createServer } from './server.ts';
 
@@ -59,21 +60,18 @@ function serveMcp(context: ProxyContext) {
   const handle = toNodeHandler(handler);
   return async (request: WebRequest, response: WebResponse): Promise<void> => {
     const authorized = await authorize(context, request);
-    const open = beginRequest(context, authorized);
-    const exchange = new Exchange(authorized.key, open);
-    response.once('close', () => {
-      if (!response.writableFinished) open.abort(new Error('the client disconnected'));
+    await serveRequest(context, authorized, response, async (open) => {
+      const exchange = new Exchange(authorized.key, open);
+      try {
+        const body = request.method === 'POST' ? await readMessage(request) : undefined;
+        const { method = '', url = '' } = request;
+        const authorizedRequest = Object.assign(request, { method, url, auth: exchange.authInfo });
+        await handle(authorizedRequest, response, body);
+        await exchange.sent(context, response);
+      } finally {
+        exchange.close();
+      }
     });
-    try {
-      const body = request.method === 'POST' ? await readMessage(request) : undefined;
-      const { method = '', url = '' } = request;
-      const authorizedRequest = Object.assign(request, { method, url, auth: exchange.authInfo });
-      await handle(authorizedRequest, response, body);
-      await exchange.sent(context, response);
-    } finally {
-      exchange.close();
-      await endRequest(context, authorized, open);
-    }
   };
 }
 

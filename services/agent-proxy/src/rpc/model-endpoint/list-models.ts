@@ -1,5 +1,6 @@
 import type { WebRequest, WebResponse } from '@writ/rpc';
 import { authorize } from '../../app/access/authorize.ts';
+import { modelsOf } from '../../app/model/call-model.ts';
 import type { ProxyContext } from '../../context.ts';
 import { sendJson } from '../json-http.ts';
 
@@ -7,7 +8,7 @@ import { sendJson } from '../json-http.ts';
 export function listModels(context: ProxyContext) {
   return async ({ headers }: WebRequest, response: WebResponse): Promise<void> => {
     const { agent } = await authorize(context, { headers });
-    const models = JSON.parse(agent.models) as string[];
+    const models = modelsOf(agent);
     const isAnthropic = headers['anthropic-version'] !== undefined;
     const list = isAnthropic ? anthropicList(models) : openAiList(models);
     sendJson(response, list, { 'x-writ-run-id': agent.run_id });

@@ -8,7 +8,7 @@ import {
   parseJsonStrict,
 } from '@writ/kernel';
 import type { WebRequest, WebResponse } from '@writ/rpc';
-import { authorize, beginRequest, endRequest } from '../../app/access/authorize.ts';
+import { authorize } from '../../app/access/authorize.ts';
 import { reviewedCall } from '../../app/client-tools/review-answer.ts';
 import {
   callModel,
@@ -20,6 +20,7 @@ import type { ProxyContext } from '../../context.ts';
 import type { Dialect } from '../../wire/dialects/dialect.ts';
 import { httpErrorOf } from '../../wire/http-error.ts';
 import { bodyOf, sendJson } from '../json-http.ts';
+import { serveRequest } from '../serve-request.ts';
 import { EventStream, sendError } from './respond.ts';
 
 /** What this endpoint reads of a request; the meter reads the rest. */
@@ -37,11 +38,7 @@ export function modelCalls(context: ProxyContext, dialect: Dialect) {
     const bytes = bodyOf(request);
     const authorized = await authorize(context, { headers, body: bytes });
     const { agent } = authorized;
-    const open = beginRequest(context, authorized);
-    response.once('close', () => {
-      if (!response.writableEnded) open.abort(new Error('the client disconnected'));
-    });
-    try {
+    await serveRequest(context, authorized, response, async (open) => {
       const body = await bytes();
       const asked = readAsked(body);
       const asking = modelRequest(request, { dialect, asked, body });
@@ -59,9 +56,7 @@ export function modelCalls(context: ProxyContext, dialect: Dialect) {
       }
       // The client has its answer, or the reason why there is none: an equal request is a new one.
       if (!response.destroyed) await call.delivered();
-    } finally {
-      await endRequest(context, authorized, open);
-    }
+    });
   };
 }
 
@@ -71,17 +66,14 @@ export function countTokensCalls(context: ProxyContext, dialect: Dialect) {
     const { headers } = request;
     const bytes = bodyOf(request);
     const authorized = await authorize(context, { headers, body: bytes });
-    const open = beginRequest(context, authorized);
-    try {
+    await serveRequest(context, authorized, response, async () => {
       const body = await bytes();
       const asked = readAsked(body);
       const counted = modelRequest(request, { dialect, asked, body });
       sendJson(response, await countTokens(context, authorized.agent, counted), {
         'x-writ-run-id': authorized.key.runId,
       });
-    } finally {
-      await endRequest(context, authorized, open);
-    }
+    });
   };
 }
 

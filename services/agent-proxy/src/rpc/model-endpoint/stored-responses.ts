@@ -1,15 +1,11 @@
 import { ResponseAccess } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { InvalidRequestError, NotFoundError } from '@writ/kernel';
 import type { WebRequest, WebResponse } from '@writ/rpc';
-import {
-  type Authorized,
-  authorize,
-  beginRequest,
-  endRequest,
-} from '../../app/access/authorize.ts';
+import { type Authorized, authorize } from '../../app/access/authorize.ts';
 import { accessResponse } from '../../app/model/call-model.ts';
 import type { ProxyContext } from '../../context.ts';
 import { sendJson } from '../json-http.ts';
+import { serveRequest } from '../serve-request.ts';
 
 const PATH = /^\/v1\/responses\/([a-zA-Z0-9_.:-]{1,128})(\/input_items|\/cancel)?$/;
 const ACCESS: Readonly<Record<string, ResponseAccess>> = {
@@ -31,15 +27,12 @@ export function storedResponses(context: ProxyContext) {
       assertNoStream(query);
       const authorized = await authorize(context, { headers });
       assertReviewed(authorized, access);
-      const open = beginRequest(context, authorized);
-      try {
+      await serveRequest(context, authorized, response, async () => {
         const asked = { responseId, access, query };
         sendJson(response, await accessResponse(context, authorized.key, asked), {
           'x-writ-run-id': authorized.key.runId,
         });
-      } finally {
-        await endRequest(context, authorized, open);
-      }
+      });
     };
   };
 }

@@ -1,0 +1,21 @@
+import type { AgentKey } from '@writ/kernel';
+import type { ProxyContext } from '../../context.ts';
+import { noteDecision } from '../tools/note-decision.ts';
+import { loadAgent } from './read-agents.ts';
+
+/**
+ * Handles a signal for an external agent: a decided approval wakes the requests that wait for it (AP-4), and a halt ends
+ * open requests; meter and gateway enforce it, and an external agent has no journal to wake. Returns whether it is new.
+ * @throws NotFoundError AGENT_NOT_FOUND
+ */
+export async function signalAgent(
+  context: ProxyContext,
+  agent: AgentKey,
+  name: string,
+): Promise<boolean> {
+  const { ended_at: endedAt } = await loadAgent(context, agent);
+  if (name === 'halted') context.open.halt(agent);
+  const callId = /^approval:(.+)$/.exec(name)?.[1];
+  if (callId === undefined || endedAt !== null) return false;
+  return await noteDecision(context, { ...agent, callId });
+}

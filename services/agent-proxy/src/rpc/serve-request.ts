@@ -1,0 +1,26 @@
+import type { WebResponse } from '@writ/rpc';
+import { type Authorized, beginRequest, endRequest } from '../app/access/authorize.ts';
+import type { OpenRequest } from '../app/agent/open-requests.ts';
+import type { ProxyContext } from '../context.ts';
+
+/**
+ * Serves a request of an agent, which counts as in progress meanwhile. A client that disconnects before it has its
+ * answer aborts it.
+ * @throws OverloadedError TOO_MANY_REQUESTS; what `work` throws
+ */
+export async function serveRequest<T>(
+  context: ProxyContext,
+  authorized: Authorized,
+  response: WebResponse,
+  work: (open: OpenRequest) => Promise<T>,
+): Promise<T> {
+  const open = beginRequest(context, authorized);
+  response.once('close', () => {
+    if (!response.writableEnded) open.abort(new Error('the client disconnected'));
+  });
+  try {
+    return await work(open);
+  } finally {
+    await endRequest(context, authorized, open);
+  }
+}
