@@ -14,6 +14,13 @@ it('spreads delays over the whole range', () => {
   expect([0, 0.25, 0.5].map((random) => backoffMs(2, BOUNDS, random))).toEqual([0, 25, 50]);
 });
 
+it('is the upper bound without jitter', () => {
+  expect([1, 2, 3, 7].map((attempt) => backoffMs(attempt, BOUNDS, 1))).toEqual([
+    50, 100, 200, 2_000,
+  ]);
+  expect(backoffMs(12, { baseMs: 3, maxMs: Number.POSITIVE_INFINITY }, 1)).toBe(3 * 2 ** 11);
+});
+
 it('stays within its bounds for any attempt and random number', () => {
   const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
   fc.assert(

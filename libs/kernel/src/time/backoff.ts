@@ -11,7 +11,7 @@ export interface BackoffOptions {
  * do not retry together.
  *
  * @param attempt number of failed attempts so far, from 1
- * @param random a number in [0, 1)
+ * @param random a number in [0, 1]; 1 for the upper bound itself, without jitter
  * @example
  * ```ts
  * import { backoffMs } from '@writ/kernel';

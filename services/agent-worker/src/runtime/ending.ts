@@ -1,4 +1,11 @@
-import { codeWaitSignal, derivedId, isStopReason, isWritError, RetryPolicy } from '@writ/kernel';
+import {
+  backoffMs,
+  codeWaitSignal,
+  derivedId,
+  isStopReason,
+  isWritError,
+  RetryPolicy,
+} from '@writ/kernel';
 import { onAgentEnded } from '../app/agents/on-agent-ended.ts';
 import { type AgentEvent, reduceAgent } from '../domain/agent/state.ts';
 import { type AgentChanges, statusColumns } from '../store/agents.ts';
@@ -35,6 +42,8 @@ export type LeaseOutcome = string;
 /** The outcome of a lease whose agent waits for other code. */
 export const CODE_WAIT: LeaseOutcome = 'code_mismatch';
 
+/** Equal delays cause no burst: a worker claims one agent at a time. */
+const NO_JITTER = 1;
 const NO_LEASE = { lease_owner: null, lease_expires_at: null } as const;
 
 /**
@@ -189,8 +198,8 @@ async function park(scope: RunScope, { parkMs }: EndingSettings): Promise<LeaseO
 
 /** How much longer than a halted agent one parks at first that waits for other code. */
 const CODE_PARKS = 5;
-/** How often this delay doubles at most: from 10 seconds to 43 minutes. */
-const MAX_CODE_DOUBLINGS = 8;
+/** How much this delay grows at most: from 10 seconds to 43 minutes. */
+const MAX_CODE_FACTOR = 256;
 /** Marks `failures` as a count of such waits. */
 const NO_PROGRESS_NEEDED = -1;
 
@@ -207,8 +216,9 @@ async function waitForCode(
   const { session } = scope;
   const { failed_length: failedLength, failures } = session.row;
   const waits = failedLength === NO_PROGRESS_NEEDED ? failures : 0;
-  const delay = parkMs * CODE_PARKS * 2 ** Math.min(waits, MAX_CODE_DOUBLINGS);
-  const until = new Date(session.meta.clock.now().getTime() + delay);
+  const baseMs = parkMs * CODE_PARKS;
+  const delayMs = backoffMs(waits + 1, { baseMs, maxMs: baseMs * MAX_CODE_FACTOR }, NO_JITTER);
+  const until = new Date(session.meta.clock.now().getTime() + delayMs);
   const parked = { type: 'parked', until, waitingFor: codeWaitSignal(wait) } as const;
   await session.write(
     { ...rest(scope, parked), failures: waits + 1, failed_length: NO_PROGRESS_NEEDED },
@@ -238,7 +248,9 @@ async function restart(
     const detail = isWritError(thrown) ? thrown.message : `The agent failed: ${nameOf(thrown)}.`;
     return await report(scope, { stopReason: `error:${what}`, phase: 'worker', detail }, settings);
   }
-  const wakeAt = new Date(meta.clock.now().getTime() + settings.restartMs * 2 ** failures);
+  const bounds = { baseMs: settings.restartMs, maxMs: Number.POSITIVE_INFINITY };
+  const delayMs = backoffMs(failures + 1, bounds, NO_JITTER);
+  const wakeAt = new Date(meta.clock.now().getTime() + delayMs);
   const changes = rest(scope, { type: 'suspended', waitingFor: [], wakeAt });
   await scope.commits.commit({
     changes: { ...changes, failures: failures + 1, failed_length: length },

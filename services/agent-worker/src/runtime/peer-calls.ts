@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { isWritError } from '@writ/kernel';
+import { backoffMs, isWritError } from '@writ/kernel';
 import type { CallOptions } from '@writ/rpc';
 import type { TokenAudience } from '../domain/agent/credentials.ts';
 import { reactTo } from '../domain/calls/reaction.ts';
@@ -83,8 +83,8 @@ export class PeerCalls {
         const reaction = reactTo(error);
         switch (reaction.kind) {
           case 'retry':
-            await this.#backOff(terms, failures);
             failures += 1;
+            await this.#backOff(terms, failures);
             break;
           case 'refresh_tokens':
           case 'renew_writ':
@@ -95,8 +95,8 @@ export class PeerCalls {
           case 'renew_slot':
             await this.#slot.renewed();
             // The peer and spawn-budget may learn of a pause at different times.
-            await this.#backOff(terms, failures);
             failures += 1;
+            await this.#backOff(terms, failures);
             break;
           case 'park':
             throw new Parked(error.message);
@@ -162,9 +162,9 @@ export class PeerCalls {
 
   async #backOff(terms: CallTerms, failures: number): Promise<void> {
     const { retryInitialMs, retryMaxMs } = this.#settings;
-    const ceiling = Math.min(retryMaxMs, retryInitialMs * 2 ** Math.min(failures, 16));
+    const delayMs = backoffMs(failures, { baseMs: retryInitialMs, maxMs: retryMaxMs });
     try {
-      await delay(Math.random() * ceiling, undefined, { signal: this.#session.interrupted });
+      await delay(delayMs, undefined, { signal: this.#session.interrupted });
     } catch {
       this.#check(terms);
     }

@@ -1,4 +1,4 @@
-import { DeadlineError, derivedId, type JsonObject } from '@writ/kernel';
+import { DeadlineError, derivedId, type JsonObject, withTimeout } from '@writ/kernel';
 import {
   ATTR_GEN_AI_AGENT_ID,
   ATTR_GEN_AI_AGENT_NAME,
@@ -96,12 +96,11 @@ async function runWithTimeout(
     return { kind, message: `${tool.name} was cancelled before it started.` };
   }
   const stop = new AbortController();
-  const late = Promise.withResolvers<ToolAnswer>();
   const message = `${tool.name} did not respond within its timeout of ${tool.timeoutMs} ms.`;
-  const timer = setTimeout(() => {
-    late.resolve({ kind: 'lost', message });
+  const onTimeout = (): ToolAnswer => {
     stop.abort(new DeadlineError('TOOL_TIMEOUT', message, { timeout_ms: String(tool.timeoutMs) }));
-  }, tool.timeoutMs);
+    return { kind: 'lost', message };
+  };
   const cancel = () => stop.abort(cancelSignal.reason);
   cancelSignal.addEventListener('abort', cancel, { once: true });
   try {
@@ -119,12 +118,11 @@ async function runWithTimeout(
       timeoutMs: tool.timeoutMs,
       signal: stop.signal,
     });
-    return await Promise.race([answer, late.promise]);
+    return await withTimeout(answer, tool.timeoutMs, onTimeout);
   } catch {
     // A source must not reject; when one does, what its tool did is unknown.
     return { kind: 'lost', message: `${tool.name} did not respond.` };
   } finally {
-    clearTimeout(timer);
     cancelSignal.removeEventListener('abort', cancel);
   }
 }

@@ -1,4 +1,4 @@
-import { MIDDLEWARE_OPTIONS } from '@writ/kernel';
+import { backoffMs, MIDDLEWARE_OPTIONS } from '@writ/kernel';
 import type { ModelAnswer, ProposalOutcome } from '../../../runtime/agent.ts';
 import { optionsReader } from '../../options.ts';
 import type {
@@ -52,7 +52,7 @@ function isPassing(stopReason: string): boolean {
   );
 }
 
-/** Exponential back-off with full jitter; the delay is a durable sleep. */
+/** Back-off with the random numbers of the agent, so that a replay sleeps as long; the delay is a durable sleep. */
 function retry<C extends AgentRunContext, R>(
   { max_retries: most, base_ms: baseMs }: Backoff,
   shallRetry: (result: R) => boolean,
@@ -60,9 +60,10 @@ function retry<C extends AgentRunContext, R>(
   return {
     process: async (context, next) => {
       let result = await next(context);
-      for (let retries = 0; retries < most && shallRetry(result); retries += 1) {
+      for (let attempt = 1; attempt <= most && shallRetry(result); attempt += 1) {
         const { ctx } = context;
-        if (baseMs > 0) await ctx.sleep(Math.ceil(ctx.random() * baseMs * 2 ** retries));
+        const bounds = { baseMs, maxMs: Number.POSITIVE_INFINITY };
+        if (baseMs > 0) await ctx.sleep(backoffMs(attempt, bounds, ctx.random()));
         result = await next(context);
       }
       return result;
