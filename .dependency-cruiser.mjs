@@ -92,6 +92,13 @@ export default {
       to: { path: src('app/') },
     },
     {
+      name: 'app-is-below-the-runtime',
+      comment: "app/ imports neither the worker's runtime/ nor its agents/.",
+      severity: 'error',
+      from: { path: src('app/'), pathNot: TEST },
+      to: { path: src('(runtime|agents)/') },
+    },
+    {
       name: 'app-types-in-context-and-events',
       comment: 'context.ts and events.ts use only types of app/.',
       severity: 'error',

@@ -11,11 +11,10 @@ import {
 import type { Logger } from '@writ/telemetry';
 import type { SlotGrant } from '../domain/agent/slot.ts';
 import type { AgentStatus } from '../domain/agent/state.ts';
-import type { AgentRow } from '../store/agents.ts';
 import {
   claimAgent,
   findRunnable,
-  type LeaseTerms,
+  type InsertDelivered,
   leaseOwner,
   reclaimLeases,
   retryCodeWaits,
@@ -42,12 +41,6 @@ interface LeaseSettings extends Omit<RenewalSettings, 'owner'> {
   /** How long a shutdown waits for in-flight calls before it aborts them. */
   readonly drainMs: number;
 }
-
-/**
- * Stores a delivered agent with this lease, or without one; resolves to its row, or to undefined for
- * a repeated delivery.
- */
-export type InsertDelivered = (lease: LeaseTerms | undefined) => Promise<AgentRow | undefined>;
 
 /** Dependencies of {@link LeaseLoop}. */
 export interface LeaseLoopParts {

@@ -21,6 +21,12 @@ export interface LeaseTerms {
   readonly expiresAt: Date;
 }
 
+/**
+ * Stores a delivered agent with this lease, or without one; resolves to its row, or to undefined for
+ * a repeated delivery.
+ */
+export type InsertDelivered = (lease: LeaseTerms | undefined) => Promise<AgentRow | undefined>;
+
 /** Separates the id of a worker, which cannot contain it, from the id of its process. */
 const SEPARATOR = '/';
 

@@ -6,7 +6,7 @@ import type { OwnTime } from '../../domain/agent/own-time.ts';
 import type { SlotGrant } from '../../domain/agent/slot.ts';
 import type { AgentStatus } from '../../domain/agent/state.ts';
 import type { WorkerEvents } from '../../events.ts';
-import type { InsertDelivered } from '../../runtime/lease-loop.ts';
+import type { InsertDelivered } from '../../store/leases.ts';
 import type { WorkerStore } from '../../store/worker-store.ts';
 
 /** Dependencies of the use cases and handlers. */
