@@ -1,19 +1,33 @@
-import { join } from 'node:path';
+import { execFile } from 'node:child_process';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
 import type { DescService } from '@bufbuild/protobuf';
 import { createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { createWritClient } from '@writ/client';
 import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
+import { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
+import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
+import { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
+import { CallerService } from '@writ/contracts/writ/identity/v1/caller_service_pb';
+import { KeyService } from '@writ/contracts/writ/identity/v1/key_service_pb';
+import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
+import { UsageService } from '@writ/contracts/writ/usage/v1/usage_service_pb';
 import { API_KEYS_FILE, openApiKeys } from '@writ/identity';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
-import type { SupervisorContext } from '../../services/supervisor/src/context.ts';
-import { publicRoutes } from '../../services/supervisor/src/rpc/index.ts';
 
-/** The services of the public port, as the supervisor serves them. */
-const SERVICES: readonly DescService[] = publicRoutes({} as SupervisorContext).map(
-  ({ service }) => service,
-);
+/** The services of the public port. */
+const SERVICES: readonly DescService[] = [
+  ApprovalService,
+  AuditService,
+  CallerService,
+  ControlService,
+  KeyService,
+  RunService,
+  UsageService,
+];
+const BUF = resolve(import.meta.dirname, '../../node_modules/.bin/buf');
 const READS = /^(Get|List|Query|Watch|Export)/;
 /** Open to every person: who they are, and the keys that verify an export. */
 const OPEN = ['GetCaller', 'GetKeys'];
@@ -68,6 +82,13 @@ it('lets an auditor read who approved what, and decide nothing (PE-1, SV-5, SV-8
   expect((await control.listHalts({})).halts).toEqual([]);
   const { records } = await audit.listAuditRecords({ runId });
   expect(records.length).toBeGreaterThan(3);
+});
+
+it('tries every service that the public port names by reflection (SYS-2)', async () => {
+  const asked = ['--protocol', 'grpc', '--http2-prior-knowledge', '--list-services'];
+  const { stdout } = await promisify(execFile)(BUF, ['curl', ...asked, test.platform.edgeUrl]);
+  const named = stdout.split('\n').filter((name) => name.startsWith('writ.'));
+  expect(named.toSorted()).toEqual(SERVICES.map(({ typeName }) => typeName).toSorted());
 });
 
 it('denies an auditor every RPC that changes something, and none that reads (PE-1, SYS-6)', async () => {
