@@ -34,6 +34,7 @@ export type { GrpcStatus } from './errors/errors.ts';
 export { fromConnectError, fromGrpcError, toConnectError, toGrpcStatus } from './errors/errors.ts';
 export type { FieldViolation } from './errors/invalid-fields-error.ts';
 export { InvalidFieldsError } from './errors/invalid-fields-error.ts';
+export { UnsentCallError } from './errors/unsent-call.ts';
 export type { RpcLimits } from './limits.ts';
 export { Loopback } from './loopback/loopback.ts';
 export { type MessageErrors, messageOf, plainOf } from './messages/plain-message.ts';

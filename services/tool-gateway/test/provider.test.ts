@@ -5,8 +5,15 @@ import {
   type InvokeRequest,
   ToolProviderService,
 } from '@writ/contracts/writ/tool/v1/tool_provider_service_pb';
-import { InvalidRequestError } from '@writ/kernel';
-import { type CallContext, createRpcServer, type Handlers, type RpcServer, route } from '@writ/rpc';
+import { InvalidRequestError, UnavailableError } from '@writ/kernel';
+import {
+  type CallContext,
+  createRpcServer,
+  type Handlers,
+  type RpcServer,
+  route,
+  UnsentCallError,
+} from '@writ/rpc';
 import { createTelemetry } from '@writ/telemetry';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Fixture, startFixture } from './gateway-fixture.ts';
@@ -187,6 +194,32 @@ describe('a faulty provider affects only its own calls (SYS-4)', () => {
     });
     expect(await call('pay', 'op-2')).toMatchObject({ status: CallStatus.OK });
   });
+
+  const unsent = 'no replica available: 127.0.0.1:1 cannot be reached (ECONNREFUSED).';
+  it.each([
+    ['text', new UnavailableError('UNAVAILABLE', unsent)],
+    [
+      'text and method',
+      new UnavailableError(
+        'UNAVAILABLE',
+        `writ.tool.v1.ToolProviderService/Invoke at 127.0.0.1:1: ${unsent}`,
+        { method: 'writ.tool.v1.ToolProviderService/Invoke', address: '127.0.0.1:1' },
+      ),
+    ],
+    ['class', new UnsentCallError('UNAVAILABLE', unsent)],
+  ])(
+    'leaves an unknown outcome when it answers with the %s of a call that was not sent (TG-5)',
+    async (_, error) => {
+      answer = async () => {
+        throw error;
+      };
+      expect(await call('far_pay')).toMatchObject({
+        status: CallStatus.UNKNOWN,
+        stopReason: 'outcome_unknown:far_pay',
+      });
+      expect(seen).toHaveLength(1);
+    },
+  );
 
   it('has its calls ended at their timeout, and cancelled, when it hangs', async () => {
     answer = hang;

@@ -15,6 +15,7 @@ import {
   InternalError,
   InvalidRequestError,
   isWritError,
+  UnavailableError,
   type WritError,
 } from '@writ/kernel';
 import {
@@ -28,6 +29,7 @@ import {
 } from '@writ/telemetry';
 import { fromGrpcError } from '../errors/errors.ts';
 import { statusCode } from '../errors/status-code.ts';
+import { UnsentCallError } from '../errors/unsent-call.ts';
 import { MAX_TIMER_MS } from '../limits.ts';
 import { recordCall } from '../telemetry/call-metrics.ts';
 import { isInternal } from '../telemetry/call-span.ts';
@@ -62,6 +64,8 @@ export class ClientCall {
   /** Absent when traces are not exported. */
   readonly #span: Span | undefined;
   readonly #startedAt = performance.now();
+  /** Whether an attempt may have reached the server. */
+  #mayBeSent = false;
   #isOver = false;
   #called: { readonly address?: string } = {};
 
@@ -164,12 +168,25 @@ export class ClientCall {
     this.#span?.addEvent('retry', { 'error.type': error.reason });
   }
 
-  /** The named error for `error`, which the call threw. */
+  /** The named error for `error`, which an attempt threw; {@link UnsentCallError} if no attempt was sent. */
   failure(error: unknown): WritError {
     const { signal } = this.#options;
-    if (signal?.aborted === true && isOwnCancel(error, signal)) return cancellation(signal.reason);
-    if (isWritError(error)) return error;
-    return fromGrpcError(error, { method: this.#name, ...this.#called });
+    if (signal?.aborted === true && isOwnCancel(error, signal)) {
+      // The reason may be the error of another call.
+      this.#mayBeSent = true;
+      return this.#sentOrNot(cancellation(signal.reason));
+    }
+    if (isWritError(error)) return this.#sentOrNot(error);
+    return this.#sentOrNot(fromGrpcError(error, { method: this.#name, ...this.#called }));
+  }
+
+  #sentOrNot(failure: WritError): WritError {
+    if (!(failure instanceof UnsentCallError)) {
+      this.#mayBeSent = true;
+      return failure;
+    }
+    if (!this.#mayBeSent) return failure;
+    return new UnavailableError('UNAVAILABLE', failure.message, failure.metadata);
   }
 
   /** Ends the span and records the metric; later calls have no effect. */

@@ -12,6 +12,7 @@ import { isWritError, OverloadedError, type WritError, wrapUnknown } from '@writ
 import { isLostStream, type SentStatus } from '../grpc-js-internals.ts';
 import { isLostConnection, rejectedCertificate } from './connection-errors.ts';
 import { type CalledPeer, type ErrorStatus, errorOf, statusOf } from './error-details.ts';
+import { isUnsent, UnsentCallError } from './unsent-call.ts';
 
 const DETAILS_KEY = 'grpc-status-details-bin';
 
@@ -61,7 +62,8 @@ export function withDetails(sent: SentStatus): SentStatus {
 
 /**
  * Converts an error of grpc-js to its named error: the error that the server threw, or the error of
- * the status code (UNAVAILABLE, DEADLINE_EXCEEDED, …) when the status has no details (SYS-3).
+ * the status code (UNAVAILABLE, DEADLINE_EXCEEDED, …) when the status has no details (SYS-3). A call that this
+ * client did not send fails with {@link UnsentCallError}.
  *
  * @param peer the called method and address, for the message of a status without details
  */
@@ -70,7 +72,12 @@ export function fromGrpcError(error: unknown, peer: CalledPeer = {}): WritError 
   const details = detailsOf(error.metadata);
   const isLost = details === undefined && isLostStream(error);
   const code = isLost ? status.UNAVAILABLE : error.code;
-  return errorOf({ code, message: details?.message || error.details, ...unpack(details) }, peer);
+  const named = errorOf(
+    { code, message: details?.message || error.details, ...unpack(details) },
+    peer,
+  );
+  if (!isUnsent(error.metadata)) return named;
+  return new UnsentCallError('UNAVAILABLE', named.message, named.metadata);
 }
 
 interface ServiceErrorShape {

@@ -1,13 +1,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
 import type { Message } from '@bufbuild/protobuf';
-import { type Deadline, Metadata, status } from '@grpc/grpc-js';
+import { type Deadline, type Metadata, status } from '@grpc/grpc-js';
 import { OverloadedError } from '@writ/kernel';
 import type { Calls } from '../calls/calls.ts';
 import { encodeResponse } from '../calls/encode-response.ts';
 import type { ServedMethod, ServedService } from '../calls/served-service.ts';
 import type { ServerCall } from '../calls/server-call.ts';
 import { toGrpcStatus } from '../errors/errors.ts';
+import { unsentMetadata } from '../errors/unsent-call.ts';
 import { decodeRequest } from '../server/grpc-methods.ts';
 import { MessageQueue } from './message-queue.ts';
 
@@ -188,7 +189,7 @@ function notServing(address: string): Error {
   return Object.assign(new Error(details), {
     code: status.UNAVAILABLE,
     details,
-    metadata: new Metadata(),
+    metadata: unsentMetadata(),
   });
 }
 

@@ -1,4 +1,5 @@
 import { type ChannelOptions, connectivityState, experimental } from '@grpc/grpc-js';
+import { unsentMetadata } from '../errors/unsent-call.ts';
 import { Replica } from './replica.ts';
 import {
   REPLICA_KEY,
@@ -117,7 +118,6 @@ class ReplicaBalancer implements experimental.LoadBalancer {
     else if (silent.length > 0) this.#roundRobin(silent);
     else {
       const problems = replicas.map(({ problem }) => problem).join('; ');
-      // The tool gateway recognizes by this prefix that the request was not sent.
       this.#fail(`no replica available: ${problems}.`);
     }
   }
@@ -135,7 +135,7 @@ class ReplicaBalancer implements experimental.LoadBalancer {
   }
 
   #fail(details: string): void {
-    const picker = new experimental.UnavailablePicker({ details });
+    const picker = new experimental.UnavailablePicker({ details, metadata: unsentMetadata() });
     this.#publish(connectivityState.TRANSIENT_FAILURE, picker, details);
   }
 

@@ -2,7 +2,12 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { ResultKind, type ToolResult } from '@writ/contracts/writ/tool/v1/tool_pb';
 import { ToolProviderService } from '@writ/contracts/writ/tool/v1/tool_provider_service_pb';
 import { type ErrorKind, isWritError } from '@writ/kernel';
-import { type ChannelTls, type ClosableRpcClient, createRpcClient } from '@writ/rpc';
+import {
+  type ChannelTls,
+  type ClosableRpcClient,
+  createRpcClient,
+  UnsentCallError,
+} from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
 import {
   badResult,
@@ -37,9 +42,6 @@ const REFUSALS: ReadonlySet<ErrorKind> = new Set([
   'failed_precondition',
   'unimplemented',
 ]);
-
-/** Message of libs/rpc for a call that was not sent; errors from the provider do not start with it. */
-const UNSENT = /^writ\.tool\.v1\.ToolProviderService\/Invoke at .*?: no replica available: /;
 
 /**
  * Opens a server of ToolProviderService as a source of tools (TG-6). The connection is made on the first call, so an
@@ -106,8 +108,8 @@ function toAnswer(tool: string, { kind, content, mediaType }: ToolResult): ToolA
 }
 
 /**
- * Maps an error to an answer: a rejection means that the tool did not run, INTERNAL means that the tool failed, and
- * after any other error the outcome is unknown.
+ * Maps an error to an answer: a rejection, or a call that was not sent, means that the tool did not run, INTERNAL
+ * means that the tool failed, and after any other error the outcome is unknown.
  */
 function fromError(tool: string, error: unknown): ToolAnswer {
   if (!isWritError(error)) return { kind: 'lost', message: `${tool} did not respond.` };
@@ -115,7 +117,7 @@ function fromError(tool: string, error: unknown): ToolAnswer {
     return { kind: 'failed', message: `The provider of ${tool} rejected the call.` };
   }
   if (error.kind === 'internal') return { kind: 'failed', message: `${tool} failed.` };
-  if (error.kind === 'unavailable' && UNSENT.test(error.message)) {
+  if (error instanceof UnsentCallError) {
     return { kind: 'failed', message: `The provider of ${tool} is unreachable.` };
   }
   return { kind: 'lost', message: `The provider of ${tool} did not respond.` };
