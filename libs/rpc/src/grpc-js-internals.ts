@@ -2,7 +2,12 @@
  * Everything that depends on internals of @grpc/grpc-js or on the text of its messages, because it has no public API.
  * Check this file on every upgrade of grpc-js; tests in libs/rpc/test cover each function.
  */
-import { constants, type ServerHttp2Stream, type ServerOptions } from 'node:http2';
+import {
+  constants,
+  type IncomingHttpHeaders,
+  type ServerHttp2Stream,
+  type ServerOptions,
+} from 'node:http2';
 import type { PeerCertificate, TLSSocket } from 'node:tls';
 import {
   type Server,
@@ -22,6 +27,38 @@ export type SentStatus = Parameters<ServerInterceptingCall['sendStatus']>[0];
 export function setHttp2Options(server: Server, options: ServerOptions): void {
   const { commonServerOptions } = server as unknown as { commonServerOptions: ServerOptions };
   Object.assign(commonServerOptions, options);
+}
+
+/**
+ * Passes the start of every call of `server` to `begin`, with the path of its method, instead of starting it at once.
+ * grpc-js starts a call in the event of its stream, a thousand of which can be emitted by one read of a connection; an
+ * interceptor is called only then. Must be called before the first connection. A stream that is closed before its
+ * start has no call.
+ */
+export function interceptStarts(
+  server: Server,
+  begin: (path: string, start: () => void) => void,
+): void {
+  const inner = server as unknown as InnerServer;
+  const startCall = inner._streamHandler.bind(server);
+  inner._streamHandler = (interceptors, stream, headers) => {
+    const ignore = (): void => {
+      // The close event that follows ends the call; before its start there is none.
+    };
+    stream.on('error', ignore);
+    begin(headers[':path'] ?? '', () => {
+      if (!stream.closed && !stream.destroyed) startCall(interceptors, stream, headers);
+    });
+  };
+}
+
+/** A server of grpc-js, without channelz. */
+interface InnerServer {
+  _streamHandler(
+    interceptors: readonly ServerInterceptor[],
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+  ): void;
 }
 
 /**

@@ -44,33 +44,42 @@ function contentOf(request: typeof START, type: 'json' | 'grpc'): Buffer {
   return Buffer.concat([prefix, message]);
 }
 
-it('begin in turns, so that a halt is answered before hundreds that arrived at once (BD-2)', async () => {
-  const begun: string[] = [];
-  const first = Promise.withResolvers<void>();
-  const { client, address } = await start('edge', {
-    startRun: async ({ requestId }) => {
-      begun.push(requestId);
-      first.resolve();
-      return {};
-    },
-    cancelRun: reserved(async () => {
-      begun.push('halt');
-      return {};
-    }),
-  });
-  const operator = client();
-  const halt = () => operator.cancelRun({ requestId: 'h', runId: 'r' }, ALLOWED);
-  // Connects.
-  await halt();
-  begun.splice(0);
-  await sendMany(address, true);
-  await first.promise;
-  await halt();
-  expect(begun.indexOf('halt')).toBeLessThan(MANY / 2);
-  await expect.poll(() => begun.length).toBe(MANY + 1);
-  const others = begun.filter((id) => id !== 'halt');
-  expect(others).toEqual(Array.from({ length: MANY }, (_, count) => `${count}`));
-});
+const WIRES = [
+  ['edge', 'json'],
+  ['edge', 'grpc'],
+  ['grpc-js', 'grpc'],
+] as const;
+
+it.each(WIRES)(
+  'begin in turns at %s (%s), so that a halt is answered before hundreds that arrived at once (BD-2)',
+  async (transport, type) => {
+    const begun: string[] = [];
+    const first = Promise.withResolvers<void>();
+    const { client, address } = await start(transport, {
+      startRun: async ({ requestId }) => {
+        begun.push(requestId);
+        first.resolve();
+        return {};
+      },
+      cancelRun: reserved(async () => {
+        begun.push('halt');
+        return {};
+      }),
+    });
+    const operator = client();
+    const halt = () => operator.cancelRun({ requestId: 'h', runId: 'r' }, ALLOWED);
+    // Connects.
+    await halt();
+    begun.splice(0);
+    await sendMany(address, true, type);
+    await first.promise;
+    await halt();
+    expect(begun.indexOf('halt')).toBeLessThan(MANY / 2);
+    await expect.poll(() => begun.length, { timeout: 30_000 }).toBe(MANY + 1);
+    const others = begun.filter((id) => id !== 'halt');
+    expect(others).toEqual(Array.from({ length: MANY }, (_, count) => `${count}`));
+  },
+);
 
 it('count as no calls when their connection is closed before their turn (BD-2)', async () => {
   const limits = { maxConcurrentCalls: MANY / 10 };
@@ -84,11 +93,7 @@ it('count as no calls when their connection is closed before their turn (BD-2)',
   await vi.waitFor(() => caller.startRun(START, ALLOWED), { timeout: 30_000 });
 });
 
-it.each([
-  ['edge', 'json'],
-  ['edge', 'grpc'],
-  ['grpc-js', 'grpc'],
-] as const)(
+it.each(WIRES)(
   'are cancelled in turns by %s (%s) when their connection closes, so that a halt is answered before (BD-2)',
   async (transport, type) => {
     const ended: string[] = [];

@@ -33,6 +33,22 @@ export interface ServedService {
   readonly methods: readonly ServedMethod[];
 }
 
+const HEALTH_CHECK = 'grpc.health.v1.Health/Check';
+
+/** The paths of reserved methods and of health checks, whose calls begin before others (BD-2). */
+export function urgentPaths(services: readonly ServedService[]): ReadonlySet<string> {
+  return pathsOf(services, ({ name, reserved }) => reserved || name === HEALTH_CHECK);
+}
+
+/** The paths of the methods that match. */
+export function pathsOf(
+  services: readonly ServedService[],
+  matches: (served: ServedMethod) => boolean,
+): ReadonlySet<string> {
+  const methods = services.flatMap((service) => service.methods).filter(matches);
+  return new Set(methods.map(({ name }) => `/${name}`));
+}
+
 /** An application service: every call passes the gate. */
 export function gated(route: Route): ServedService {
   return served(route.service, route.methods, false);

@@ -2,7 +2,7 @@ import { createServer as createHttp1Server } from 'node:http';
 import { createServer as createHttp2Server } from 'node:http2';
 import type { Duplex } from 'node:stream';
 import { Calls } from '../calls/calls.ts';
-import { gated, type ServedMethod, type ServedService } from '../calls/served-service.ts';
+import { gated, pathsOf, urgentPaths } from '../calls/served-service.ts';
 import { warmValidation } from '../calls/validation.ts';
 import { withDefaults } from '../limits.ts';
 import { createClose } from '../server/closing.ts';
@@ -17,8 +17,6 @@ import { EdgeSessions } from './edge-sessions.ts';
 import { type EventStream, eventStreams } from './event-streams.ts';
 import { sniff } from './sniff.ts';
 import type { WebHook, WebRequest, WebResponse } from './web.ts';
-
-const HEALTH_CHECK = 'grpc.health.v1.Health/Check';
 
 /** Options of {@link createEdge}. */
 export interface EdgeOptions extends RpcServerOptions {
@@ -49,7 +47,7 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
   const handle = edgeRequests({
     handlers,
     endless: pathsOf(services, ({ implementation }) => implementation.kind === 'bidi_streaming'),
-    urgent: pathsOf(services, ({ name, reserved }) => reserved || name === HEALTH_CHECK),
+    urgent: urgentPaths(services),
     requestMs: limits.maxUnaryMs,
     disconnections: calls.disconnections,
     allowedOrigins,
@@ -119,13 +117,4 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
       },
     }),
   };
-}
-
-/** The paths of the methods that match. */
-function pathsOf(
-  services: readonly ServedService[],
-  matches: (served: ServedMethod) => boolean,
-): ReadonlySet<string> {
-  const methods = services.flatMap((service) => service.methods).filter(matches);
-  return new Set(methods.map(({ name }) => `/${name}`));
 }

@@ -2,10 +2,16 @@ import { Metadata, Server } from '@grpc/grpc-js';
 import { type Clock, systemClock } from '@writ/kernel';
 import { METADATA } from '../caller.ts';
 import { Calls } from '../calls/calls.ts';
-import { gated } from '../calls/served-service.ts';
+import { InTurns } from '../calls/in-turns.ts';
+import { gated, type ServedService, urgentPaths } from '../calls/served-service.ts';
 import { warmValidation } from '../calls/validation.ts';
 import { withDetails } from '../errors/errors.ts';
-import { type SentStatus, setHttp2Options, statusInterceptor } from '../grpc-js-internals.ts';
+import {
+  interceptStarts,
+  type SentStatus,
+  setHttp2Options,
+  statusInterceptor,
+} from '../grpc-js-internals.ts';
 import { STREAM_RESETS, withDefaults } from '../limits.ts';
 import { LoopbackServer } from '../loopback/loopback.ts';
 import { grpcConnections } from '../tls/grpc-connections.ts';
@@ -52,6 +58,7 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
   for (const service of [...services, ...reflectionServices(services)]) {
     methods.register(server, service);
   }
+  beginInTurns(server, services);
   warmValidation(routes.flatMap(({ methods: all }) => all.map(({ method }) => method.input)));
   const connections = grpcConnections(server, tls, telemetry.log);
   const listener = await Listener.open({
@@ -94,6 +101,13 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
       return close(graceMs);
     },
   };
+}
+
+/** Begins calls in turns, so that a halt does not wait for the thousands that connections deliver at once (BD-2). */
+function beginInTurns(server: Server, services: readonly ServedService[]): void {
+  const urgent = urgentPaths(services);
+  const turns = new InTurns();
+  interceptStarts(server, (path, start) => (urgent.has(path) ? start() : turns.add(start)));
 }
 
 /** Adds the time of the server to a status, so that clients notice a clock that is far from theirs (BD-3). */
