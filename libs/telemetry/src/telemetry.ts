@@ -8,7 +8,13 @@ import {
   MeterProvider,
   PeriodicExportingMetricReader,
 } from '@opentelemetry/sdk-metrics';
-import { BatchSpanProcessor, type SpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
+import {
+  BatchSpanProcessor,
+  ParentBasedSampler,
+  type SpanProcessor,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from '@opentelemetry/sdk-trace';
 import { settlesWithin } from '@writ/kernel';
 import { type DestinationStream, destination, type Logger } from 'pino';
 import { installContextManager } from './context.ts';
@@ -20,9 +26,6 @@ import { logExporter, metricExporter, traceExporter } from './otlp/exporters.ts'
 import { recordLines } from './otlp/log-records.ts';
 import type { OtlpTargets } from './otlp/targets.ts';
 import { PassThroughTracer } from './pass-through-tracer.ts';
-import { KeepingProcessor } from './sampling/keeping-processor.ts';
-import { KeepingSampler } from './sampling/keeping-sampler.ts';
-import { KeptTraces } from './sampling/kept-traces.ts';
 
 /** Options of {@link createTelemetry}. */
 export interface TelemetryOptions {
@@ -141,11 +144,10 @@ function traceProvider(
     );
   }
   if (processors.length === 0) return undefined;
-  const kept = new KeptTraces();
   return new TracerProvider({
     resource,
-    sampler: new KeepingSampler(sampleRatio, kept),
-    spanProcessors: [new KeepingProcessor(processors, kept)],
+    sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(sampleRatio) }),
+    spanProcessors: processors,
   });
 }
 
