@@ -41,7 +41,7 @@ export default defineConfig({
           exclude: ['**/node_modules/**', ...SLOW_TESTS, ...CHAOS_TESTS, ...TEMPLATES],
         },
       },
-      { extends: true, test: { name: 'proofs', include: SLOW_TESTS } },
+      { extends: true, test: { name: 'slow', include: SLOW_TESTS } },
       { extends: true, test: { name: 'chaos', include: CHAOS_TESTS } },
     ],
     pool: 'forks',

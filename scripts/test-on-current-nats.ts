@@ -11,15 +11,15 @@ const VERSION = '2.15.2';
 const FOLDER = resolve(import.meta.dirname, `../node_modules/.cache/writ-nats/${VERSION}`);
 const SERVER = join(FOLDER, 'nats-server');
 
-async function makeServer(): Promise<void> {
+async function buildServer(): Promise<void> {
   if (existsSync(SERVER)) return;
   const source = `github.com/nats-io/nats-server/v2@v${VERSION}`;
   const { code, output } = await runCommand('env', `GOBIN=${FOLDER}`, 'go', 'install', source);
   if (code !== 0) throw new Error(`nats-server ${VERSION} could not be built:\n${output}`);
 }
 
-await makeServer();
-const projects = ['--project', 'tests', '--project', 'proofs'];
+await buildServer();
+const projects = ['--project', 'tests', '--project', 'slow'];
 const args = ['run', ...projects, 'libs/bus/', ...process.argv.slice(2)];
 const { status } = spawnSync('vitest', args, {
   stdio: 'inherit',

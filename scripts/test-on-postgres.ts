@@ -48,7 +48,7 @@ process.exitCode = status ?? 1;
 function runTests(args: readonly string[]) {
   const chosen = args.includes('--all') ? ['services/', ...ALL_OF_AGENT_PROXY] : SHARED;
   const others = args.filter((arg) => arg !== '--all');
-  const tests = ['--project', 'tests', '--project', 'proofs', '--exclude', EXCLUDED];
+  const tests = ['--project', 'tests', '--project', 'slow', '--exclude', EXCLUDED];
   return spawnSync('vitest', ['run', ...tests, ...chosen, ...others], {
     stdio: 'inherit',
     env: { ...process.env, WRIT_TEST_STORE: 'postgres' },
