@@ -32,8 +32,8 @@ export function setHttp2Options(server: Server, options: ServerOptions): void {
 /**
  * Passes the start of every call of `server` to `begin`, with the path of its method, instead of starting it at once.
  * grpc-js starts a call in the event of its stream, a thousand of which can be emitted by one read of a connection; an
- * interceptor is called only then. Must be called before the first connection. A stream that is closed before its
- * start has no call.
+ * interceptor (https://github.com/grpc/grpc-node/pull/2650) is called only then. Must be called before the first
+ * connection. A stream that is closed before its start has no call.
  */
 export function interceptStarts(
   server: Server,
@@ -62,9 +62,9 @@ interface InnerServer {
 }
 
 /**
- * Creates an interceptor that passes every sent status through `change`. The responder of a public interceptor does
- * not see the statuses that grpc-js creates itself, such as that of a message over the limit: the call sends them with
- * its own `sendStatus`, which is therefore replaced.
+ * Creates an interceptor that passes every sent status through `change`. The responder of a public interceptor
+ * (https://github.com/grpc/grpc-node/pull/2650) does not see the statuses that grpc-js creates itself, such as that of a
+ * message over the limit: the call sends them with its own `sendStatus`, which is therefore replaced.
  */
 export function statusInterceptor(change: (sent: SentStatus) => SentStatus): ServerInterceptor {
   return (_method, call) => {
@@ -76,7 +76,8 @@ export function statusInterceptor(change: (sent: SentStatus) => SentStatus): Ser
 
 /**
  * Resets the stream of a call that has its status: grpc-js leaves it open until the client has sent its whole request,
- * and has no function that ends it.
+ * and has no function that ends it. The servers of gRPC in C++ and Go send the same reset
+ * (https://github.com/grpc/grpc/issues/1640, https://github.com/grpc/grpc-go/issues/834).
  */
 export function resetStream(call: ServerInterceptingCallInterface): void {
   let inner = call as unknown as InnerCall;
