@@ -68,7 +68,7 @@ it('returns images, audio and resources of real MCP servers as the servers sent 
   const composed = await call('media__compose');
   expect(composed.structuredContent).toEqual({ bars: 4 });
   expect(composed.content).toEqual([{ type: 'text', text: '{"bars":4}' }, audio]);
-  // A part of an audio is none, and the result says so.
+  // A truncated audio is omitted, and the result says so.
   const recorded = await call('media__record');
   expect(recorded._meta).toMatchObject({ 'io.writ/truncated': true });
   expect(recorded.content).toEqual([

@@ -94,7 +94,7 @@ it('lets a client of 2026-07-28 repeat its request by itself until a person has 
 it('accepts what it gave for a repeat once, from its agent, for its call only (AP-4, SYS-6)', async () => {
   const { test, clock, run } = await waitingPlatform();
   const other = await startMcpRun(test);
-  const leg = async (params: Record<string, unknown> = {}, from = run) => {
+  const attempt = async (params: Record<string, unknown> = {}, from = run) => {
     const answer = postModern(from, 'tools/call', { ...ASK, ...params });
     const isAnswered = answer.then(() => true);
     // Each look of the wait sees a clock that is a minute later.
@@ -104,16 +104,16 @@ it('accepts what it gave for a repeat once, from its agent, for its call only (A
     const { result, error } = await answer;
     return { state: String(result?.requestState ?? ''), error };
   };
-  const { state } = await leg();
+  const { state } = await attempt();
   expect(state).toMatch(/^[0-9a-f]{32}$/);
   const invalid = { error: { code: -32_602, message: 'Invalid or expired requestState' } };
-  expect(await leg({ requestState: state }, other)).toMatchObject(invalid);
-  expect(await leg({ requestState: `${state.slice(1)}0` })).toMatchObject(invalid);
-  const next = await leg({ requestState: state });
+  expect(await attempt({ requestState: state }, other)).toMatchObject(invalid);
+  expect(await attempt({ requestState: `${state.slice(1)}0` })).toMatchObject(invalid);
+  const next = await attempt({ requestState: state });
   expect(next.state).toMatch(/^[0-9a-f]{32}$/);
-  expect(await leg({ requestState: state })).toMatchObject(invalid);
+  expect(await attempt({ requestState: state })).toMatchObject(invalid);
   const changed = { requestState: next.state, arguments: { disk: 'other' } };
-  expect(await leg(changed)).toMatchObject(invalid);
+  expect(await attempt(changed)).toMatchObject(invalid);
   expect(counter.runs).toBe(0);
 });
 

@@ -32,7 +32,7 @@ export interface AgentProxyConfig {
   readonly subAgentIdleMs: number;
   /** Interval of the search for idle agents. */
   readonly sweepMs: number;
-  /** How long the run of an agent key is remembered: the longest that a revoked key acts. */
+  /** How long the run of an agent key is cached: the longest that a revoked key acts. */
   readonly keyCacheMs: number;
   /** Age from which a slot grant is renewed before it is used; less than its lifetime. */
   readonly grantMs: number;

@@ -6,11 +6,11 @@ import type { SubAgents } from './app/access/sub-agents.ts';
 import type { AgentTokens } from './app/agent/agent-tokens.ts';
 import type { OpenRequests } from './app/agent/open-requests.ts';
 import type { Slots } from './app/agent/slots.ts';
+import type { ClientWaits } from './app/tools/client-waits.ts';
 import type { Deliveries } from './app/tools/deliveries.ts';
-import type { Flights } from './app/tools/flights.ts';
 import type { ToolLists } from './app/tools/list-tools.ts';
-import type { Patience } from './app/tools/patience.ts';
 import type { PendingReceipts } from './app/tools/pending-receipts.ts';
+import type { SharedWork } from './app/tools/shared-work.ts';
 import type { Waits } from './app/tools/waits.ts';
 import type { AgentProxyConfig } from './config.ts';
 import type { ProxyPeers } from './peers/peers.ts';
@@ -30,11 +30,11 @@ export interface ProxyContext {
   readonly slots: Slots;
   readonly open: OpenRequests;
   readonly toolLists: ToolLists;
-  readonly flights: Flights;
+  readonly sharedWork: SharedWork;
   readonly waits: Waits;
   readonly deliveries: Deliveries;
   readonly receipts: PendingReceipts;
-  readonly patience: Patience;
+  readonly clientWaits: ClientWaits;
   /** Converts a time of the supervisor, in milliseconds since 1970, to that of the own clock. */
   readonly ownTime: (timeMs: number) => number;
 }

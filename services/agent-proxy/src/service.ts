@@ -8,11 +8,11 @@ import { AgentTokens } from './app/agent/agent-tokens.ts';
 import { endIdle } from './app/agent/end-idle.ts';
 import { OpenRequests } from './app/agent/open-requests.ts';
 import { Slots } from './app/agent/slots.ts';
+import { ClientWaits } from './app/tools/client-waits.ts';
 import { Deliveries } from './app/tools/deliveries.ts';
-import { Flights } from './app/tools/flights.ts';
 import { ToolLists } from './app/tools/list-tools.ts';
-import { Patience } from './app/tools/patience.ts';
 import { PendingReceipts } from './app/tools/pending-receipts.ts';
+import { SharedWork } from './app/tools/shared-work.ts';
 import { executeDecidedTasks } from './app/tools/tasks.ts';
 import { Waits } from './app/tools/waits.ts';
 import type { AgentProxyConfig } from './config.ts';
@@ -94,11 +94,11 @@ async function openContext(host: ServiceHost<AgentProxyConfig>): Promise<ProxyCo
   const ownTime = (timeMs: number) => peerClocks.toOwn('supervisor', timeMs);
   const tools = {
     toolLists: new ToolLists(clock),
-    flights: new Flights(),
+    sharedWork: new SharedWork(),
     waits: new Waits(clock),
     deliveries: new Deliveries(),
     receipts: new PendingReceipts(),
-    patience: new Patience(),
+    clientWaits: new ClientWaits(),
   };
   const runs = new KeyRuns(peers, config.keyCacheMs);
   const subAgents = new SubAgents({ store, peers, tokens, slots });

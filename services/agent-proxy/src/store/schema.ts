@@ -115,7 +115,7 @@ const handles = table('handles', {
     instance: column.text(),
     call_id: column.text(),
     /** Which retry it is, from 1; 0 for a task. */
-    leg: column.integer(),
+    retry: column.integer(),
     expires_at: column.timestamp(),
     created_at: column.timestamp(),
   },

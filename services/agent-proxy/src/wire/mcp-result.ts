@@ -143,7 +143,7 @@ function blocksOf({
   return { content: [shown, ...blocks(beside)], structuredContent: fields };
 }
 
-/** A cut text is content; a cut image is none. */
+/** A truncated text is returned as content; a truncated image is omitted. */
 function truncated({
   name: tool,
   result: { content, mediaType, fullSizeBytes },

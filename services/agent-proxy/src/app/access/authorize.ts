@@ -111,7 +111,7 @@ async function subAgentFor(
   return await context.subAgents.of(root, named, task);
 }
 
-/** The agent of the open run of a key; another run is opened when the remembered one has ended. */
+/** The agent of the open run of a key; another run is opened when the cached one has ended. */
 async function agentOfKey(context: ProxyContext, query: RunQuery): Promise<AgentRow> {
   const run = await context.runs.of(query);
   const agent = await findAgent(context.store.db, run.key);
@@ -133,7 +133,7 @@ async function queryOf({ headers, body }: AgentRequest, apiKey: string): Promise
   };
 }
 
-/** The body as JSON; the endpoint rejects what is none. */
+/** The body as JSON; null when it is not JSON, which the endpoint rejects. */
 function jsonOf(body: Uint8Array<ArrayBuffer>): JsonValue {
   try {
     return JSON.parse(Buffer.from(body).toString()) as JsonValue;

@@ -9,11 +9,11 @@ interface Known {
   until: number;
 }
 
-/** Maximum memory of the remembered runs, and the estimate of one without its key, bytes. */
+/** Maximum memory of the cached runs, and the estimate of one without its key, bytes. */
 const MAX_BYTES = 8_000_000;
 const RUN_BYTES = 512;
 
-/** The runs of agent keys, remembered for seconds by the SHA-256 of the key: a model request costs no call more (AP-1). */
+/** The runs of agent keys, cached for seconds by the SHA-256 of the key: a model request costs no call more (AP-1). */
 export class KeyRuns {
   readonly #peers: Pick<ProxyPeers, 'openRun'>;
   readonly #keepMs: number;

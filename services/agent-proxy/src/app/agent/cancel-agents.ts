@@ -16,7 +16,7 @@ export interface CancelOrder extends RunKey {
  * deleted (SUP-8, AP-1). Returns their number; a repeated order changes nothing.
  */
 export async function cancelAgents(
-  { store, clock, open, slots, receipts, patience, toolLists }: ProxyContext,
+  { store, clock, open, slots, receipts, clientWaits, toolLists }: ProxyContext,
   { requestId, instance, stopReason, ...run }: CancelOrder,
 ): Promise<number> {
   const at = clock.now();
@@ -47,7 +47,7 @@ export async function cancelAgents(
     open.abort(agent, stopReason);
     slots.forget(agent);
     receipts.forget(agent);
-    patience.forget(agent);
+    clientWaits.forget(agent);
     toolLists.forget(agent);
   }
   return ended;

@@ -1,10 +1,10 @@
 import { type AgentKey, isWritError } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import type { ToolAnswer } from '../../domain/tool-answer.ts';
-import { type ClientTerms, rungOf } from '../../domain/waiting-ladder.ts';
+import { type ClientTerms, waitingPolicyOf } from '../../domain/waiting-policy.ts';
 import { findToolCall } from '../../store/tool-calls.ts';
 import { callTool } from './call-tool.ts';
-import { invalidState, issueLeg, issueTask, TASK_MS, takeLeg } from './handles.ts';
+import { invalidState, issueRetry, issueTask, TASK_MS, takeRetry } from './handles.ts';
 import { digestOf, type NumberedCall, numberToolCall, type ToolRequest } from './number-call.ts';
 import type { ToolTask } from './tasks.ts';
 import type { WaitTerms } from './waits.ts';
@@ -36,13 +36,14 @@ export async function answerToolCall(
   request: ToolRequest,
   client: ToolClient,
 ): Promise<Answered> {
-  const { row, leg } = await findCall(context, agent, request, client.state);
-  const { clock, patience, telemetry } = context;
-  const rung = rungOf(client.terms, { leg, patienceMs: patience.of(agent) });
+  const { row, retries } = await findCall(context, agent, request, client.state);
+  const { clock, clientWaits, telemetry } = context;
+  const shortestWaitMs = clientWaits.shortestOf(agent);
+  const policy = waitingPolicyOf(client.terms, { retries, shortestWaitMs });
   const began = clock.monotonicMs();
   let isWaiting = false;
   const terms: WaitTerms = {
-    holdMs: rung.holdMs,
+    holdMs: policy.holdMs,
     signal: client.signal,
     onWait: (waits) => {
       isWaiting ||= waits;
@@ -52,13 +53,15 @@ export async function answerToolCall(
   };
   try {
     const answer = await callTool(context, row, request, terms);
-    if (answer.kind !== 'waiting' || rung.answer === 'pending') return { row, answer };
-    if (rung.answer === 'repeat') return { row, state: await issueLeg(context, row, leg + 1) };
+    if (answer.kind !== 'waiting' || policy.answer === 'pending') return { row, answer };
+    if (policy.answer === 'repeat') {
+      return { row, state: await issueRetry(context, row, retries + 1) };
+    }
     const { approvalId } = answer;
     return { row, task: await newTask(context, row), approvalId };
   } catch (error) {
     const hasLeft = client.signal.aborted && !isWritError(error);
-    if (hasLeft && isWaiting) patience.left(agent, clock.monotonicMs() - began);
+    if (hasLeft && isWaiting) clientWaits.record(agent, clock.monotonicMs() - began);
     telemetry.log.debug({ err: error, call_id: row.call_id }, 'tool call not answered');
     return { row, error };
   }
@@ -70,12 +73,12 @@ async function findCall(
   agent: AgentKey,
   request: ToolRequest,
   state: string,
-): Promise<{ readonly row: NumberedCall; readonly leg: number }> {
-  if (state === '') return { row: await numberToolCall(context, agent, request), leg: 0 };
-  const { call_id: callId, leg } = await takeLeg(context, agent, state);
+): Promise<{ readonly row: NumberedCall; readonly retries: number }> {
+  if (state === '') return { row: await numberToolCall(context, agent, request), retries: 0 };
+  const { call_id: callId, retry: retries } = await takeRetry(context, agent, state);
   const row = await findToolCall(context.store.db, { ...agent, callId });
   if (row === undefined || row.digest !== digestOf(request)) throw invalidState();
-  return { row, leg };
+  return { row, retries };
 }
 
 async function newTask(context: ProxyContext, row: NumberedCall): Promise<ToolTask> {

@@ -38,7 +38,7 @@ export async function callTool(
   terms: WaitTerms,
 ): Promise<ToolAnswer> {
   const call = toolCallKeyOf(row);
-  const decision = await context.flights.share(`review ${textOf(call)}`, () =>
+  const decision = await context.sharedWork.share(`review ${textOf(call)}`, () =>
     review(context, call, request),
   );
   if (decision.settled) return await finishCall(context, call, decision, terms);
@@ -96,7 +96,7 @@ async function executeOnce(
   call: CallKey,
   decision: Decision,
 ): Promise<CallToolResponse> {
-  return await context.flights.share(`execute ${textOf(call)}`, () =>
+  return await context.sharedWork.share(`execute ${textOf(call)}`, () =>
     execute(context, call, decision),
   );
 }

@@ -6,7 +6,7 @@ import { saveToolCall, toolCallKeyOf } from '../../store/tool-calls.ts';
 import type { NumberedCall } from './number-call.ts';
 
 /** How long a client may take to repeat a request on demand, ms. */
-const LEG_MS = 10 * 60_000;
+const RETRY_MS = 10 * 60_000;
 /** How long a task can be read: until its run ends, which deletes it, and at most this long, ms. */
 export const TASK_MS = 24 * 60 * 60_000;
 
@@ -14,12 +14,12 @@ export const TASK_MS = 24 * 60 * 60_000;
  * Creates what a client gives back with the repeat of a request that waits: random, of one agent and one call, and
  * valid once. Everything that it stands for is in the row.
  */
-export async function issueLeg(
+export async function issueRetry(
   context: ProxyContext,
   row: NumberedCall,
-  leg: number,
+  retry: number,
 ): Promise<string> {
-  return await issue(context, row, leg, LEG_MS);
+  return await issue(context, row, retry, RETRY_MS);
 }
 
 /** Creates a task that stands for a call: from then on the call is executed without a further request (AP-4). */
@@ -30,7 +30,7 @@ export async function issueTask(context: ProxyContext, row: NumberedCall): Promi
 async function issue(
   { store, clock }: ProxyContext,
   row: NumberedCall,
-  leg: number,
+  retry: number,
   ttlMs: number,
 ): Promise<string> {
   const handle = randomBytes(16).toString('hex');
@@ -44,11 +44,11 @@ async function issue(
       run_id,
       instance,
       call_id,
-      leg,
+      retry,
       expires_at,
       created_at: now,
     });
-    if (leg === 0) await saveToolCall(trx, toolCallKeyOf(row), { task_at: now });
+    if (retry === 0) await saveToolCall(trx, toolCallKeyOf(row), { task_at: now });
   });
   return handle;
 }
@@ -57,14 +57,14 @@ async function issue(
  * Uses what a client gives back.
  * @throws InvalidRequestError INVALID_REQUEST_STATE when it was never issued to this agent, was used, or has expired
  */
-export async function takeLeg(
+export async function takeRetry(
   { store, clock }: ProxyContext,
   agent: AgentKey,
   state: string,
 ): Promise<HandleRow> {
   return await store.transaction(async (trx) => {
     const found = await findHandle(trx, agent, state);
-    if (found === undefined || found.leg === 0 || found.expires_at <= clock.now()) {
+    if (found === undefined || found.retry === 0 || found.expires_at <= clock.now()) {
       throw invalidState();
     }
     await deleteHandle(trx, state);

@@ -29,7 +29,7 @@ export async function loadTask(
 ): Promise<ToolTask> {
   const found = await findHandle(store.db, agent, handle);
   const row =
-    found?.leg === 0 && found.expires_at > clock.now()
+    found?.retry === 0 && found.expires_at > clock.now()
       ? await findToolCall(store.db, { ...agent, callId: found.call_id })
       : undefined;
   if (found !== undefined && row !== undefined) {

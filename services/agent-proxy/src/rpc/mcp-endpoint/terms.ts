@@ -5,7 +5,7 @@ import {
   type Implementation,
   type ServerContext,
 } from '@modelcontextprotocol/server';
-import type { ClientTerms } from '../../domain/waiting-ladder.ts';
+import type { ClientTerms } from '../../domain/waiting-policy.ts';
 
 /** The extension for tasks. */
 export const TASKS = 'io.modelcontextprotocol/tasks';

@@ -1,5 +1,5 @@
 /** Work in progress that equal requests of this process share. */
-export class Flights {
+export class SharedWork {
   readonly #byKey = new Map<string, Promise<unknown>>();
 
   /** Begins the work, or joins it while it is in progress. The key determines the type of its result. */
