@@ -8,7 +8,7 @@ export type HostileModel = (typeof HOSTILE_MODELS)[number];
 
 /**
  * Entries of the files of a platform that make it use the models and tools of the hostile server: an agent
- * `<model>-agent` for each model, a tool with a pattern that backtracks, and an MCP server over its bounds.
+ * `<model>-agent` for each model, a tool with a pattern that backtracks, and an MCP server over its limits.
  * @param keyVariable environment variable with any text
  */
 export function hostileSettings(url: string, keyVariable: string) {

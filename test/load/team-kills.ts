@@ -21,7 +21,7 @@ export interface TeamKillOptions {
   /** Runs in flight at the same time. */
   readonly batch: number;
   readonly seed: number;
-  /** Bounds of the time between a start and the kill. */
+  /** Shortest and longest time between a start and the kill. */
   readonly killAfterMs: readonly [number, number];
   /** Maximum number of kills; default unlimited. */
   readonly maxKills?: number;

@@ -61,7 +61,7 @@ export { isUniqueViolation } from './sqlite/sqlite-errors.ts';
 export type { StoreLimits } from './sqlite/sqlite-store.ts';
 export type {
   MarkerLocation,
-  PostgresBounds,
+  PostgresLimits,
   Store,
   StoreDialect,
   StoreLocation,

@@ -4,7 +4,7 @@ import type { Kysely, Transaction } from 'kysely';
 /** The supported databases. */
 export type StoreDialect = 'sqlite' | 'postgres';
 
-/** Where a service remembers, outside its database, how far the database has come (BD-4). */
+/** Where a service records, outside its database, how far the database has come (BD-4). */
 export interface MarkerLocation {
   readonly file: string;
   /** How often a store in use is marked, ms. */
@@ -16,7 +16,7 @@ export type StoreLocation =
   | {
       readonly dialect: 'sqlite';
       readonly file: string;
-      /** Where it is remembered how far the database has come; default: nowhere. */
+      /** Where the service records how far the database has come; default: nowhere. */
       readonly marker?: MarkerLocation;
     }
   | {
@@ -25,13 +25,13 @@ export type StoreLocation =
       readonly url: string;
       readonly schema: string;
       /** Limits of its sessions; omitted ones have defaults. */
-      readonly bounds?: Partial<PostgresBounds>;
+      readonly limits?: Partial<PostgresLimits>;
       /** Whether transactions that name their run or tenant are serialized like the others; default: they are not. */
       readonly oneAtATime?: boolean;
     };
 
 /** Limits of the sessions of one process on PostgreSQL. Milliseconds. */
-export interface PostgresBounds {
+export interface PostgresLimits {
   /** Time limit of a transaction and of a statement; default 5 000. */
   readonly statementTimeoutMs: number;
   /** Maximum wait for the write lock of other processes; default 8 000. */

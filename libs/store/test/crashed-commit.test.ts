@@ -35,9 +35,9 @@ describe.skipIf(!isPostgresAvailable())('a PostgreSQL that crashes during a COMM
     onTestFinished(() => proxy.close());
     const location = { dialect: 'postgres', schema } as const;
     const { store: beside } = await openLedgerAt({ ...location, url: postgres.url() });
-    const bounds = { connectTimeoutMs: 60_000 };
+    const limits = { connectTimeoutMs: 60_000 };
     const url = postgres.url(proxy.address);
-    const { store } = await openLedgerAt({ ...location, url, bounds });
+    const { store } = await openLedgerAt({ ...location, url, limits });
     const held = await holdCommits(beside, postgres.url(), schema);
     // A transaction id is not reused once the server has written part of the transaction.
     await held.admin.query(`alter system set wal_writer_delay = '10s'`);

@@ -5,7 +5,7 @@ import { balance, type HeldCommit, holdCommits, writeOnce } from './held-commit.
 import type { LedgerDatabase } from './ledger.ts';
 import { emptyLocation, entryIds, openLedgerAt, PLACES } from './open-ledger.ts';
 
-interface Stage {
+interface LostCommitSetup {
   /** A store whose connection can be cut. */
   readonly store: Store<LedgerDatabase>;
   /** Another replica with a working connection. */
@@ -16,7 +16,7 @@ interface Stage {
   cut(): void;
 }
 
-async function setStage(limits: Partial<StoreLimits> = {}): Promise<Stage> {
+async function setUp(limits: Partial<StoreLimits> = {}): Promise<LostCommitSetup> {
   const location: StoreLocation = await emptyLocation('PostgreSQL');
   if (location.dialect !== 'postgres') throw new Error('unreachable');
   const { host } = new URL(location.url);
@@ -38,7 +38,7 @@ const FAILED = { kind: 'unavailable', reason: 'STORE_COMMIT_FAILED' };
 
 describe.runIf(PLACES.includes('PostgreSQL'))('a connection that is lost during a COMMIT', () => {
   it('succeeds if the server has committed and only the response was lost (SYS-4)', async () => {
-    const { store, beside, wire, held, cut } = await setStage();
+    const { store, beside, wire, held, cut } = await setUp();
     const writing = writeOnce(store, 'a');
     await held.arrived();
     wire.fail('stalled');
@@ -51,7 +51,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('a connection that is lost during 
   });
 
   it('fails and stores nothing if the COMMIT never reached the server (SYS-4)', async () => {
-    const { store, beside, wire, held, cut } = await setStage();
+    const { store, beside, wire, held, cut } = await setUp();
     await held.release();
     await writeOnce(store, 'before');
     const writing = store.transaction(async (trx) => {
@@ -68,7 +68,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('a connection that is lost during 
   });
 
   it('has an unknown outcome while the server is unreachable, and its repeat has no second effect (SYS-4)', async () => {
-    const { store, beside, wire, held } = await setStage();
+    const { store, beside, wire, held } = await setUp();
     const writing = writeOnce(store, 'a');
     const outcome = expect(writing).rejects.toMatchObject(UNKNOWN);
     await held.arrived();
@@ -83,7 +83,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('a connection that is lost during 
   });
 
   it('has the same outcome for all transactions of the commit', async () => {
-    const { store, beside, wire, held } = await setStage({ maxBatchMs: 60_000 });
+    const { store, beside, wire, held } = await setUp({ maxBatchMs: 60_000 });
     const writing = ['a', 'b', 'c'].map((id) => writeOnce(store, id));
     const outcomes = Promise.allSettled(writing);
     await held.arrived();

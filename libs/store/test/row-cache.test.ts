@@ -14,14 +14,14 @@ type Fault = 'none' | 'throws' | 'ends the shared transaction';
 interface Step {
   readonly name: (typeof NAMES)[number];
   readonly amount: bigint;
-  readonly reported: 'remembers' | 'forgets';
+  readonly reported: 'caches' | 'forgets';
   readonly fault: Fault;
 }
 
 const step: fc.Arbitrary<Step> = fc.record({
   name: fc.constantFrom(...NAMES),
   amount: fc.bigInt({ min: 1n, max: 9n }),
-  reported: fc.constantFrom('remembers', 'forgets'),
+  reported: fc.constantFrom('caches', 'forgets'),
   fault: fc.constantFrom('none', 'none', 'throws', 'ends the shared transaction'),
 });
 
@@ -54,7 +54,7 @@ function run(cache: RowCache<bigint>, hits: Hits, { name, amount, reported, faul
       .set({ balance: balance + amount })
       .where('name', '=', name)
       .execute();
-    if (reported === 'remembers') cache.set(trx, name, balance + amount);
+    if (reported === 'caches') cache.set(trx, name, balance + amount);
     else cache.delete(trx, name);
     if (fault === 'throws') throw new Error('rolled back');
     if (fault === 'none') return;

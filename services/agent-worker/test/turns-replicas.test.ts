@@ -7,7 +7,7 @@ const RUNS = ['run-1', 'run-2', 'run-3', 'run-4', 'run-5', 'run-6'];
 /** No lease is renewed while the test runs: a renewal concerns all agents of a worker. */
 const LEASE_TTL_MS = 3_600_000;
 /** A transaction stays open for as long as a run takes on a busy machine. */
-const bounds = { statementTimeoutMs: 100_000 };
+const limits = { statementTimeoutMs: 100_000 };
 
 async function startScripts(): Promise<ScriptedModel> {
   const scripts = await ScriptedModel.start();
@@ -19,7 +19,7 @@ describe.runIf(isPostgresAvailable())('workers on one PostgreSQL schema', () => 
   it('run an agent while a transaction of another run is open (SYS-5, RT-3)', async () => {
     const scripts = await startScripts();
     const world = await World.start({ model: scripts.model('escalate-1200') });
-    const store = { ...(await postgresLocation()), bounds };
+    const store = { ...(await postgresLocation()), limits };
     const worker = await world.startWorker({ store, leaseTtlMs: LEASE_TTL_MS });
     const begun = Promise.withResolvers<void>();
     const released = Promise.withResolvers<void>();

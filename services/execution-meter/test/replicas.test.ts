@@ -24,7 +24,7 @@ const PATIENT_MS = 60_000;
 
 async function start(options: MeterWorldOptions = {}): Promise<void> {
   // A test holds the lock of the store until the meters wait for it.
-  location = { ...(await postgresLocation()), bounds: { lockTimeoutMs: PATIENT_MS } };
+  location = { ...(await postgresLocation()), limits: { lockTimeoutMs: PATIENT_MS } };
   world = await MeterWorld.start({ ...options, config: { store: location } });
   other = await world.beside();
 }

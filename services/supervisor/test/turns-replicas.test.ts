@@ -195,8 +195,8 @@ describe.runIf(isPostgresAvailable())('supervisors on one PostgreSQL schema', ()
     const location = await postgresLocation();
     const harness = await startHarness(location);
     // The transaction stays open for as long as the run takes on a busy machine.
-    const bounds = { statementTimeoutMs: 100_000 };
-    const store = await openSupervisorStore({ ...location, bounds }, () => undefined);
+    const limits = { statementTimeoutMs: 100_000 };
+    const store = await openSupervisorStore({ ...location, limits }, () => undefined);
     onTestFinished(() => store.close());
     const released = Promise.withResolvers<void>();
     const begun = Promise.withResolvers<void>();

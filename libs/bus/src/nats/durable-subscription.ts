@@ -74,7 +74,7 @@ export class DurableSubscription implements Subscription {
       }
       if (this.#ended || connection.isClosed()) return;
       failures += 1;
-      const delayMs = backoffMs(failures, retryBounds(this.#settings));
+      const delayMs = backoffMs(failures, retryBackoff(this.#settings));
       await sleep(delayMs, undefined, { signal: this.#ending.signal }).catch(() => undefined);
     }
   }
@@ -157,14 +157,14 @@ export class DurableSubscription implements Subscription {
       onError(error, { subject, durable, ...(message && { eventId: message.eventId }) });
       // A message without an id is terminated; others are redelivered and block the messages behind them.
       if (message === undefined) respond(() => raw.term());
-      else respond(() => raw.nak(backoffMs(raw.info.deliveryCount, retryBounds(this.#settings))));
+      else respond(() => raw.nak(backoffMs(raw.info.deliveryCount, retryBackoff(this.#settings))));
     } finally {
       clearInterval(progress);
     }
   }
 }
 
-function retryBounds({ retryBaseMs, retryMaxMs }: NatsSettings): BackoffOptions {
+function retryBackoff({ retryBaseMs, retryMaxMs }: NatsSettings): BackoffOptions {
   return { baseMs: retryBaseMs, maxMs: retryMaxMs };
 }
 

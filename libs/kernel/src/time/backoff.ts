@@ -1,4 +1,4 @@
-/** Bounds of an exponential back-off. */
+/** Limits of an exponential back-off. */
 export interface BackoffOptions {
   /** Upper bound of the first delay, ms; doubles with each attempt. */
   readonly baseMs: number;

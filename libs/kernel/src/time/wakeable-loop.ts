@@ -12,7 +12,7 @@ export interface WakeableLoopOptions {
   readonly intervalMs: number;
   /** Receives what a pass throws; the next pass comes after a back-off that a wake-up does not shorten. */
   readonly onError: (error: unknown, retry: { attempt: number; retryInMs: number }) => void;
-  /** Bounds of the back-off after a failed pass; default: from 50 ms up to `intervalMs`, at least 5 s. */
+  /** Limits of the back-off after a failed pass; default: from 50 ms up to `intervalMs`, at least 5 s. */
   readonly backoff?: BackoffOptions;
 }
 
@@ -76,8 +76,8 @@ export class WakeableLoop {
       return pauseMs ?? intervalMs;
     } catch (error) {
       this.#failures += 1;
-      const bounds = this.#options.backoff ?? { baseMs: 50, maxMs: Math.max(5_000, intervalMs) };
-      const retryInMs = Math.max(1, backoffMs(this.#failures, bounds));
+      const limits = this.#options.backoff ?? { baseMs: 50, maxMs: Math.max(5_000, intervalMs) };
+      const retryInMs = Math.max(1, backoffMs(this.#failures, limits));
       this.#isBackingOff = true;
       onError(error, { attempt: this.#failures, retryInMs });
       return retryInMs;

@@ -141,7 +141,7 @@ export class DocumentReader {
     return this.#wrong(spot, 'a number');
   }
 
-  /** Returns an integer between two inclusive bounds. */
+  /** Returns an integer between two inclusive limits. */
   integer(spot: Spot, least: number, most: number): number | undefined {
     const value = this.#scalar(spot);
     if (Number.isSafeInteger(value) && Number(value) >= least && Number(value) <= most) {

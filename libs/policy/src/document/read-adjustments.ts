@@ -7,7 +7,7 @@ import { type DocumentReader, oneOf } from './document-reader.ts';
 import { ARGUMENT } from './names.ts';
 import { ADJUSTMENT, keysOf } from './policy-schema.ts';
 
-/** Reads `set`: for each argument a new value, a default for an empty value, or bounds (SV-3). */
+/** Reads `set`: for each argument a new value, a default for an empty value, or limits (SV-3). */
 export function readAdjustments(
   source: DocumentReader,
   spot: Spot,

@@ -4,7 +4,7 @@ import type { Adjustment } from '../types.ts';
 
 /**
  * Applies the adjustments of a revise rule to the arguments (SV-3): set, filled when missing or
- * blank, or clamped to bounds. Returns undefined when an adjustment cannot be computed, such as a
+ * blank, or clamped to limits. Returns undefined when an adjustment cannot be computed, such as a
  * bound for a string.
  */
 export function adjust(

@@ -17,7 +17,7 @@ describe('readStoreLocation', () => {
       dialect: 'postgres',
       url,
       schema: 'spawn_budget',
-      bounds: { statementTimeoutMs: 5_000, poolSize: 4 },
+      limits: { statementTimeoutMs: 5_000, poolSize: 4 },
     });
     expect(readStoreLocation(env, 'supervisor', '/data')).toMatchObject({ dialect: 'sqlite' });
   });

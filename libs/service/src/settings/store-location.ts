@@ -4,7 +4,7 @@ import type { ServiceName } from '@writ/identity';
 import { type DatabaseLimits, readDatabaseLimits } from './database-limits.ts';
 import { variableName } from './names.ts';
 
-/** Where a service remembers how far its database has come (BD-4). */
+/** Where a service records how far its database has come (BD-4). */
 interface ServiceMarkerLocation {
   readonly file: string;
   readonly everyMs: number;
@@ -22,7 +22,7 @@ export type ServiceStoreLocation =
       readonly marker: ServiceMarkerLocation;
       readonly url: string;
       readonly schema: string;
-      readonly bounds: DatabaseLimits;
+      readonly limits: DatabaseLimits;
     };
 
 /**
@@ -63,7 +63,7 @@ export function readStoreLocation(
   const marker = { file: markerFile(markerDir ?? join(dataDir, 'keys'), service), everyMs };
   if (url === undefined) return { dialect: 'sqlite', file: join(dataDir, `${service}.db`), marker };
   refuseUnverifiedTls(name, new URL(url).searchParams);
-  return { dialect: 'postgres', url, schema, bounds: readDatabaseLimits(env, service), marker };
+  return { dialect: 'postgres', url, schema, limits: readDatabaseLimits(env, service), marker };
 }
 
 /** The marker of the database of a service. */

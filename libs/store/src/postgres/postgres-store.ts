@@ -11,7 +11,7 @@ import { migrate } from '../schema/migrations.ts';
 import type { GroupCommitLimits } from '../sqlite/group-commit.ts';
 import { readDriver } from '../sqlite/sqlite-dialect.ts';
 import type { StoreLimits, StoreOptions } from '../sqlite/sqlite-store.ts';
-import type { PostgresBounds, Store, StoreLocation, TransactionOptions } from '../store.ts';
+import type { PostgresLimits, Store, StoreLocation, TransactionOptions } from '../store.ts';
 import { withTransactionTimeout } from '../transaction-timeout.ts';
 import { postgresDialect } from './postgres-dialect.ts';
 import { PostgresReaders } from './postgres-readers.ts';
@@ -24,7 +24,7 @@ import { type WriteScope, writeScopes } from './write-locks.ts';
 type PostgresLocation = Extract<StoreLocation, { readonly dialect: 'postgres' }>;
 
 const DEFAULT_LIMITS: GroupCommitLimits = { maxQueued: 10_000, maxBatch: 64, maxBatchMs: 10 };
-const DEFAULT_BOUNDS: Omit<PostgresBounds, 'idleTimeoutMs'> = {
+const DEFAULT_SESSION_LIMITS: Omit<PostgresLimits, 'idleTimeoutMs'> = {
   statementTimeoutMs: 5_000,
   lockTimeoutMs: 8_000,
   connectTimeoutMs: 5_000,
@@ -43,15 +43,15 @@ export async function openPostgresStore<DB>(
   { migrations, service, limits = {}, observer, marker }: StoreOptions,
 ): Promise<Store<DB>> {
   const all = { ...DEFAULT_LIMITS, ...limits };
-  const bounds = boundsOf(location, limits);
+  const sessionLimits = sessionLimitsOf(location, limits);
   const settings: SessionSettings = {
     url: location.url,
     schema: location.schema,
     label: `PostgreSQL schema ${location.schema}`,
     applicationName: `writ ${service}`,
-    statementTimeoutMs: bounds.statementTimeoutMs,
-    lockTimeoutMs: bounds.lockTimeoutMs,
-    connectTimeoutMs: bounds.connectTimeoutMs,
+    statementTimeoutMs: sessionLimits.statementTimeoutMs,
+    lockTimeoutMs: sessionLimits.lockTimeoutMs,
+    connectTimeoutMs: sessionLimits.connectTimeoutMs,
   };
   await prepareSchema(settings);
   // Another process may be migrating, and a migration may take long; its commits do not count.
@@ -70,17 +70,17 @@ export async function openPostgresStore<DB>(
     await alone.close();
   }
   const scopeOf = writeScopes(location.schema, location);
-  return new PostgresStore<DB>(settings, bounds, { limits: all, scopeOf, observer });
+  return new PostgresStore<DB>(settings, sessionLimits, { limits: all, scopeOf, observer });
 }
 
 /** The limits of the store options override those of the location, which override the defaults. */
-function boundsOf(
-  { bounds }: PostgresLocation,
+function sessionLimitsOf(
+  { limits }: PostgresLocation,
   { transactionTimeoutMs, busyTimeoutMs }: Partial<StoreLimits>,
-): PostgresBounds {
+): PostgresLimits {
   const chosen = {
-    ...DEFAULT_BOUNDS,
-    ...bounds,
+    ...DEFAULT_SESSION_LIMITS,
+    ...limits,
     ...(transactionTimeoutMs !== undefined && { statementTimeoutMs: transactionTimeoutMs }),
     ...(busyTimeoutMs !== undefined && { lockTimeoutMs: busyTimeoutMs }),
   };
@@ -108,25 +108,25 @@ class PostgresStore<DB> implements Store<DB> {
 
   constructor(
     settings: SessionSettings,
-    bounds: PostgresBounds,
+    sessionLimits: PostgresLimits,
     { limits, scopeOf, observer }: Writing,
   ) {
     const { label, schema } = settings;
     this.#label = label;
     this.#observer = observer;
-    this.#timeoutMs = bounds.statementTimeoutMs;
-    const forWriting = `set idle_in_transaction_session_timeout to ${bounds.idleTimeoutMs}`;
-    const forReading = `set default_transaction_read_only to on; set statement_timeout to ${bounds.statementTimeoutMs}`;
+    this.#timeoutMs = sessionLimits.statementTimeoutMs;
+    const forWriting = `set idle_in_transaction_session_timeout to ${sessionLimits.idleTimeoutMs}`;
+    const forReading = `set default_transaction_read_only to on; set statement_timeout to ${sessionLimits.statementTimeoutMs}`;
     this.#writer = new PostgresWriter({
       label,
       connect: () => PostgresSession.open(settings, forWriting),
-      limits: { ...limits, writers: bounds.writers },
+      limits: { ...limits, writers: sessionLimits.writers },
       scopeOf,
       observer,
     });
     this.#readers = new PostgresReaders(
       () => PostgresSession.open(settings, forReading),
-      bounds.poolSize,
+      sessionLimits.poolSize,
     );
     this.#transactions = new PostgresTransactions(this.#writer, schema);
     const reading = readDriver((compiled) => this.#read(compiled));

@@ -42,7 +42,7 @@ export function readNativeRequest(native: NativeRequest): ReadNativeRequest {
       { field: 'body' },
     );
   }
-  const { messages, tools, maxOutputTokens, ...bounds } = DIALECTS[dialect].read(body);
+  const { messages, tools, maxOutputTokens, ...limits } = DIALECTS[dialect].read(body);
   return {
     chat: {
       messages,
@@ -50,17 +50,17 @@ export function readNativeRequest(native: NativeRequest): ReadNativeRequest {
       toolChoice: undefined,
       temperature: undefined,
       json: false,
-      addedTokens: bounds.addedTokens,
-      cacheWrites: bounds.cacheWrites,
+      addedTokens: limits.addedTokens,
+      cacheWrites: limits.cacheWrites,
       native: {
         dialect,
         body,
         headers: Object.fromEntries(
           Object.entries(native.headers).filter(([name]) => HEADERS.includes(name)),
         ),
-        references: bounds.references,
-        stream: bounds.stream,
-        includeUsage: bounds.includeUsage,
+        references: limits.references,
+        stream: limits.stream,
+        includeUsage: limits.includeUsage,
       },
     },
     maxOutputTokens,

@@ -9,7 +9,7 @@ import { Refusals } from './refusals.ts';
 import type { Toolbox } from './toolbox.ts';
 
 const DEFAULT_MAX_ITERATIONS = 10;
-/** Number of iterations between two checkpoints, which bounds a replay. */
+/** Number of iterations between two checkpoints, which limits a replay. */
 const CHECKPOINT_EVERY = 32;
 
 /** State of the loop between two iterations, without the turns. */

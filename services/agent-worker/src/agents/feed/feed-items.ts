@@ -33,7 +33,7 @@ export interface Feed {
   readonly process: (item: JsonObject) => Promise<string>;
 }
 
-/** Number of items between two checkpoints, which bounds a replay. */
+/** Number of items between two checkpoints, which limits a replay. */
 const CHECKPOINT_EVERY = 8;
 /** Number of texts that an endless feed keeps, for its partial answer. */
 const MAX_RECENT = 32;

@@ -8,7 +8,7 @@ import { decideRequest, synthesisRequest, type Task, taskOf } from './prompts.ts
 
 const DEFAULT_MAX_STEPS = 8;
 const DEFAULT_MAX_REFUSALS = 3;
-/** Number of steps between two checkpoints, which bounds a replay. */
+/** Number of steps between two checkpoints, which limits a replay. */
 const CHECKPOINT_EVERY = 32;
 
 /**

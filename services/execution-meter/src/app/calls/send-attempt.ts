@@ -43,7 +43,7 @@ import type { MeterContext } from '../../context.ts';
 import type { ModelEntry } from '../../domain/catalog/catalog.ts';
 import { capturedInput, capturedOutput } from '../../domain/chat/captured.ts';
 import { type ChatRequest, isEmptyAnswer } from '../../domain/chat/chat.ts';
-import { contradictionIn, type UsageBounds } from '../../domain/chat/reported-usage.ts';
+import { contradictionIn, type UsageLimits } from '../../domain/chat/reported-usage.ts';
 import type { Spending } from '../../domain/ledger/spending.ts';
 import type { AttemptOutcome, Provider } from '../../providers/provider.ts';
 import { attemptTimeoutMs } from './call-planner.ts';
@@ -115,8 +115,8 @@ export function sendAttempt(
         onText,
         onEvent,
       });
-      const bounds = { promptTokens, outputTokens: open.hold.usage.output };
-      const outcome = withPossibleUsage(context, received, bounds, request);
+      const limits = { promptTokens, outputTokens: open.hold.usage.output };
+      const outcome = withPossibleUsage(context, received, limits, request);
       recordOutcome(span, outcome);
       if (span.isRecording()) {
         const { cost, estimated } = await spentOn(outcome);
@@ -136,12 +136,12 @@ export function sendAttempt(
 function withPossibleUsage(
   { telemetry }: MeterContext,
   outcome: AttemptOutcome,
-  bounds: Omit<UsageBounds, 'hasContent'>,
+  limits: Omit<UsageLimits, 'hasContent'>,
   { model, tenant, runId, callId }: CallRequest,
 ): AttemptOutcome {
   if (outcome.type === 'aborted' || outcome.usage === undefined) return outcome;
   const hasContent = outcome.type === 'answered' && !isEmptyAnswer(outcome.answer);
-  const contradiction = contradictionIn(outcome.usage, { ...bounds, hasContent });
+  const contradiction = contradictionIn(outcome.usage, { ...limits, hasContent });
   if (contradiction === undefined) return outcome;
   const ids = { model, tenant, run_id: runId, call_id: callId };
   telemetry.log.error(ids, 'usage reported by the provider is impossible; it is estimated');

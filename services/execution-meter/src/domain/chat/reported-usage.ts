@@ -1,7 +1,7 @@
 import type { TokenUsage } from '../ledger/spending.ts';
 
 /** What a provider can have used for an attempt, at most. */
-export interface UsageBounds {
+export interface UsageLimits {
   /** Upper bound of the prompt tokens of every tokenizer. */
   readonly promptTokens: bigint;
   /** Requested output tokens. */
@@ -15,9 +15,9 @@ export interface UsageBounds {
  * not settled, but estimated from the content.
  * @returns one sentence; undefined for usage that is possible
  */
-export function contradictionIn(usage: TokenUsage, bounds: UsageBounds): string | undefined {
+export function contradictionIn(usage: TokenUsage, limits: UsageLimits): string | undefined {
   const { input, output } = usage;
-  const { promptTokens, outputTokens, hasContent } = bounds;
+  const { promptTokens, outputTokens, hasContent } = limits;
   if (input > promptTokens) {
     return `The provider reported ${input} input tokens for a prompt of at most ${promptTokens}; usage is estimated.`;
   }

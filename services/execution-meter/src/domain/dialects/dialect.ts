@@ -11,7 +11,7 @@ import type {
 import type { TokenUsage } from '../ledger/spending.ts';
 
 /**
- * A wire format of model requests (AP-2): what bounds a request in it, what the meter changes in one, and what its events
+ * A wire format of model requests (AP-2): what limits a request in it, what the meter changes in one, and what its events
  * add to an answer. Whatever else a request or an event contains is passed on as it is.
  */
 export interface Dialect {
@@ -22,7 +22,7 @@ export interface Dialect {
   /** Whether later requests can refer to its answers by their ids. */
   readonly issuesIds?: true;
   /**
-   * Reads what bounds a request.
+   * Reads what limits a request.
    * @throws InvalidRequestError NATIVE_FIELD_NOT_ALLOWED, HOSTED_TOOL_NOT_ALLOWED
    */
   read(body: JsonObject): BoundedRequest;
@@ -38,7 +38,7 @@ export interface Dialect {
   cut(cut: CutAnswer): readonly object[];
 }
 
-/** What bounds a native request. */
+/** What limits a native request. */
 export interface BoundedRequest {
   /** Measures the prompt: its texts, never shorter than what the provider reads, and its images. */
   readonly messages: readonly ChatMessage[];

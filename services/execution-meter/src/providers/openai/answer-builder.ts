@@ -180,5 +180,5 @@ function termOf(value: string | undefined): string | undefined {
 /** Limit of the items of one answer. */
 const MAX_ITEMS = 1_024;
 
-/** Limit of the tool call index, which bounds memory for invalid indexes. */
+/** Limit of the tool call index, which limits memory for invalid indexes. */
 const MAX_TOOL_USES = 1_023;

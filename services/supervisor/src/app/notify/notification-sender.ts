@@ -137,8 +137,8 @@ export class NotificationSender {
     const isOver = problem === 'no_endpoint' || attempt >= MAX_ATTEMPTS;
     const delivered = problem === undefined;
     const state = delivered ? 'delivered' : isOver ? 'failed' : 'open';
-    const bounds = { baseMs: config.notifyRetryMs, maxMs: MAX_DELAY_MS };
-    const next = new Date(clock.now().getTime() + backoffMs(attempt, bounds));
+    const limits = { baseMs: config.notifyRetryMs, maxMs: MAX_DELAY_MS };
+    const next = new Date(clock.now().getTime() + backoffMs(attempt, limits));
     await store.transaction(
       (trx) => saveNotification(trx, row, { state, problem: problem ?? '', next_attempt_at: next }),
       { resource: RESOURCE, background: true },

@@ -38,7 +38,7 @@ export interface ReaderRights {
   readonly refusal: string;
 }
 
-/** The arguments that the policy lets approvers change, with the bounds of the reader (SV-5). */
+/** The arguments that the policy lets approvers change, with the limits of the reader (SV-5). */
 export function editableFor(
   policy: Policy,
   { kind, tool: name, ruleId }: ReadApproval,

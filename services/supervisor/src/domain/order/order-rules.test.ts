@@ -9,7 +9,7 @@ import {
 import { describe, expect, it } from 'vitest';
 import { isPermanent, reasonOf, stepsFrom } from './order-rules.ts';
 
-const BOUNDS = { baseMs: 100, maxMs: 500 };
+const OPTIONS = { baseMs: 100, maxMs: 500 };
 
 describe('order rules', () => {
   it('continues from the recorded step', () => {
@@ -34,9 +34,9 @@ describe('order rules', () => {
   });
 
   it('backs off exponentially up to a limit, with full jitter', () => {
-    const longest = [1, 2, 3, 4, 50].map((attempts) => backoffMs(attempts, BOUNDS, 0.999999));
+    const longest = [1, 2, 3, 4, 50].map((attempts) => backoffMs(attempts, OPTIONS, 0.999999));
     expect(longest).toEqual([100, 200, 400, 500, 500]);
-    expect(backoffMs(3, BOUNDS, 0.25)).toBe(100);
+    expect(backoffMs(3, OPTIONS, 0.25)).toBe(100);
   });
 
   it('returns the reason code of a failure, never its message', () => {

@@ -82,7 +82,7 @@ export class StartQueue<Order extends StartOrder> {
   }
 
   /**
-   * Reserves a place for a start that is about to be recorded; returns how to release it once the order has been added
+   * Reserves capacity for a start that is about to be recorded; returns how to release it once the order has been added
    * or was not placed.
    * @throws OverloadedError START_QUEUE_FULL with `retry_after_ms`, naming limit and setting
    */
@@ -113,12 +113,12 @@ export class StartQueue<Order extends StartOrder> {
     for (const order of orders) this.add(order);
   }
 
-  /** Takes the start that is next in line, if one may start now. */
+  /** Takes the next start of the queue, if one may start now. */
   next(now: number): Order | undefined {
     if (this.#waiting.size === 0 || this.#starting.size >= MAX_STARTING) return undefined;
     const isProbe = now - this.#lastStartAt >= PROBE_MS;
     if (this.active >= this.limit && !isProbe) return undefined;
-    const order = this.#nextInLine();
+    const order = this.#nextStart();
     if (order === undefined) return undefined;
     this.#waiting.delete(order.order_id);
     this.#starting.set(order.order_id, order);
@@ -207,7 +207,7 @@ export class StartQueue<Order extends StartOrder> {
   }
 
   /** The oldest start of the tenant with the fewest active runs; among equals, the oldest. */
-  #nextInLine(): Order | undefined {
+  #nextStart(): Order | undefined {
     const heads = new Map<string, Order>();
     for (const order of this.#waiting.values()) {
       if (!heads.has(order.tenant)) heads.set(order.tenant, order);

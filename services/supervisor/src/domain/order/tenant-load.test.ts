@@ -54,7 +54,7 @@ describe('TenantLoad', () => {
     );
   });
 
-  it('bounds what is in flight while twice as many starts arrive as runs end (BD-5)', () => {
+  it('limits what is in flight while twice as many starts arrive as runs end (BD-5)', () => {
     fc.assert(
       fc.property(fc.integer({ min: 5, max: 200 }), fc.nat(64), (everyMs, before) => {
         const tenant = new Tenant();

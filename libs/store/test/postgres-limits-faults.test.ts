@@ -1,14 +1,14 @@
 import { startFaultProxy } from '@writ/testing/faults';
 import { sql } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { PostgresBounds, StoreLocation } from '../src/index.ts';
+import type { PostgresLimits, StoreLocation } from '../src/index.ts';
 import { entry } from './ledger.ts';
 import { emptyLocation, entryIds, openLedgerAt, PLACES } from './open-ledger.ts';
 
-async function boundedLocation(bounds: Partial<PostgresBounds>) {
+async function limitedLocation(limits: Partial<PostgresLimits>) {
   const location: StoreLocation = await emptyLocation('PostgreSQL');
   if (location.dialect !== 'postgres') throw new Error('unreachable');
-  return { ...location, bounds };
+  return { ...location, limits };
 }
 
 /** Blocks the event loop, like much synchronous work on a busy machine. */
@@ -20,10 +20,10 @@ const settings = sql<{ name: string; setting: string }>`
   select name, setting from pg_settings
   where name in ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout')`;
 
-describe.runIf(PLACES.includes('PostgreSQL'))('the bounds of a store on PostgreSQL', () => {
+describe.runIf(PLACES.includes('PostgreSQL'))('the limits of a store on PostgreSQL', () => {
   it('are enforced by the server for each transaction and read', async () => {
     const { store } = await openLedgerAt(
-      await boundedLocation({
+      await limitedLocation({
         statementTimeoutMs: 4_000,
         lockTimeoutMs: 9_000,
         idleTimeoutMs: 5_500,
@@ -40,7 +40,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the bounds of a store on PostgreS
   });
 
   it('end a long statement that blocks others', async () => {
-    const location = await boundedLocation({ statementTimeoutMs: 1_500, lockTimeoutMs: 60_000 });
+    const location = await limitedLocation({ statementTimeoutMs: 1_500, lockTimeoutMs: 60_000 });
     const { store } = await openLedgerAt(location);
     const beside = await openLedgerAt(location);
     const inside = Promise.withResolvers<void>();
@@ -62,7 +62,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the bounds of a store on PostgreS
   });
 
   it('roll back the transaction of an idle process (SYS-4)', async () => {
-    const location = await boundedLocation({ idleTimeoutMs: 1_000, statementTimeoutMs: 60_000 });
+    const location = await limitedLocation({ idleTimeoutMs: 1_000, statementTimeoutMs: 60_000 });
     const { store } = await openLedgerAt(location);
     const beside = await openLedgerAt(location);
     const inside = Promise.withResolvers<void>();
@@ -82,14 +82,14 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the bounds of a store on PostgreS
   });
 
   it('leave out time in which the event loop was blocked while a session opens (SYS-4)', async () => {
-    const location = await boundedLocation({ connectTimeoutMs: 2_000 });
+    const location = await limitedLocation({ connectTimeoutMs: 2_000 });
     const opening = openLedgerAt(location);
     block(2_500);
     expect(await entryIds((await opening).store)).toEqual([]);
   });
 
   it('limit the sessions for reads and the time to open one', async () => {
-    const location = await boundedLocation({ poolSize: 2 });
+    const location = await limitedLocation({ poolSize: 2 });
     const { store } = await openLedgerAt(location);
     const pids = await Promise.all(
       Array.from({ length: 8 }, async () => {
@@ -104,7 +104,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the bounds of a store on PostgreS
     onTestFinished(() => wire.close());
     wire.fail('blackhole');
     const url = location.url.replace(new URL(location.url).host, wire.address);
-    const impatient = { ...location, url, bounds: { connectTimeoutMs: 150 } };
+    const impatient = { ...location, url, limits: { connectTimeoutMs: 150 } };
     await expect(openLedgerAt(impatient)).rejects.toMatchObject({
       reason: 'STORE_UNREACHABLE',
       message: expect.stringContaining('timeout'),
