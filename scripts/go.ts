@@ -21,14 +21,14 @@ const INPUTS = [
 
 /** The Go client, or why it is missing. */
 export function findGoCaller(): { readonly binary: string } | { readonly missing: string } {
-  if (!existsSync(STAMP) || !existsSync(BINARY)) return { missing: 'it was not made: npm run go' };
+  if (!existsSync(STAMP) || !existsSync(BINARY)) return { missing: 'it was not built: npm run go' };
   if (readFileSync(STAMP, 'utf8') !== inputsDigest(INPUTS)) {
-    return { missing: 'it, or a contract, changed since it was made: npm run go' };
+    return { missing: 'it, or a contract, changed since it was built: npm run go' };
   }
   return { binary: BINARY };
 }
 
-async function makeGoCaller(): Promise<void> {
+async function buildGoCaller(): Promise<void> {
   if ('binary' in findGoCaller()) return;
   mkdirSync(FOLDER, { recursive: true });
   await run('buf', 'generate');
@@ -43,7 +43,7 @@ async function run(tool: string, ...args: readonly string[]): Promise<void> {
 }
 
 if (import.meta.main) {
-  await makeGoCaller();
+  await buildGoCaller();
   const found = findGoCaller();
   if ('missing' in found) throw new Error(found.missing);
   console.log(found.binary);

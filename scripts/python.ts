@@ -22,15 +22,15 @@ export const PYTHON_FOLDER = join(ROOT, 'clients/python');
 
 /** The prepared interpreter, or why it is missing. */
 export function findPython(): { readonly python: string } | { readonly missing: string } {
-  const made = existsSync(STAMP) && existsSync(join(PYTHON_FOLDER, 'gen/writ'));
-  if (!made) return { missing: 'it was not made: npm run python' };
+  const isInstalled = existsSync(STAMP) && existsSync(join(PYTHON_FOLDER, 'gen/writ'));
+  if (!isInstalled) return { missing: 'it was not installed: npm run python' };
   if (readFileSync(STAMP, 'utf8') !== inputsDigest(INPUTS)) {
-    return { missing: 'packages or contracts changed since it was made: npm run python' };
+    return { missing: 'packages or contracts changed since it was installed: npm run python' };
   }
   return { python: join(FOLDER, 'bin/python') };
 }
 
-async function makePython(): Promise<void> {
+async function installPython(): Promise<void> {
   if ('python' in findPython()) return;
   const python = process.env.WRIT_PYTHON || 'python3';
   const own = join(FOLDER, 'bin/python');
@@ -55,7 +55,7 @@ async function run(tool: string, ...args: readonly string[]): Promise<void> {
 }
 
 if (import.meta.main) {
-  await makePython();
+  await installPython();
   const found = findPython();
   if ('missing' in found) throw new Error(found.missing);
   console.log(found.python);

@@ -1,7 +1,7 @@
 /** Keys and certificates of an installation. */
 import { chmodSync, copyFileSync, existsSync, mkdirSync, renameSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { issueInFolder, makeFolder } from '@writ/certs';
+import { createFolder, issueInFolder } from '@writ/certs';
 import { openSigner, SERVICE_NAMES } from '@writ/identity';
 import { systemClock } from '@writ/kernel';
 
@@ -29,7 +29,7 @@ export async function prepare(folder: string, hosts: readonly string[] = []): Pr
   };
   const written = existsSync(join(authority, 'ca.key'))
     ? await issueInFolder(options)
-    : await makeFolder(options, AUTHORITY_LIFE_MS);
+    : await createFolder(options, AUTHORITY_LIFE_MS);
   for (const service of SERVICE_NAMES)
     await openSigner({ service, keyDir: join(folder, service, 'keys'), clock: systemClock });
   for (const { name, certFile, keyFile } of written) {

@@ -40,7 +40,7 @@ export interface PlatformConfig {
   readonly loopback: 'memory' | 'grpc';
   /** API keys that are stored nowhere and end with the process, with their persons. */
   readonly unsavedApiKeys?: ReadonlyMap<string, Person>;
-  /** Agents made by createAgent. Without WRIT_AGENTS_FILE in `env` they are the only ones. */
+  /** Agents created by createAgent. Without WRIT_AGENTS_FILE in `env` they are the only ones. */
   readonly agents?: readonly AgentManifest[];
   /** Texts in place of the files that `env` names; they are not reloaded. */
   readonly documents?: SettingsDocuments;
@@ -58,7 +58,7 @@ export interface PlatformOptions {
   readonly model: ModelSource;
   readonly dataDir: string;
   /**
-   * Agents made by createAgent, in place of those of the example. Set WRIT_AGENTS_FILE in the environment to have the
+   * Agents created by createAgent, in place of those of the example. Set WRIT_AGENTS_FILE in the environment to have the
    * agents of a file beside them.
    */
   readonly agents?: readonly AgentManifest[];

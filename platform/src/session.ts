@@ -1,6 +1,6 @@
 import { createWritClient, type WritClient } from '@writ/client';
 import { InvalidRequestError } from '@writ/kernel';
-import { makeDataFolder } from '@writ/service';
+import { createDataFolder } from '@writ/service';
 import { createTelemetry, traceparentOf } from '@writ/telemetry';
 import { checkStart } from './check/check-start.ts';
 import { type PlatformOptions, readPlatformConfig } from './config.ts';
@@ -37,7 +37,7 @@ export async function openSession(
 ): Promise<Session> {
   const { example } = options;
   const script = scriptOf(example, options.script ?? example.script);
-  makeDataFolder(options.dataDir);
+  createDataFolder(options.dataDir);
   const model = await openModelSource(env, example, {
     script: script.name,
     dataDir: options.dataDir,

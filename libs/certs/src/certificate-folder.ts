@@ -42,7 +42,7 @@ const AUTHORITY = 'ca';
  * @param authorityLifeMs lifetime of the authority
  * @throws PreconditionError AUTHORITY_EXISTS when the folder has one, whose certificates would become invalid
  */
-export async function makeFolder(
+export async function createFolder(
   options: CertificateFolderOptions,
   authorityLifeMs: number,
 ): Promise<readonly WrittenCertificate[]> {

@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { issueInFolder, makeFolder } from '@writ/certs';
+import { createFolder, issueInFolder } from '@writ/certs';
 import { createTelemetry } from '@writ/telemetry';
 import { onTestFinished } from 'vitest';
 import { type ChannelTls, channelTls, type ServerTls, TlsFiles } from '../src/index.ts';
@@ -38,7 +38,7 @@ export async function certificates(trustDomain = 'test.local'): Promise<Certific
     addresses: ['127.0.0.1'],
     lifeMs: HOUR_MS,
   };
-  await makeFolder(options, HOUR_MS);
+  await createFolder(options, HOUR_MS);
   const lines: string[] = [];
   const { log } = createTelemetry({
     service: 'supervisor',

@@ -42,7 +42,7 @@ export async function lockDataFolder(
   dataDir: string,
   services: readonly string[],
 ): Promise<DataFolderLock> {
-  makeDataFolder(dataDir);
+  createDataFolder(dataDir);
   const folder = join(dataDir, 'locks');
   const locks: LockFile[] = [];
   const release = (): void => {
@@ -73,9 +73,9 @@ export async function lockDataFolder(
  * Creates the data folder if it does not exist.
  * @throws InvalidRequestError INVALID_FILE: the folder cannot be created or written
  */
-export function makeDataFolder(dataDir: string): void {
+export function createDataFolder(dataDir: string): void {
   try {
-    makeFolder(join(resolve(dataDir), 'locks'));
+    createFolder(join(resolve(dataDir), 'locks'));
   } catch (error) {
     const code = codeOf(error);
     const isFile = code === 'EEXIST' || code === 'ENOTDIR';
@@ -84,9 +84,9 @@ export function makeDataFolder(dataDir: string): void {
 }
 
 /** Creates a folder and those above it. `recursive` of Node never returns where they cannot be created, as in /proc. */
-function makeFolder(folder: string): void {
+function createFolder(folder: string): void {
   if (existsSync(folder)) return;
-  if (dirname(folder) !== folder) makeFolder(dirname(folder));
+  if (dirname(folder) !== folder) createFolder(dirname(folder));
   try {
     mkdirSync(folder, { mode: 0o700 });
   } catch (error) {

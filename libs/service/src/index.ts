@@ -1,4 +1,4 @@
-export { type DataFolderLock, lockDataFolder, makeDataFolder } from './data-folder.ts';
+export { createDataFolder, type DataFolderLock, lockDataFolder } from './data-folder.ts';
 export { type BackgroundWork, defineService } from './define-service.ts';
 export { refusedAddress } from './egress/address-rules.ts';
 export {

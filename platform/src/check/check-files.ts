@@ -24,7 +24,7 @@ export interface SettingsFiles {
 export interface CheckOptions {
   /** Values of `${NAME}` references, and provider keys. Never part of a finding. */
   readonly variables: Readonly<Record<string, string | undefined>>;
-  /** Agents made by createAgent. */
+  /** Agents created by createAgent. */
   readonly agents?: readonly AgentManifest[];
   /** Whether the modules of agents are imported. */
   readonly importModules?: boolean;

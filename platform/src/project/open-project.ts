@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { InvalidRequestError } from '@writ/kernel';
-import { makeDataFolder } from '@writ/service';
+import { createDataFolder } from '@writ/service';
 import { checkStart } from '../check/check-start.ts';
 import { type PlatformOptions, readPlatformConfig, type SettingsDocuments } from '../config.ts';
 import { type ModelSource, openModelSource } from '../model-source.ts';
@@ -54,7 +54,7 @@ export async function openProject(project: Project, options: ProjectOptions): Pr
       `OPENAI_API_KEY is not set, and simulator/ has no script ${script || 'default'}.yaml for the simulated model. Set the key in .env, or add the script.`,
       { field: 'OPENAI_API_KEY' },
     );
-  makeDataFolder(dataDir);
+  createDataFolder(dataDir);
   const model = await openModelSource(env, project, { script, dataDir });
   try {
     const config = readPlatformConfig(

@@ -24,7 +24,7 @@ export interface SupervisorConfig {
   readonly store: StoreLocation;
   /** The file of the agents that clients can start; undefined = only those in code. See agents-file.ts. */
   readonly agents: YamlInput | undefined;
-  /** Agents made by createAgent, beside those of the file. */
+  /** Agents created by createAgent, beside those of the file. */
   readonly agentsInCode?: readonly AgentManifest[] | undefined;
   /** The policy. */
   readonly policy: YamlInput;

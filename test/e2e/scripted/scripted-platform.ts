@@ -20,7 +20,7 @@ export interface ScriptedPlatform {
 export interface ScriptedPlatformOptions {
   /** Agents file in YAML; the model alias is `research`. Omitted: only agents in code. */
   readonly agents?: string;
-  /** Agents made by createAgent. */
+  /** Agents created by createAgent. */
   readonly agentsInCode?: readonly AgentManifest[];
   /** Policy file in YAML; default: approves everything. */
   readonly policy?: string;

@@ -20,7 +20,7 @@ describe('a signed token', () => {
     }
   });
 
-  it('is invalid after any change, also when the original is remembered (TG-1)', () => {
+  it('is invalid after any change, also when the original is cached (TG-1)', () => {
     const changed = fc.tuple(fc.nat(token.length - 1), fc.constantFrom(...'AQgw_-x0'));
     fc.assert(
       fc.property(changed, ([at, character]) => {

@@ -79,7 +79,7 @@ export async function whileLocked<T>(
   maxAttempts = LOCK_ATTEMPTS,
 ): Promise<T> {
   const lock = `${file}.lock`;
-  makeFolder(lock);
+  createFolder(lock);
   for (let attempt = 1; !tryLock(lock); attempt += 1) {
     if (attempt >= maxAttempts)
       throw new ConflictError(
@@ -102,7 +102,7 @@ export function badFile(file: string, what: string, cause?: unknown): InvalidReq
 }
 
 function writeDraft(file: string, text: string): string {
-  makeFolder(file);
+  createFolder(file);
   const draft = `${file}.${randomBytes(6).toString('hex')}.tmp`;
   let handle: number;
   try {
@@ -123,7 +123,7 @@ function writeDraft(file: string, text: string): string {
   return draft;
 }
 
-function makeFolder(file: string): void {
+function createFolder(file: string): void {
   try {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   } catch (error) {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type CertificateFolderOptions, issueInFolder, makeFolder } from '@writ/certs';
+import { type CertificateFolderOptions, createFolder, issueInFolder } from '@writ/certs';
 import { SERVICE_NAMES, type ServerName, TOOL_PROVIDER } from '@writ/identity';
 
 /** A certificate holder that is not a service. */
@@ -34,7 +34,7 @@ export async function generateTestCertificates(dir: string): Promise<TestCertifi
     addresses: ['127.0.0.1'],
     lifeMs: HOUR_MS,
   };
-  await makeFolder(options, HOUR_MS);
+  await createFolder(options, HOUR_MS);
   const caFile = join(dir, 'ca.crt');
   const certFile = (name: string): string => join(dir, `${name}.crt`);
   const keyFile = (name: string): string => join(dir, `${name}.key`);

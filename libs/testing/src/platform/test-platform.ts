@@ -31,7 +31,7 @@ const FILES = {
 export interface TestPlatformOptions {
   /** Name of the example to run; default `refund-desk`. */
   readonly example?: string;
-  /** Agents made by createAgent, in place of those of the example; see PlatformOptions. */
+  /** Agents created by createAgent, in place of those of the example; see PlatformOptions. */
   readonly agents?: readonly AgentManifest[];
   /** Existing data folder to reuse; default: a temporary one. */
   readonly dataDir?: string;

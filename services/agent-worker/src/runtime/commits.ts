@@ -22,7 +22,7 @@ const COMMIT_DELAY_MS = 250;
 type Write = (trx: WorkerTransaction, at: Date) => Promise<void>;
 
 /** Creates an event with its time. */
-type MakeEvent = (at: Date) => WorkerEvent;
+type CreateEvent = (at: Date) => WorkerEvent;
 
 /** The start of a step. */
 interface StepStart {
@@ -105,8 +105,8 @@ export class Commits {
   }
 
   /** Emits an event with the next commit, in the order of these calls; requests carry it at once. */
-  emit(make: MakeEvent): void {
-    const event = make(this.#session.meta.clock.now());
+  emit(create: CreateEvent): void {
+    const event = create(this.#session.meta.clock.now());
     this.#events.push(event);
     this.#carried.addEvents([carriedEvent(event.payload)]);
   }

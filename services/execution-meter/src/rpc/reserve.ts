@@ -4,7 +4,7 @@ import {
   ReserveRequestSchema,
 } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import type { Handlers } from '@writ/rpc';
-import { reserve as makeReservation } from '../app/tabs/reservations.ts';
+import { reserve as createReservation } from '../app/tabs/reservations.ts';
 import { requestDigest } from '../wire/request-digest.ts';
 import { reservationMessage } from '../wire/reservation.ts';
 import { agentKey, undividedUsage } from '../wire/tab.ts';
@@ -16,7 +16,7 @@ const DEFAULT_TTL_MS = 60_000;
 export function reserve(context: RpcContext): Handlers<typeof ExecutionMeterService>['reserve'] {
   return async (request, { traceparent }) => {
     const { callId, tokens, costNanoUsd: cost, turns, ttl } = request;
-    const entry = await makeReservation(context, {
+    const entry = await createReservation(context, {
       key: agentKey(request.tab),
       callId,
       requestDigest: requestDigest(ReserveRequestSchema, request),

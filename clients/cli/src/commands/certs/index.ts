@@ -56,7 +56,7 @@ export const certsCommands: CommandGroup = (program, io, done) => {
         show(await replace(options.replaceCa, all, authorityLifeMs), options, io);
       else if (options.renew === true)
         show({ certificates: await certs.issueInFolder(all) }, options, io);
-      else show({ certificates: await certs.makeFolder(all, authorityLifeMs) }, options, io);
+      else show({ certificates: await certs.createFolder(all, authorityLifeMs) }, options, io);
       done(EXIT.success);
     });
 };

@@ -10,7 +10,7 @@ import {
   openProject,
   type Project,
 } from '@writ/platform';
-import { makeDataFolder } from '@writ/service';
+import { createDataFolder } from '@writ/service';
 import { DEV_ADDRESS_FILE } from '../../client.ts';
 import { explain } from '../../explain.ts';
 import type { CliIo } from '../../io.ts';
@@ -48,7 +48,7 @@ export async function servePlatform(folder: string, { env }: Pick<CliIo, 'env'>)
     await tell({ kind: isInvalid ? 'invalid' : 'ready', findings });
     if (isInvalid || (await Promise.race([starting, stopped])) === 'stopped') return;
     const dataDir = env.WRIT_DATA || join(project.folder, '.writ');
-    makeDataFolder(dataDir);
+    createDataFolder(dataDir);
     const log = createWriteStream(join(dataDir, 'dev.log'), { flags: 'a' });
     open = await openProject(project, {
       env,

@@ -159,10 +159,10 @@ describe('agents in code', () => {
     expect(current.get('other')).toEqual(other);
   });
 
-  it('must be made by createAgent: a changed copy was not checked (AG-1)', async () => {
+  it('must be created by createAgent: a changed copy was not checked (AG-1)', async () => {
     const changed = { ...clerk, tools: ['pay'] };
     await expect(AgentsFile.open(undefined, [changed], log)).rejects.toThrow(
-      'Agent "clerk" was not made by createAgent.',
+      'Agent "clerk" was not created by createAgent.',
     );
   });
 });

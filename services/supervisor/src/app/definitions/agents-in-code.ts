@@ -33,7 +33,7 @@ export type AgentInCode = AgentSettings & {
  *
  * @example
  * ```ts
- * import { createAgent } from '@writ/platform';
+ * import { createAgent } from 'writ';
  *
  * const assistant = createAgent({
  *   name: 'assistant',
@@ -103,7 +103,7 @@ export function byName(agents: readonly AgentManifest[]): ReadonlyMap<string, Ag
   const problems: string[] = [];
   for (const agent of agents) {
     const { name } = agent;
-    if (!created.has(agent)) problems.push(`Agent "${name}" was not made by createAgent.`);
+    if (!created.has(agent)) problems.push(`Agent "${name}" was not created by createAgent.`);
     if (known.has(name)) {
       problems.push(`Agent "${name}" is defined twice; agent names must be unique.`);
     }
