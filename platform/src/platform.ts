@@ -48,9 +48,22 @@ const START_ORDER = [
 /**
  * Starts the embedded platform: every service on its own port. Their calls to each other skip HTTP/2 and
  * nothing else, unless `WRIT_LOOPBACK=grpc` is set. After a failed start, everything that was started is stopped.
+ * `openProject` starts the platform of a project with its model and data folder.
  *
  * @throws WritError or ConfigError, one sentence that names the file, the setting, the port, or the process that
  *   uses the data folder
+ * @example
+ * ```ts
+ * import { loadProject, openModelSource, readPlatformConfig, startPlatform } from '@writ/platform';
+ *
+ * const project = loadProject('.');
+ * const dataDir = '.writ';
+ * const model = await openModelSource(process.env, project, { script: project.script, dataDir });
+ * const platform = await startPlatform(readPlatformConfig(process.env, { example: project, model, dataDir }));
+ * console.log(platform.edgeUrl);
+ * await platform.stop();
+ * await model.close();
+ * ```
  */
 export async function startPlatform(config: PlatformConfig): Promise<Platform> {
   const stops: (() => Promise<void>)[] = [];

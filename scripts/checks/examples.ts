@@ -56,8 +56,11 @@ export async function checkExamples(examples: readonly Example[]): Promise<Comma
     );
     for (const [name, { code }] of names)
       writeFileSync(join(folder, name), `${code}\nexport {};\n`);
-    // Pages name the entry of the package that is published; in the repository it has another one as well.
-    const paths = { '@writ/testing': ['../../../libs/testing/src/public.ts'] };
+    // Examples name packages and entries as they are published; the repository has others.
+    const paths = {
+      '@writ/testing': ['../../../libs/testing/src/public.ts'],
+      writ: ['../../../clients/cli/src/index.ts'],
+    };
     const config = {
       extends: '../../../tsconfig.json',
       compilerOptions: { paths },

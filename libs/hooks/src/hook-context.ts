@@ -81,6 +81,16 @@ export interface HookContext {
 /**
  * Converts an event to its context.
  * @throws InvalidRequestError UNKNOWN_HOOK_EVENT for an event type that this version does not support
+ * @example
+ * ```ts
+ * import { createWritClient } from '@writ/client';
+ * import { toHookContext } from '@writ/hooks';
+ *
+ * const client = createWritClient({ baseUrl: 'http://127.0.0.1:8080', apiKey: process.env.WRIT_API_KEY ?? '' });
+ * for await (const { event } of client.runs.watchRun({ runId: process.argv[2] ?? '' })) {
+ *   if (event?.entry.case === 'hook') console.log(toHookContext(event.entry.value));
+ * }
+ * ```
  */
 export function toHookContext(event: HookEvent): HookContext {
   const name = HookEventTypeSchema.value[event.type]?.localName;

@@ -9,8 +9,14 @@ import { SCRIPT_SCHEMA } from './script-schema.ts';
 type Locate = (path: DataPath) => string;
 
 /**
- * Reads a script file.
+ * Reads a script file. The name of the script is that of the file, without its extension.
  * @throws ConfigError with file, line and column of every problem
+ * @example
+ * ```ts
+ * import { createModelSimulator, loadScript } from '@writ/simulator';
+ *
+ * const simulator = await createModelSimulator({ scripts: [loadScript('simulator/late-order.yaml')] });
+ * ```
  */
 export function loadScript(file: string): Script {
   const { value, locate } = loadYaml<Script>(file, SCRIPT_SCHEMA);
@@ -26,6 +32,12 @@ export function loadScript(file: string): Script {
 /**
  * Reads every `*.yaml` of a folder, sorted by name.
  * @throws ConfigError listing the problems of all files
+ * @example
+ * ```ts
+ * import { loadScripts } from '@writ/simulator';
+ *
+ * for (const { name, expect } of loadScripts('simulator')) console.log(name, expect?.stop_reason);
+ * ```
  */
 export function loadScripts(directory: string): Script[] {
   const problems: string[] = [];

@@ -50,6 +50,21 @@ const MAX_BODY_BYTES = 16 * 1024 * 1024;
  * `sim:<script>` selects the script, any other model the default one. Requests require a bearer key,
  * of any value.
  * @throws ConfigError with file, line and column of every problem in the scripts
+ * @example
+ * ```ts
+ * import { createModelSimulator } from '@writ/simulator';
+ *
+ * const simulator = await createModelSimulator({
+ *   scripts: [{ name: 'greeting', description: 'Greets.', entries: [{ reply: { text: 'Hello.' } }] }],
+ * });
+ * const response = await fetch(`${simulator.url}/chat/completions`, {
+ *   method: 'POST',
+ *   headers: { authorization: 'Bearer any', 'content-type': 'application/json' },
+ *   body: JSON.stringify({ model: 'sim:greeting', messages: [{ role: 'user', content: 'Hi.' }] }),
+ * });
+ * console.log(await response.json(), simulator.requests().length);
+ * await simulator.close();
+ * ```
  */
 export async function createModelSimulator(
   options: ModelSimulatorOptions,

@@ -28,6 +28,12 @@ export interface LoggedRequest extends RequestRecord {
 /**
  * Reads a request log. Skips a line that a crash truncated.
  * @param file path; a missing file counts as empty
+ * @example
+ * ```ts
+ * import { readRequestLog } from '@writ/simulator';
+ *
+ * for (const { call, model, entry } of readRequestLog('.writ/simulator-requests.jsonl')) console.log(call, model, entry);
+ * ```
  */
 export function readRequestLog(file: string): RequestRecord[] {
   if (!existsSync(file)) return [];

@@ -31,6 +31,13 @@ const SCRIPTS = 'simulator';
  *
  * @throws NotFoundError PROJECT_INCOMPLETE naming the missing files
  * @throws ConfigError when a script is invalid
+ * @example
+ * ```ts
+ * import { loadProject } from 'writ';
+ *
+ * const { name, files, scripts } = loadProject('.');
+ * console.log(name, files.agents, scripts.length);
+ * ```
  */
 export function loadProject(path: string): Project {
   const folder = resolve(path);

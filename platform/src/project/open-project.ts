@@ -42,6 +42,17 @@ const FREE_INTERNAL_PORTS = Object.fromEntries(
  * @throws ConfigError naming every problem of the files and of the references between them; with `documents`, of each
  *   file alone
  * @throws WritError or ConfigError, one sentence that names the cause; nothing is left running
+ * @example
+ * ```ts
+ * import { createWritClient } from '@writ/client';
+ * import { loadProject, openProject } from 'writ';
+ *
+ * const { platform, close } = await openProject(loadProject('.'), { env: process.env, freePorts: true });
+ * const client = createWritClient({ baseUrl: platform.edgeUrl, apiKey: platform.apiKey });
+ * const { agents } = await client.runs.listAgents({});
+ * console.log(agents.map(({ name }) => name));
+ * await close();
+ * ```
  */
 export async function openProject(project: Project, options: ProjectOptions): Promise<OpenProject> {
   const dataDir = options.dataDir ?? join(project.folder, '.writ');

@@ -66,7 +66,7 @@ export interface MiddlewareDefinition {
  *
  * @example
  * ```ts
- * import { defineMiddleware, MiddlewareTermination } from '@writ/kernel';
+ * import { defineMiddleware, MiddlewareTermination } from '@writ/sdk';
  *
  * export const middleware = [
  *   defineMiddleware({
@@ -89,7 +89,7 @@ export function defineMiddleware(definition: MiddlewareDefinition): MiddlewareDe
 
 /**
  * Thrown by a middleware to stop the agent (AG-9): outer middleware does not continue, and the
- * guardrail `middleware` trips (AG-6).
+ * guardrail `middleware` trips (AG-6). {@link defineMiddleware} has an example.
  */
 export class MiddlewareTermination extends Error {
   override readonly name = 'MiddlewareTermination';
@@ -142,7 +142,7 @@ export interface StrategyDefinition {
  *
  * @example
  * ```ts
- * import { defineStrategy } from '@writ/kernel';
+ * import { defineStrategy } from '@writ/sdk';
  *
  * export const strategies = [
  *   defineStrategy({
@@ -195,7 +195,7 @@ export interface HistoryProviderDefinition {
  *
  * @example
  * ```ts
- * import { type ChatTurn, defineHistoryProvider } from '@writ/kernel';
+ * import { type ChatTurn, defineHistoryProvider } from '@writ/sdk';
  *
  * const turnsOf = new Map<string, Map<string, readonly ChatTurn[]>>();
  *

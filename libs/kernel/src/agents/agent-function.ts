@@ -185,8 +185,18 @@ export interface AgentOperations {
   /**
    * Subscribes to one of the `follow_topics` of the manifest; items arrive as signals `new_feed_item` (AG-5).
    * @example
-   * await operations.follow('prices', { durable: true });
-   * const { item } = await operations.sleepUntilSignal('new_feed_item');
+   * ```ts
+   * import { defineAgent } from '@writ/sdk';
+   *
+   * export const reader = defineAgent({
+   *   name: 'price-reader',
+   *   async run(operations) {
+   *     await operations.follow('prices', { durable: true });
+   *     const { item } = await operations.sleepUntilSignal('new_feed_item');
+   *     return `New price: ${JSON.stringify(item)}`;
+   *   },
+   * });
+   * ```
    */
   follow(topic: string, options?: FollowOptions): Promise<void>;
   /** Suspends the agent until a signal of this name arrives; returns its payload. Uses no memory meanwhile. */
@@ -236,7 +246,7 @@ export interface AgentModule {
  *
  * @example
  * ```ts
- * import { defineAgent } from '@writ/kernel';
+ * import { defineAgent } from '@writ/sdk';
  *
  * const refund = defineAgent({
  *   name: 'refund-clerk',

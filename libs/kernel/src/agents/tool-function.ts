@@ -37,7 +37,7 @@ export type Tools = Readonly<Record<string, ToolFunction>> & Partial<AsyncDispos
  *
  * @example
  * ```ts
- * import { type ToolContext, ToolFailure, type Tools } from '@writ/kernel';
+ * import { type ToolContext, ToolFailure, type Tools } from '@writ/sdk';
  *
  * export async function createTools({ variables }: ToolContext): Promise<Tools> {
  *   return {
@@ -60,6 +60,16 @@ export interface ToolModule {
 /**
  * The error of a tool whose message is shown to the model. The messages of other errors are not shown, because
  * they may contain secrets.
+ *
+ * @example
+ * ```ts
+ * import { ToolFailure } from '@writ/sdk';
+ *
+ * export function parcelOf(id: number): { readonly parcel: number } {
+ *   if (id < 1) throw new ToolFailure(`Parcel ${id} does not exist.`);
+ *   return { parcel: id };
+ * }
+ * ```
  */
 export class ToolFailure extends Error {
   override readonly name = 'ToolFailure';

@@ -5,7 +5,13 @@ export const MAX_DECIMALS = 15;
  * Whether a number has at most `decimals` decimal places, read as the decimal that JSON prints:
  * 700.55 has two, 700.555 three, 1e-7 seven (TG-3, SV-5). False for NaN and infinities.
  *
- * @example fitsDecimals(700.555, 2) // false
+ * @example
+ * ```ts
+ * import { fitsDecimals } from '@writ/kernel';
+ *
+ * fitsDecimals(700.55, 2); // true
+ * fitsDecimals(700.555, 2); // false
+ * ```
  */
 export function fitsDecimals(value: number, decimals: number): boolean {
   if (!Number.isFinite(value)) return false;

@@ -108,7 +108,16 @@ export class DataLossError extends WritError<'data_loss'> {
   readonly kind = 'data_loss';
 }
 
-/** Whether `error` is one of the named errors. */
+/**
+ * Whether `error` is one of the named errors.
+ *
+ * @example
+ * ```ts
+ * import { isWritError } from '@writ/kernel';
+ *
+ * export const reasonOf = (error: unknown) => (isWritError(error) ? error.reason : 'unknown');
+ * ```
+ */
 export function isWritError(error: unknown): error is WritError {
   return error instanceof WritError;
 }

@@ -9,7 +9,16 @@ export interface JsonObject {
   readonly [key: string]: JsonValue;
 }
 
-/** Whether `value` is a JSON object, not null or an array. */
+/**
+ * Whether `value` is a JSON object, not null or an array.
+ *
+ * @example
+ * ```ts
+ * import { isJsonObject, type JsonValue } from '@writ/sdk';
+ *
+ * export const orderIdOf = (result: JsonValue) => (isJsonObject(result) ? result.order_id : undefined);
+ * ```
+ */
 export function isJsonObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -31,7 +31,12 @@ const CAUSES: Readonly<Record<CodeMismatch, (subject: string) => string>> = {
 /**
  * Returns the name of the signal for which such an agent waits.
  *
- * @example codeWaitSignal({ mismatch: 'version_missing', subject: '2' }) // 'code:version_missing:2'
+ * @example
+ * ```ts
+ * import { codeWaitSignal } from '@writ/kernel';
+ *
+ * codeWaitSignal({ mismatch: 'version_missing', subject: '2' }); // 'code:version_missing:2'
+ * ```
  */
 export function codeWaitSignal({ mismatch, subject }: CodeWait): string {
   return `${PREFIX}:${mismatch}:${subject}`.slice(0, MAX_SIGNAL);
