@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createRunShow, resultJson } from '@writ/client/display';
+import { createRunPrinter, resultJson } from '@writ/client/display';
 import { type Run, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
 import { dataDirOf } from './config.ts';
 import { chooseHuman } from './console/choose-human.ts';
@@ -34,25 +34,25 @@ async function demo(): Promise<number> {
       freePorts: true,
     });
     try {
-      const show = createRunShow((line) => {
+      const printer = createRunPrinter((line) => {
         if (!options.json) console.log(line);
       });
       const others: Run[] = [];
       const run = await session.runJob(human, {
-        onStart: show.start,
+        onStart: printer.start,
         onOther: (other) => {
           others.push(other);
-          show.other(other);
+          printer.other(other);
         },
-        onEvent: show.event,
+        onEvent: printer.event,
         onQuestion: simulationNotice(human, console.error),
-        onBefore: show.before,
-        onSignal: show.signal,
-        onProposal: show.proposal,
-        onUnanswered: (approval) => show.unanswered(approval),
+        onBefore: printer.before,
+        onSignal: printer.signal,
+        onProposal: printer.proposal,
+        onUnanswered: (approval) => printer.unanswered(approval),
         onRefusedAnswer: (sentence) => console.error(`    ${sentence}`),
       });
-      show.end(run);
+      printer.end(run);
       const beside = others.length === 0 ? {} : { beside: others.map(resultJson) };
       if (options.json) console.log(JSON.stringify({ ...resultJson(run), ...beside }, null, 2));
       const isOk = [run, ...others].every(({ result }) => result?.status === RunStatus.OK);

@@ -1,7 +1,7 @@
 /** `npm start`: the whole platform in one process, with live output of the demo; keeps running afterwards. */
 import { once } from 'node:events';
 import { join, resolve } from 'node:path';
-import { createRunShow, type Voice } from '@writ/client/display';
+import { createRunPrinter, type Voice } from '@writ/client/display';
 import { type Run, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
 import { DEV_API_KEY_FILE } from '@writ/identity';
 import { dataDirOf } from './config.ts';
@@ -144,26 +144,26 @@ async function resumeAll(session: Session, runs: readonly Run[], demo: Demo): Pr
 }
 
 function followerOf({ human, stopwatch, stop }: Demo, voice?: Voice) {
-  const runShow = createRunShow((line) => console.log(line), voice);
+  const runPrinter = createRunPrinter((line) => console.log(line), voice);
   const follower: RunFollower = {
-    onEvent: runShow.event,
+    onEvent: runPrinter.event,
     onQuestion: simulationNotice(human, console.log),
-    onProposal: runShow.proposal,
-    onSignal: runShow.signal,
+    onProposal: runPrinter.proposal,
+    onSignal: runPrinter.signal,
     onRefusedAnswer: (sentence) => console.log(`    ${sentence}`),
-    onUnanswered: (approval) => runShow.unanswered(approval, stop.aborted),
+    onUnanswered: (approval) => runPrinter.unanswered(approval, stop.aborted),
     // Only the time of a person is set apart from the time of the run.
     ...(human.isPerson && {
       onAnswered: (milliseconds) => stopwatch.exclude('the person', milliseconds),
     }),
   };
   const end = (run: Run): Run => {
-    runShow.end(run);
+    runPrinter.end(run);
     return run;
   };
   return {
-    follower: { ...follower, onBefore: runShow.before, onOther: runShow.other },
-    onStart: runShow.start,
+    follower: { ...follower, onBefore: runPrinter.before, onOther: runPrinter.other },
+    onStart: runPrinter.start,
     end,
   };
 }

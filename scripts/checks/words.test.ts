@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { findWords, readAllowed } from './words.ts';
+import { applyAllowed, findWords, readAllowed } from './words.ts';
 
 const found = (text: string, file = 'libs/bus/src/a.ts') =>
   findWords(file, text).map(({ line, found: word }) => `${line} ${word}`);
@@ -20,6 +20,18 @@ describe('the word check', () => {
     expect(found('', 'libs/bus/src/calls-under-way.ts')).toEqual(['0 under way']);
   });
 
+  it('finds names of code that make instead of create', () => {
+    expect(found('makeFolder(); // Calls that a client makes.')).toEqual(['1 makeFolder']);
+  });
+
+  it('finds the words of the vocabulary for tests, calls in progress and limits', () => {
+    expect(found('class Flights {}')).toEqual(['1 flights']);
+    expect(found('// Calls in\n// flight, pre-flight checks: inFlight.')).toEqual([]);
+    expect(found('// npm run proofs')).toEqual(['1 proofs']);
+    expect(found('// Rejects what is none; there is none.')).toEqual(['1 is none']);
+    expect(found('const retryBounds = 1; // Upper bounds.')).toEqual(['1 bounds']);
+  });
+
   it('accepts the names of examples and "stands for"', () => {
     expect(found("examples/refund-desk examples/news-feed - stands for 'none'")).toEqual([]);
   });
@@ -30,6 +42,13 @@ describe('the allow-list of the word check', () => {
     const [entry] = readAllowed('# comment\n\ndocs/adr | nobody | quoted\n');
     expect(entry?.prefix).toBe('docs/adr');
     expect(entry?.pattern.test('nobody')).toBe(true);
+  });
+
+  it('reports exceptions that allow no finding', () => {
+    const allowed = readAllowed('libs/a | nobody | quoted\nlibs/b | nobody | quoted\n');
+    const { rest, unused } = applyAllowed(findWords('libs/a/x.ts', '// Nobody knows.'), allowed);
+    expect(rest).toEqual([]);
+    expect(unused.map(({ line }) => line)).toEqual(['libs/b | nobody | quoted']);
   });
 
   it('rejects a line without a reason', () => {

@@ -15,6 +15,7 @@ const ALLOWED_FILE = 'scripts/checks/words-allowed.txt';
  */
 const RULES: readonly (readonly [banned: string, instead: string])[] = [
   ['under way|underway', 'in flight, in progress'],
+  ['(?<!in |pre )flights?|(?<!of )courses?', 'in flight, in-flight call, work in progress'],
   ['call(s|ed|ing)? off', 'cancel, abort'],
   ['let(s|ting)? go', 'release'],
   ['(take|takes|taken|taking|took) up', 'claim, acquire, resume'],
@@ -27,11 +28,13 @@ const RULES: readonly (readonly [banned: string, instead: string])[] = [
   ['who asks|who calls', 'client, caller'],
   ['doors?|doorways?|entrances?', 'listener, port, endpoint, server'],
   ['(?<!refund )desks?|turnstiles?|lanes?', 'registry, worker pool, queue, semaphore'],
+  ['next in line|waiting line|free places?', 'queue, semaphore, capacity, free session'],
   ['rooms?', 'folder, package, capacity'],
   ['news(?! feed)', 'event, notification'],
   ['beats?', 'flush interval'],
   ['lingers?|hurry|hurries|hurried', 'batch window, flush'],
   ['forgettable', 'relaxed durability'],
+  ['remembered|remembers', 'cached, recorded, kept'],
   ['anew|afresh', 'again, reload'],
   ['mend|mends|mended|mending', 'fix, repair, recover'],
   ['hears?|heard', 'receive, accept'],
@@ -41,9 +44,15 @@ const RULES: readonly (readonly [banned: string, instead: string])[] = [
   ['attend(s|ed|ing)? to|unattended', 'subscribe'],
   ['(is|are|was|were) no valid', 'is not a valid'],
   ['of no use', 'invalid'],
+  ['(?<!there )(is|are) none', 'is invalid, is not a …; there is none'],
   ['must be (there|said)', 'is required'],
   ['over its time|lapse|lapses|lapsed', 'expired'],
   ['as many as may be', 'limit reached'],
+  ['(?<!upper |lower )bounds', 'limits, quota, cap, threshold; upper bound'],
+  ['proofs?', 'integration test, crash test; receipt, signature'],
+  ['stages?|staged', 'setup, environment; level, step'],
+  ['plays?|played|playing', 'run, answer; scenario'],
+  ['(the|a) shows?|create run show', 'run, scenario, output'],
   ['not taken', 'rejected, not delivered'],
   ['gone|(go|goes|went|is|are) away', 'dead, unreachable, deleted, disconnected'],
   ['left out', 'ejected, omitted'],
@@ -55,7 +64,13 @@ const RULES: readonly (readonly [banned: string, instead: string])[] = [
   ['resting', 'suspended, parked, idle'],
   ['unfit', 'invalid, mismatched'],
   ['strangers?', 'unknown client'],
+  ['patience|rungs?|legs?', 'longest wait; policy, level; attempt, retry'],
   ['whence|whereof|thereof', 'from which, of which'],
+];
+
+/** What the names of code are not, as a pattern over names as they are written, and what is written instead. */
+const NAMES: readonly (readonly [banned: string, instead: string])[] = [
+  ['make[A-Z]\\w*', 'createX, buildX, allocateX'],
 ];
 
 /** One banned word or phrase in a file. */
@@ -69,6 +84,8 @@ export interface Finding {
 
 /** An exception of the allow-list. */
 export interface Allowed {
+  /** The line, as the allow-list has it. */
+  readonly line: string;
   readonly prefix: string;
   readonly pattern: RegExp;
 }
@@ -78,27 +95,39 @@ const COMPILED = RULES.map(([banned, instead]) => ({
   instead,
 }));
 
+const COMPILED_NAMES = NAMES.map(([banned, instead]) => ({
+  pattern: new RegExp(`(?<![A-Za-z])(?:${banned})`, 'g'),
+  instead,
+}));
+
 /** The banned words in the name and the text of one file, in the order of the lines. */
 export function findWords(file: string, text: string): readonly Finding[] {
-  const inName = matches(asWords(file)).map(({ found, instead }) => ({
+  const inName = matches(COMPILED, asWords(file)).map(({ found, instead }) => ({
     file,
     line: 0,
     found,
     instead,
   }));
   const words = asWords(text.replace(/\n[ \t]*(?:\*|\/\/|#)?[ \t]*/g, '\n'));
-  const inText = matches(words).map(({ found, index, instead }) => ({
+  const found = [
+    ...matches(COMPILED, words).map((match) => ({ ...match, before: words.slice(0, match.index) })),
+    ...matches(COMPILED_NAMES, text).map((match) => ({
+      ...match,
+      before: text.slice(0, match.index),
+    })),
+  ];
+  const inText = found.map(({ found: word, before, instead }) => ({
     file,
-    line: words.slice(0, index).split('\n').length,
-    found,
+    line: before.split('\n').length,
+    found: word,
     instead,
   }));
   return [...inName, ...inText.sort((a, b) => a.line - b.line)];
 }
 
-function matches(words: string) {
-  return COMPILED.flatMap(({ pattern, instead }) =>
-    [...words.matchAll(pattern)].map(({ 0: found, index }) => ({
+function matches(rules: typeof COMPILED, text: string) {
+  return rules.flatMap(({ pattern, instead }) =>
+    [...text.matchAll(pattern)].map(({ 0: found, index }) => ({
       found: found.replace(/\s+/g, ' '),
       index,
       instead,
@@ -127,8 +156,25 @@ export function readAllowed(text: string): readonly Allowed[] {
       if (prefix === '' || pattern === '' || reason === '') {
         throw new Error(`${ALLOWED_FILE}: "${line}" must be: path prefix | pattern | reason`);
       }
-      return { prefix: prefix === '*' ? '' : prefix, pattern: new RegExp(`^(?:${pattern})$`) };
+      return {
+        line,
+        prefix: prefix === '*' ? '' : prefix,
+        pattern: new RegExp(`^(?:${pattern})$`),
+      };
     });
+}
+
+/** The findings that no exception allows, and the exceptions that allow none. */
+export function applyAllowed(
+  findings: readonly Finding[],
+  allowed: readonly Allowed[],
+): { readonly rest: readonly Finding[]; readonly unused: readonly Allowed[] } {
+  const allows = ({ prefix, pattern }: Allowed, { file, found }: Finding) =>
+    file.startsWith(prefix) && pattern.test(found);
+  return {
+    rest: findings.filter((finding) => !allowed.some((entry) => allows(entry, finding))),
+    unused: allowed.filter((entry) => !findings.some((finding) => allows(entry, finding))),
+  };
 }
 
 function allFindings(): readonly Finding[] {
@@ -136,13 +182,15 @@ function allFindings(): readonly Finding[] {
     encoding: 'utf8',
   });
   const files = listed.split('\n').filter((file) => isChecked(file));
-  const allowed = readAllowed(readFileSync(ALLOWED_FILE, 'utf8'));
-  return files
-    .flatMap((file) => findWords(file, readFileSync(file, 'utf8')))
-    .filter(
-      ({ file, found }) =>
-        !allowed.some(({ prefix, pattern }) => file.startsWith(prefix) && pattern.test(found)),
-    );
+  const findings = files.flatMap((file) => findWords(file, readFileSync(file, 'utf8')));
+  const { rest, unused } = applyAllowed(findings, readAllowed(readFileSync(ALLOWED_FILE, 'utf8')));
+  const stale = unused.map(({ line }) => ({
+    file: ALLOWED_FILE,
+    line: 0,
+    found: line,
+    instead: 'nothing; the exception allows no finding, delete it',
+  }));
+  return [...rest, ...stale];
 }
 
 function isChecked(file: string): boolean {

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type KeyPeer, startKeyPeer } from '@writ/testing';
 import { SERVICE_MAINS } from '../load/program.ts';
-import { openStage } from './bench-stage.ts';
+import { openBench } from './bench-setup.ts';
 import { compare } from './compare.ts';
 import type { Operation } from './measure.ts';
 
@@ -49,7 +49,7 @@ const MIN_RATIO = 0.6;
 export async function bench(target: BenchTarget, { profileDir }: BenchOptions): Promise<boolean> {
   const stack = new AsyncDisposableStack();
   try {
-    const { dir, start } = await openStage(stack, profileDir);
+    const { dir, start } = await openBench(stack, profileDir);
     const supervisor = await startKeyPeer('supervisor');
     stack.defer(() => supervisor.close());
     const echo = await start(fileURLToPath(new URL('same-rpc-server.ts', import.meta.url)), {

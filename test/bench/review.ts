@@ -13,7 +13,7 @@ import { createTelemetry } from '@writ/telemetry';
 import { FakePeers } from '../../services/supervisor/test/fake-peers.ts';
 import { SERVICE_MAINS } from '../load/program.ts';
 import type { BenchOptions } from './bench.ts';
-import { openStage } from './bench-stage.ts';
+import { openBench } from './bench-setup.ts';
 import { compare } from './compare.ts';
 import type { Operation } from './measure.ts';
 
@@ -89,7 +89,7 @@ const POLICY = {
 export async function benchReview({ profileDir }: BenchOptions): Promise<boolean> {
   const stack = new AsyncDisposableStack();
   try {
-    const { dir, start } = await openStage(stack, profileDir);
+    const { dir, start } = await openBench(stack, profileDir);
     const echo = await start(fileURLToPath(new URL('echo-server.ts', import.meta.url)), {
       ECHO_FILE: join(dir, 'echo.db'),
     });

@@ -11,7 +11,7 @@ import { createTelemetry } from '@writ/telemetry';
 import { type KeyPeer, startKeyPeer } from '@writ/testing';
 import { SERVICE_MAINS } from '../load/program.ts';
 import type { BenchOptions } from './bench.ts';
-import { openStage } from './bench-stage.ts';
+import { openBench } from './bench-setup.ts';
 import { compare } from './compare.ts';
 import { median, type Operation } from './measure.ts';
 
@@ -62,7 +62,7 @@ const TOOLS = {
 export async function benchTool({ profileDir }: BenchOptions): Promise<boolean> {
   const stack = new AsyncDisposableStack();
   try {
-    const { dir, start } = await openStage(stack, profileDir);
+    const { dir, start } = await openBench(stack, profileDir);
     const echo = await start(fileURLToPath(new URL('echo-server.ts', import.meta.url)), {
       ECHO_FILE: join(dir, 'echo.db'),
     });

@@ -5,7 +5,7 @@ import { newId } from '@writ/kernel';
 import { type DistributedPlatform, startDistributedPlatform } from '@writ/testing/distributed';
 
 /** How long a run may take to reach a state on a busy machine, in milliseconds. */
-const PATIENCE_MS = 120_000;
+const TIMEOUT_MS = 120_000;
 const POLL_MS = 100;
 
 /** Options of {@link rollingUpgrade}. */
@@ -126,7 +126,7 @@ async function problemOf(platform: DistributedPlatform, runId: string): Promise<
 
 /** Asks until there is an answer; undefined when there is none in time. */
 async function eventually<T>(ask: () => Promise<T | undefined>): Promise<T | undefined> {
-  for (const until = Date.now() + PATIENCE_MS; ; ) {
+  for (const until = Date.now() + TIMEOUT_MS; ; ) {
     const answer = await ask();
     if (answer !== undefined || Date.now() > until) return answer;
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));

@@ -110,7 +110,7 @@ function multiply(file: string, runId: string): void {
   database.close();
 }
 
-/** Runs in the page: remembers when the first row of a list is there. */
+/** Runs in the page: records when the first row of a list is there. */
 function rememberFirstRow(): void {
   const seen = new MutationObserver(() => {
     if (document.querySelector('[role=row][data-index]') === null) return;

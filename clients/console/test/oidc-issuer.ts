@@ -80,10 +80,10 @@ export class OidcIssuer {
     const code = form.get('code') ?? '';
     const known = this.#codes.get(code);
     this.#codes.delete(code);
-    const proof = createHash('sha256').update(form.get('code_verifier') ?? '');
+    const challenge = createHash('sha256').update(form.get('code_verifier') ?? '');
     if (
       known === undefined ||
-      known.challenge !== proof.digest('base64url') ||
+      known.challenge !== challenge.digest('base64url') ||
       known.redirectUri !== form.get('redirect_uri')
     ) {
       response.writeHead(400);

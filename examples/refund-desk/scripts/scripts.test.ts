@@ -113,7 +113,7 @@ function execute(action: Action, calls: readonly string[]): unknown {
   return name === 'send_refund_email' ? { status: 'ok', email: args } : { user: {} };
 }
 
-async function play(script: Script): Promise<Ending> {
+async function run(script: Script): Promise<Ending> {
   const goal = 'Refund the annual plan of user 42.';
   const history: Step[] = [];
   const executed: Action[] = [];
@@ -149,7 +149,7 @@ describe('the refund desk’s scripts', () => {
   it('end with the declared outcome (SV-4, SV-7, TG-2)', async () => {
     expect(simulator.scripts.length).toBeGreaterThanOrEqual(13);
     for (const script of simulator.scripts) {
-      const { status, stop_reason } = await play(script);
+      const { status, stop_reason } = await run(script);
       expect({ name: script.name, status, stop_reason }).toEqual({
         name: script.name,
         ...script.expect,
@@ -159,7 +159,7 @@ describe('the refund desk’s scripts', () => {
 
   it('confirm the approved amount instead of the requested one (SV-6)', async () => {
     for (const name of ['escalate-1200', 'missing-reason-1200']) {
-      const { answer, executed } = await play(scriptOf(name));
+      const { answer, executed } = await run(scriptOf(name));
       expect(answer).toMatch(/^800 USD/);
       expect(executed.map(({ args }) => args?.amount_usd)).toEqual([undefined, 800, 800]);
     }
@@ -170,13 +170,13 @@ describe('the refund desk’s scripts', () => {
       ['auto-1000', '1000'],
       ['escalate-1200', '800'],
     ] as const) {
-      const { answer } = await play({ ...scriptOf(name), agent: 'refund-worker-brief' });
+      const { answer } = await run({ ...scriptOf(name), agent: 'refund-worker-brief' });
       expect(answer).toContain(`${amount} USD`);
     }
   });
 
   it('return the same responses to repeated requests (RT-1)', async () => {
     const script = scriptOf('escalate-1200');
-    expect(await play(script)).toEqual(await play(script));
+    expect(await run(script)).toEqual(await run(script));
   });
 });

@@ -1,11 +1,11 @@
 import { canonicalJson, UnauthenticatedError } from '@writ/kernel/portable';
 import { CHAIN_START, linkText } from './chain-link.ts';
 import { parseLine, type RecordLine, type SignedLine } from './export-line.ts';
-import type { Expected, ExportProofs, SignedHead, ValidExport } from './verdict.ts';
+import type { Expected, ExportCrypto, SignedHead, ValidExport } from './verdict.ts';
 
 /** Verifies the lines of an export one by one (SV-8). */
 export class ChainWalk {
-  readonly #proofs: ExportProofs;
+  readonly #crypto: ExportCrypto;
   readonly #after: number;
   readonly #earlier: SignedHead | undefined;
   readonly #published: ReadonlyMap<string, SignedHead>;
@@ -22,10 +22,10 @@ export class ChainWalk {
   #head: SignedHead | undefined;
 
   constructor(
-    proofs: ExportProofs,
+    crypto: ExportCrypto,
     { tenant, after = 0, earlier, published = new Map() }: Expected,
   ) {
-    this.#proofs = proofs;
+    this.#crypto = crypto;
     this.#earlier = earlier;
     this.#published = published;
     this.#tenant = tenant ?? earlier?.tenant;
@@ -87,7 +87,7 @@ export class ChainWalk {
     if (previousHash !== (this.#hash ?? previousHash)) {
       return `record ${sequence} does not follow the previous record: its previous_hash differs.`;
     }
-    if ((await this.#proofs.sha256(linkText(previousHash, canonicalJson(record)))) !== hash) {
+    if ((await this.#crypto.sha256(linkText(previousHash, canonicalJson(record)))) !== hash) {
       return `record ${sequence} was changed: its hash does not match its content.`;
     }
     const rewritten =
@@ -123,7 +123,7 @@ export class ChainWalk {
   async #nextSigned({ type, signed }: SignedLine): Promise<string | undefined> {
     let head: SignedHead;
     try {
-      head = await this.#proofs.readHead(signed);
+      head = await this.#crypto.readHead(signed);
     } catch (error) {
       if (!(error instanceof UnauthenticatedError)) throw error;
       return `the ${type} after record ${this.#sequence} is invalid: ${error.message}`;

@@ -3,5 +3,5 @@ export { CHAIN_START } from './chain-link.ts';
 export { formatLine, parseLine } from './export-line.ts';
 export { exportedLine } from './exported-line.ts';
 export { summaryOf } from './summary.ts';
-export type { ExportProofs, InvalidExport, ReadHead, SignedHead, ValidExport } from './verdict.ts';
+export type { ExportCrypto, InvalidExport, ReadHead, SignedHead, ValidExport } from './verdict.ts';
 export { verifyLines } from './verify-lines.ts';

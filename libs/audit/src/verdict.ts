@@ -21,7 +21,7 @@ export interface SignedHead {
 export type ReadHead = (signed: string) => Promise<SignedHead>;
 
 /** The cryptographic functions of a verification, which Node and browsers implement differently. */
-export interface ExportProofs {
+export interface ExportCrypto {
   /** Verifies the signatures of checkpoints and head. */
   readonly readHead: ReadHead;
   /** Returns the SHA-256 of the UTF-8 of a text, as 64 lower-case hex digits. */

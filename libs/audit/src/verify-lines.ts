@@ -1,17 +1,17 @@
 import { InvalidRequestError } from '@writ/kernel/portable';
 import { ChainWalk } from './chain-walk.ts';
-import type { Expected, ExportProofs, InvalidExport, ValidExport } from './verdict.ts';
+import type { Expected, ExportCrypto, InvalidExport, ValidExport } from './verdict.ts';
 
 /**
  * Verifies an export line by line, up to the first problem (SV-8): every record follows the previous one and
  * has the hash of its content, every checkpoint is signed and names the previous checkpoint and the hash of the
  * chain, and a signed head ends the export. With the head of an earlier export, this one must continue it.
  * @throws InvalidRequestError EXPORTS_NOT_COMPARABLE when this one starts after the end of the earlier one
- * @throws the errors of `lines` and `proofs`, except for invalid signatures
+ * @throws the errors of `lines` and `crypto`, except for invalid signatures
  */
 export async function verifyLines(
   lines: AsyncIterable<string> | Iterable<string>,
-  proofs: ExportProofs,
+  crypto: ExportCrypto,
   expected: Expected = {},
 ): Promise<ValidExport | InvalidExport> {
   const { after = 0, earlier } = expected;
@@ -21,7 +21,7 @@ export async function verifyLines(
       `The earlier export ends with record ${earlier.count}; it does not overlap an export from record ${after + 1}.`,
     );
   }
-  const walk = new ChainWalk(proofs, expected);
+  const walk = new ChainWalk(crypto, expected);
   let line = 0;
   for await (const text of lines) {
     line += 1;

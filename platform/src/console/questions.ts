@@ -1,7 +1,7 @@
 import type { Approval, EditableArgument } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { argumentsOf, edit, type HumanAnswer, isAboutAction } from './human.ts';
 
-/** What a line that a person typed means: an answer, or why it is none. */
+/** What a line that a person typed means: an answer, or the reason why the line is not one. */
 export type Understood = { readonly answer: HumanAnswer } | { readonly problem: string };
 
 const RESOLVE_CHOICES =

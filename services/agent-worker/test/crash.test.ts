@@ -40,7 +40,7 @@ function startWorld(): Promise<World> {
   return World.start({ model: scripts.model('escalate-1200'), inFile: true });
 }
 
-/** Plays the supervisor and the human, from any state of the run, until it has ended. */
+/** Answers as the supervisor and the human, from any state of the run, until it has ended. */
 async function driveToEnd(world: World, isOver: () => boolean = () => false): Promise<void> {
   await world.deliver();
   const look = async () => {

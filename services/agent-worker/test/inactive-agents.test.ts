@@ -61,7 +61,7 @@ describe.each(Object.entries(STORES))('inactive agents in %s', (_, locate) => {
     const whose = tenants.length === 0 ? 'all' : tenants.join('+');
     const page = { ...first, tenants };
     looks[`preempted of ${whose}`] = () => preemptedAgents(store.db, page);
-    looks[`sleepers of ${whose}`] = () => suspendedAgents(store.db, page);
+    looks[`suspended of ${whose}`] = () => suspendedAgents(store.db, page);
     looks[`runnable of ${whose}`] = () => findRunnable(store.db, AT, 64, tenants);
     looks[`timers of ${whose}`] = () => fireTimers(store, systemClock, tenants);
     looks[`next timer of ${whose}`] = () => nextDue(store.db, tenants);
@@ -71,7 +71,7 @@ describe.each(Object.entries(STORES))('inactive agents in %s', (_, locate) => {
     for (const tenant of [TENANT, 'beta', 'gamma']) {
       const parked = runIds(FEW).map((run_id) => inactiveAgentRow({ tenant, run_id }));
       const asleep = runIds(FEW).map((run_id) =>
-        inactiveAgentRow({ tenant, run_id, instance: 'sleeper-1', state: 'SUSPENDED' }),
+        inactiveAgentRow({ tenant, run_id, instance: 'suspended-1', state: 'SUSPENDED' }),
       );
       await insertAll(store, [...parked, ...asleep]);
     }
@@ -100,7 +100,7 @@ describe.each(Object.entries(STORES))('inactive agents in %s', (_, locate) => {
     await insertAll(store, [
       ...more.map((run_id) => inactiveAgentRow({ run_id })),
       ...more.map((run_id) =>
-        inactiveAgentRow({ run_id, instance: 'sleeper-1', state: 'SUSPENDED' }),
+        inactiveAgentRow({ run_id, instance: 'suspended-1', state: 'SUSPENDED' }),
       ),
     ]);
     await analyze(store);

@@ -18,7 +18,7 @@ import { World } from './world.ts';
 const FROZEN = { maxConcurrentAgents: 3, leaseTtlMs: 3_600_000 } as const;
 
 /** A run of one kind of agent, with its sub-agents. */
-interface Play {
+interface Scenario {
   readonly manifest: Partial<ManifestFields>;
   readonly model: FakeModel;
   readonly answer: string;
@@ -33,7 +33,7 @@ interface Play {
   readonly afterEach: number;
 }
 
-const PLAYS: Readonly<Record<string, Play>> = {
+const SCENARIOS: Readonly<Record<string, Scenario>> = {
   react: {
     manifest: { kind: AgentKind.REACT, tools: ['get_refund_context'] },
     // Effects of each agent.
@@ -69,7 +69,7 @@ const PLAYS: Readonly<Record<string, Play>> = {
   },
 };
 
-async function startWorld({ model }: Play): Promise<World> {
+async function startWorld({ model }: Scenario): Promise<World> {
   const world = await World.start({ model, inFile: true });
   gatherTeam(world);
   return world;
@@ -77,7 +77,7 @@ async function startWorld({ model }: Play): Promise<World> {
 
 async function driveToEnd(
   world: World,
-  { manifest }: Play,
+  { manifest }: Scenario,
   isOver: () => boolean = () => false,
 ): Promise<void> {
   await world.deliver({ manifest });
@@ -89,15 +89,15 @@ async function driveToEnd(
   );
 }
 
-async function survive(world: World, play: Play, died: Promise<unknown>): Promise<void> {
+async function survive(world: World, scenario: Scenario, died: Promise<unknown>): Promise<void> {
   let isDead = false;
   const death = died.then(() => {
     isDead = true;
   });
-  await Promise.race([death, driveToEnd(world, play, () => isDead).catch(() => death)]);
+  await Promise.race([death, driveToEnd(world, scenario, () => isDead).catch(() => death)]);
   await death;
   await world.startWorker(FROZEN);
-  await driveToEnd(world, play);
+  await driveToEnd(world, scenario);
 }
 
 /** Observed effects, in an order that is independent of timing. */
@@ -111,43 +111,43 @@ function seen(world: World) {
   };
 }
 
-const undisturbed = new Map<Play, ReturnType<typeof seen> & { readonly commits: number }>();
+const undisturbed = new Map<Scenario, ReturnType<typeof seen> & { readonly commits: number }>();
 
 /** The effects without a crash. */
-async function calm(play: Play) {
-  const known = undisturbed.get(play);
+async function calm(scenario: Scenario) {
+  const known = undisturbed.get(scenario);
   if (known !== undefined) return known;
-  const world = await startWorld(play);
+  const world = await startWorld(scenario);
   const worker = await world.startWorker(FROZEN);
-  await driveToEnd(world, play);
+  await driveToEnd(world, scenario);
   const found = { ...seen(world), commits: worker.store.commits };
-  undisturbed.set(play, found);
+  undisturbed.set(scenario, found);
   return found;
 }
 
-async function expectUndisturbed(world: World, play: Play): Promise<void> {
-  expect(await calm(play)).toMatchObject(seen(world));
+async function expectUndisturbed(world: World, scenario: Scenario): Promise<void> {
+  expect(await calm(scenario)).toMatchObject(seen(world));
 }
 
-describe.each(Object.entries(PLAYS))(
+describe.each(Object.entries(SCENARIOS))(
   'the worker of an agent of the kind %s that dies',
-  (_, play) => {
+  (_, scenario) => {
     it('ends after one answer, with each child asked and ended once (AG-1, AG-3, RT-1)', async () => {
-      const { answer, executed, ended, commits } = await calm(play);
-      expect(answer).toBe(play.answer);
-      expect(executed).toHaveLength(play.executed);
-      expect(ended).toEqual(play.children);
-      expect(commits).toBeLessThan(play.commits * 2);
-      expect(commits).toBeGreaterThan(play.commits / 2);
+      const { answer, executed, ended, commits } = await calm(scenario);
+      expect(answer).toBe(scenario.answer);
+      expect(executed).toHaveLength(scenario.executed);
+      expect(ended).toEqual(scenario.children);
+      expect(commits).toBeLessThan(scenario.commits * 2);
+      expect(commits).toBeGreaterThan(scenario.commits / 2);
     });
 
     for (const [moment, each] of [
       ['before', 1],
-      ['after', play.afterEach],
+      ['after', scenario.afterEach],
     ] as const) {
-      for (let commit = each; commit <= play.commits; commit += each) {
+      for (let commit = each; commit <= scenario.commits; commit += each) {
         it(`right ${moment} commit ${commit} loses and duplicates nothing (RT-1, RT-3)`, async () => {
-          const world = await startWorld(play);
+          const world = await startWorld(scenario);
           const { promise: died, resolve } = Promise.withResolvers<void>();
           const die = async (n: number) => {
             if (n < commit) return;
@@ -168,14 +168,14 @@ describe.each(Object.entries(PLAYS))(
             () => resolve(),
             () => undefined,
           );
-          await survive(world, play, died);
-          await expectUndisturbed(world, play);
+          await survive(world, scenario, died);
+          await expectUndisturbed(world, scenario);
         });
       }
     }
 
     it('by SIGKILL resumes each of its agents (RT-1, RT-2)', async () => {
-      const world = await startWorld(play);
+      const world = await startWorld(scenario);
       const { promise: reached, resolve } = Promise.withResolvers<void>();
       world.supervisor.rule = (raw) => {
         resolve();
@@ -184,14 +184,14 @@ describe.each(Object.entries(PLAYS))(
       const child = await WorkerProcess.start(world);
       world.callWorkerAt(child.address);
       let isDead = false;
-      const driving = driveToEnd(world, play, () => isDead).catch(() => undefined);
+      const driving = driveToEnd(world, scenario, () => isDead).catch(() => undefined);
       await reached;
       isDead = true;
       await child.kill();
       await driving;
       await world.startWorker();
-      await driveToEnd(world, play);
-      await expectUndisturbed(world, play);
+      await driveToEnd(world, scenario);
+      await expectUndisturbed(world, scenario);
     });
   },
 );

@@ -4,7 +4,7 @@ import { World } from './world.ts';
 const ESCALATE =
   '{"kind":"tool","name":"issue_refund","args":{"user_id":42,"amount_usd":1200,"reason":"x"}}';
 
-it('a worker with free places polls its store neither for a delivery nor after the end of an agent (RT-2)', async () => {
+it('a worker with free sessions polls its store neither for a delivery nor after the end of an agent (RT-2)', async () => {
   const world = await World.start();
   const { store } = await world.startWorker({ pollMs: 3_600_000 });
   const selects = vi.spyOn(store.db, 'selectFrom');

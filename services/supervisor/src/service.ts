@@ -162,7 +162,7 @@ async function openContext(host: ServiceHost<SupervisorConfig>): Promise<{
   return { context, reloadFiles, notifications };
 }
 
-/** Opens what remembers the audit chains outside the database (SV-8). */
+/** Opens what records the audit chains outside the database (SV-8). */
 async function openChainGuard(
   host: ServiceHost<SupervisorConfig>,
   store: SupervisorStore,

@@ -23,7 +23,7 @@ export function combinedExample(folder: string, hostileUrl?: string): Example {
     // JSON is valid YAML.
     writeFileSync(join(folder, `${file}.yaml`), JSON.stringify(all));
   }
-  // The children of the research team use the model of their manifests, which plays the default script.
+  // The children of the research team use the model of their manifests, which answers from the default script.
   return { ...team, folder, scripts: [...refunds.scripts, ...team.scripts] };
 }
 

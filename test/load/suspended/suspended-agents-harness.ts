@@ -52,7 +52,7 @@ export class SuspendedAgentsHarness {
 
   /** Starts the fake peers; {@link startWorker} starts the worker. */
   static async start(): Promise<SuspendedAgentsHarness> {
-    const harness = new SuspendedAgentsHarness(await mkdtemp(join(tmpdir(), 'writ-sleepers-')));
+    const harness = new SuspendedAgentsHarness(await mkdtemp(join(tmpdir(), 'writ-suspended-')));
     await harness.#startPeers();
     return harness;
   }

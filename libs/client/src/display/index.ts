@@ -2,6 +2,6 @@
 export { costOf, eventLines, type ShownLine, shortAction } from './event-lines.ts';
 export { printable } from './printable.ts';
 export { actionJson, resultJson } from './result-json.ts';
-export { createRunShow, type Voice } from './run-lines.ts';
+export { createRunPrinter, type Voice } from './run-lines.ts';
 export { wordOf } from './word-of.ts';
 export { haltStateText, recordFactsText, scopeText, timeText, usdText, wordsOf } from './words.ts';

@@ -2,14 +2,14 @@ import { create } from '@bufbuild/protobuf';
 import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { RunEventSchema } from '@writ/contracts/writ/run/v1/run_pb';
 import { expect, it } from 'vitest';
-import { createRunShow } from './run-lines.ts';
+import { createRunPrinter } from './run-lines.ts';
 
 it('shows that an agent waits for the code with which it started, and what to do (BD-6)', () => {
   const lines: string[] = [];
   const agent = { name: 'clerk', instance: 'clerk-1' };
   const type = HookEventType.AGENT_SUSPENDED;
   const value = create(HookEventSchema, { type, agent, waitingFor: 'code:version_missing:2' });
-  createRunShow((line) => lines.push(line)).event(
+  createRunPrinter((line) => lines.push(line)).event(
     create(RunEventSchema, { agent, entry: { case: 'hook', value } }),
   );
   expect(lines).toEqual([
@@ -21,10 +21,10 @@ it('shows that an agent waits for the code with which it started, and what to do
 it('shows why an attempt of a model gave no answer (EM-8)', () => {
   const lines: string[] = [];
   const type = HookEventType.LLM_END;
-  const show = createRunShow((line) => lines.push(line));
+  const printer = createRunPrinter((line) => lines.push(line));
   for (const status of ['llm_timeout', 'ok']) {
     const value = create(HookEventSchema, { type, status, step: 1 });
-    show.event(create(RunEventSchema, { entry: { case: 'hook', value } }));
+    printer.event(create(RunEventSchema, { entry: { case: 'hook', value } }));
   }
   expect(lines).toEqual([
     ' 1  model     0 ms, 0.00 USD so far: llm_timeout',

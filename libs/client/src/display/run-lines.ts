@@ -7,13 +7,13 @@ import { printable } from './printable.ts';
 
 const LABEL_WIDTH = 10;
 
-/** The agent of the last line; shared by the shows of runs at the same time. */
+/** The agent of the last line; shared by runs that are printed at the same time. */
 export interface Voice {
   speaker: string;
 }
 
 /** Prints a run step by step: proposal, decision and reason, execution, and cost so far. */
-export function createRunShow(output: (line: string) => void, voice: Voice = { speaker: '' }) {
+export function createRunPrinter(output: (line: string) => void, voice: Voice = { speaker: '' }) {
   const print = (line: string): void => output(printable(line));
   let costNanoUsd = 0n;
 

@@ -77,7 +77,7 @@ describe('Supervision', () => {
 });
 
 describe('HistoryRetention', () => {
-  it('is none, run or permanent (SUP-4)', () => {
+  it('accepts none, run and permanent (SUP-4)', () => {
     expect(['none', 'run', 'permanent'].every(isHistoryRetention)).toBe(true);
     expect(isHistoryRetention('forever')).toBe(false);
   });

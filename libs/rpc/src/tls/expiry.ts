@@ -23,7 +23,7 @@ const WARNINGS = [
 /** Logs certificates that are about to expire: at a fifth and a twentieth of the lifetime, and at expiry. */
 export class Expiry {
   readonly #options: ExpiryOptions;
-  /** The last logged stage of each certificate, by fingerprint. */
+  /** The last logged level of each certificate, by fingerprint. */
   #logged = new Map<string, number>();
 
   constructor(options: ExpiryOptions) {
@@ -35,14 +35,14 @@ export class Expiry {
     const { use, certFile, caFile } = this.#options;
     const logged = new Map<string, number>();
     const checkOne = (certificate: string, file: string | undefined, life: Lifetime): void => {
-      const stage = stageOf(life, now);
-      logged.set(life.fingerprint, stage);
-      if (stage <= (this.#logged.get(life.fingerprint) ?? 0)) return;
+      const level = levelOf(life, now);
+      logged.set(life.fingerprint, level);
+      if (level <= (this.#logged.get(life.fingerprint) ?? 0)) return;
       const { notAfter, fingerprint } = life;
       const hoursLeft = Math.max(0, Math.round((notAfter.getTime() - now) / 3_600_000));
       const fields = { certificate, file, fingerprint, not_after: notAfter.toISOString() };
       const { log } = this.#options;
-      if (stage > WARNINGS.length) log.error(fields, 'TLS certificate expired');
+      if (level > WARNINGS.length) log.error(fields, 'TLS certificate expired');
       else log.warn({ ...fields, hours_left: hoursLeft }, 'TLS certificate expires soon');
     };
     checkOne(use, certFile, own);
@@ -52,7 +52,7 @@ export class Expiry {
 }
 
 /** The number of warnings that are due; one more than all warnings after expiry. */
-function stageOf({ notBefore, notAfter }: Lifetime, now: number): number {
+function levelOf({ notBefore, notAfter }: Lifetime, now: number): number {
   const left = notAfter.getTime() - now;
   if (left <= 0) return WARNINGS.length + 1;
   const life = notAfter.getTime() - notBefore.getTime();

@@ -59,9 +59,9 @@ export class LeaseLoop {
   readonly #parts: LeaseLoopParts;
   readonly #sessions = new Map<string, Session>();
   readonly #running = new Map<Session, Promise<void>>();
-  /** Deliveries that take a lease; each occupies the place of a session. */
+  /** Deliveries that take a lease; each counts as a session. */
   readonly #accepting = new Set<Promise<boolean>>();
-  /** Whether agents may be waiting for a free place; new ones then queue behind them. */
+  /** Whether agents may be waiting for a free session; new ones then queue behind them. */
   #isBacklogged = false;
   // A delivery is a request, whose span and transaction agents must not inherit.
   readonly #outside = AsyncLocalStorage.snapshot();

@@ -26,7 +26,7 @@ export function encodeResult(result: RunResult, root: AgentRef): Uint8Array {
 
 /**
  * Decodes a hook event.
- * @throws Error for bytes that are none
+ * @throws Error for bytes that are not a hook event
  */
 export function decodeHook(bytes: Uint8Array): HookEvent {
   return fromBinary(HookEventSchema, bytes);

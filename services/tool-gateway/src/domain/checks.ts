@@ -32,7 +32,7 @@ export interface Counters {
   readonly ofSignature: Tally;
 }
 
-/** A repetition by an agent, reported so that its model can change course (TG-2). */
+/** A repetition by an agent, reported so that its model can change its approach (TG-2). */
 export interface Repetition {
   readonly tool: string;
   /** Empty when calls with any arguments count. */

@@ -34,7 +34,7 @@ export async function createTokens(
     resultFields: ['error'],
     sessionId,
   };
-  const proof = {
+  const receiptClaims = {
     ...of,
     writId: newId('writ'),
     status: CallStatus.OK,
@@ -48,7 +48,7 @@ export async function createTokens(
   };
   const [writ, receipt] = await Promise.all([
     mintWrit(supervisor, order, TTL_MS),
-    mintReceipt(gateway, proof),
+    mintReceipt(gateway, receiptClaims),
   ]);
   return { writ: writ.token, receipt: receipt.token };
 }

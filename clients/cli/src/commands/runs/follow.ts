@@ -1,5 +1,5 @@
 import type { WritClient } from '@writ/client';
-import { createRunShow } from '@writ/client/display';
+import { createRunPrinter } from '@writ/client/display';
 import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import {
@@ -39,7 +39,7 @@ async function printRun(
   io: CliIo,
 ): Promise<Exit> {
   const { runId } = run;
-  const lines = createRunShow(io.print);
+  const lines = createRunPrinter(io.print);
   if (options.output === 'text') lines.start(run);
   for await (const { event } of client.runs.watchRun({ runId }, { signal: options.signal })) {
     if (event === undefined) continue;

@@ -21,7 +21,7 @@ export interface ToolOutcome {
   /** The result, byte for byte; absent without one. */
   readonly content?: string;
   readonly contentKind: 'json' | 'text' | 'image' | 'none';
-  /** Signed proof of the outcome (JWS). */
+  /** Signed receipt of the outcome (JWS). */
   readonly receipt: string;
 }
 

@@ -159,15 +159,15 @@ export class InactiveAgents {
     row: InactiveAgentRow | undefined,
     reported: () => void = () => undefined,
   ): Promise<RenewalEntry | undefined> {
-    if (row?.state === 'SUSPENDED') return this.#sleeper(row, reported);
+    if (row?.state === 'SUSPENDED') return this.#suspended(row, reported);
     if (row?.state !== 'PARKED') return undefined;
     // One that waits for other code keeps its slot, like a suspended one.
-    if (signalsOf(row).some(isCodeWait)) return this.#sleeper(row, reported);
+    if (signalsOf(row).some(isCodeWait)) return this.#suspended(row, reported);
     if (row.wake_at === null) return await this.#parked(row, reported);
     return undefined;
   }
 
-  #sleeper(row: InactiveAgentRow, reported: () => void): RenewalEntry | undefined {
+  #suspended(row: InactiveAgentRow, reported: () => void): RenewalEntry | undefined {
     const agentToken = this.#token(row);
     // The slot lease expires.
     if (agentToken === undefined) return undefined;
@@ -241,7 +241,7 @@ function idsOf({ tenant, run_id, instance }: InactiveAgentRow) {
   return { tenant, run_id, agent: instance };
 }
 
-/** Bounds of a renewal's wait; what exceeds them is only not shown. */
+/** Limits of a renewal's wait; what exceeds them is only not shown. */
 const MAX_SIGNALS = 16;
 const MAX_SIGNAL_LENGTH = 160;
 

@@ -39,7 +39,7 @@ export class ChainGuard {
     this.#parts = parts;
   }
 
-  /** Remembers the chains as they are when the process starts. */
+  /** Records the chains as they are when the process starts. */
   async open(): Promise<void> {
     const { db } = this.#parts.store;
     const missing = this.marks();
@@ -52,7 +52,7 @@ export class ChainGuard {
     for (const [tenant, mark] of missing) await this.check(await readChainEnd(db, tenant), mark);
   }
 
-  /** Remembers what is committed. */
+  /** Records what is committed. */
   remember(mark: ChainMark): void {
     const known = this.#marks.get(mark.tenant);
     const longest = known === undefined || mark.count >= known.count ? mark : known;
@@ -60,7 +60,7 @@ export class ChainGuard {
     this.#marks.set(mark.tenant, { ...longest, checkpoints });
   }
 
-  /** Remembers the signed checkpoint of another replica. @throws UnauthenticatedError TOKEN_INVALID */
+  /** Records the signed checkpoint of another replica. @throws UnauthenticatedError TOKEN_INVALID */
   async rememberSigned(signed: string): Promise<void> {
     const { claims } = await readCheckpoint(this.#parts.verifier, signed);
     const { tenant, count, headHash: hash, checkpointNumber } = claims;

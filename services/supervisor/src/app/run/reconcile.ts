@@ -17,7 +17,7 @@ const MAX_PER_TENANT = 20;
 
 const BEFORE_ALL: RunKey = { tenant: '', runId: '' };
 
-/** Differences that are remembered; beyond it, they are found again. */
+/** Maximum number of differences kept between rounds; those beyond it are found again. */
 const MAX_SUSPECTS = 10_000;
 
 /**
@@ -143,7 +143,7 @@ export class Reconciler {
   }
 
   /**
-   * Returns the differences that an earlier round had found, at most some per tenant, and remembers the others.
+   * Returns the differences that an earlier round had found, at most some per tenant, and keeps the others.
    * @param compared everything that this round compared
    */
   #confirmed<K extends RunKey>(

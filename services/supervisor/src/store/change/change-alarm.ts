@@ -5,7 +5,7 @@ export class ChangeAlarm {
   readonly #signal: AbortSignal;
   readonly #onAbort = () => this.ring();
   readonly #unsubscribe: (() => void)[] = [];
-  #rung = false;
+  #isSet = false;
   #wake: (() => void) | undefined;
 
   constructor(signal: AbortSignal) {
@@ -23,13 +23,13 @@ export class ChangeAlarm {
   }
 
   ring(): void {
-    this.#rung = true;
+    this.#isSet = true;
     this.#wake?.();
   }
 
   /** Resolves at the next ring, at once after a ring since the last wait, or after `ms`. */
   async wait(ms: number): Promise<void> {
-    if (!this.#rung && !this.#signal.aborted) {
+    if (!this.#isSet && !this.#signal.aborted) {
       const { promise, resolve } = Promise.withResolvers<void>();
       const timer = setTimeout(resolve, ms);
       this.#wake = resolve;
@@ -37,7 +37,7 @@ export class ChangeAlarm {
       clearTimeout(timer);
       this.#wake = undefined;
     }
-    this.#rung = false;
+    this.#isSet = false;
   }
 
   /** Ends the subscriptions. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type Program, startProgram } from '../load/program.ts';
 
 /** The folder and the programs of a benchmark. */
-export interface BenchStage {
+export interface BenchSetup {
   /** A temporary folder. */
   readonly dir: string;
   /** Starts a program. */
@@ -12,13 +12,13 @@ export interface BenchStage {
 }
 
 /**
- * Opens the stage of a benchmark; `stack` stops its programs and deletes its folder.
+ * Opens the folder of a benchmark; `stack` stops its programs and deletes its folder.
  * @param profileDir folder for CPU profiles of the programs; undefined: no profiles
  */
-export async function openStage(
+export async function openBench(
   stack: AsyncDisposableStack,
   profileDir: string | undefined,
-): Promise<BenchStage> {
+): Promise<BenchSetup> {
   const dir = await mkdtemp(join(tmpdir(), 'writ-bench-'));
   stack.defer(() => rm(dir, { recursive: true, force: true }));
   const flags = profileDir === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileDir}`];
