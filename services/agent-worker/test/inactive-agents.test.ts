@@ -219,7 +219,10 @@ describe('an agent that loses its slot while it is suspended', () => {
     const { world, question } = await startAsking();
     const { store } = world.lastWorker;
     const timer = () => store.db.selectFrom('timers').selectAll().executeTakeFirst();
-    expect(await timer()).toMatchObject({ remaining_ms: null, waits_with: 'helper-1' });
+    // The parent is suspended in a commit of its own, after the question of its child.
+    await vi.waitFor(async () => {
+      expect(await timer()).toMatchObject({ remaining_ms: null, waits_with: 'helper-1' });
+    });
     world.slots.set(HELPER, 'PAUSED', { hint: true });
     await world.until('PARKED', RUN, 'helper');
     const stopped = await timer();
