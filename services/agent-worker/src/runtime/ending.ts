@@ -248,8 +248,8 @@ async function restart(
     const detail = isWritError(thrown) ? thrown.message : `The agent failed: ${nameOf(thrown)}.`;
     return await report(scope, { stopReason: `error:${what}`, phase: 'worker', detail }, settings);
   }
-  const bounds = { baseMs: settings.restartMs, maxMs: Number.POSITIVE_INFINITY };
-  const delayMs = backoffMs(failures + 1, bounds, NO_JITTER);
+  const limits = { baseMs: settings.restartMs, maxMs: Number.POSITIVE_INFINITY };
+  const delayMs = backoffMs(failures + 1, limits, NO_JITTER);
   const wakeAt = new Date(meta.clock.now().getTime() + delayMs);
   const changes = rest(scope, { type: 'suspended', waitingFor: [], wakeAt });
   await scope.commits.commit({

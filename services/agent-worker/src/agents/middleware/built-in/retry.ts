@@ -62,8 +62,8 @@ function retry<C extends AgentRunContext, R>(
       let result = await next(context);
       for (let attempt = 1; attempt <= most && shallRetry(result); attempt += 1) {
         const { ctx } = context;
-        const bounds = { baseMs, maxMs: Number.POSITIVE_INFINITY };
-        if (baseMs > 0) await ctx.sleep(backoffMs(attempt, bounds, ctx.random()));
+        const limits = { baseMs, maxMs: Number.POSITIVE_INFINITY };
+        if (baseMs > 0) await ctx.sleep(backoffMs(attempt, limits, ctx.random()));
         result = await next(context);
       }
       return result;
