@@ -46,8 +46,8 @@ export default defineConfig({
     ],
     pool: 'forks',
     // Test files share a process and its loaded modules, which makes the suite more than twice as fast. This is
-    // safe: no test mocks a module, mocks and stubs are reset after each test (below), and in the embedded
-    // platform several services share a process anyway.
+    // safe: no test mocks a module (scripts/checks/module-mocks.test.ts), mocks and stubs are reset after each test
+    // (below), and in the embedded platform several services share a process anyway.
     isolate: false,
     // One more than the cores, because some tests wait for other processes.
     maxWorkers: availableParallelism() + 1,
