@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AttackedPlatform, MEMORY_LIMIT_MB } from './attacked-platform.ts';
 import { ATTACKS } from './attacks.ts';
 
-/** Time in which a halt is in force under attack. */
+/** The bound of BD-2 itself: the time in which a halt is answered under any load. */
 const HALT_MS = 2_000;
 /** Halts of which the fastest counts: other programs on the machine can delay any single one. */
 const HALTS = 3;
@@ -37,7 +37,10 @@ function isFast(halts: readonly number[]): boolean {
   return halts.some((ms) => ms < HALT_MS);
 }
 
-/** Checks the fastest of these halts, ms. */
+/**
+ * Checks the fastest of these halts, ms, against the bound of BD-2. Where a halt alone takes more than half of it, the
+ * machine is too slow for the bound, and an attack may double the time.
+ */
 function expectFast(halts: readonly number[]): void {
   const taken = halts.map((ms) => ms.toFixed(0)).join(', ');
   console.log(`halts: ${taken} ms, without an attack ${aloneMs.toFixed(0)} ms`);
