@@ -45,3 +45,43 @@ it('ends a run that its worker has lost, closes its tab and pool, and keeps the 
   }, LIMITS);
   expect((await runs.getRun({ runId: kept })).run?.state).toBe(RunState.SUSPENDED);
 });
+
+it('closes the pool of a run with an ordinary end whose own call to close it failed (BD-3)', async () => {
+  const log: string[] = [];
+  const test = await startTestPlatform({
+    env: { WRIT_RECONCILE_INTERVAL: '100ms', WRIT_LOG_LEVEL: 'info' },
+    onLogLine: (line) => log.push(line),
+  });
+  onTestFinished(() => test.close());
+  const { runs } = test.client;
+  const database = new DatabaseSync(join(test.dataDir, 'spawn-budget.db'), { timeout: 30_000 });
+  onTestFinished(() => database.close());
+  const pools = database.prepare('select run_id from pools where closed_at is null');
+  const logged = (message: string, runId: string) =>
+    log.filter((line) => line.includes(message) && line.includes(runId));
+  // spawn-budget stores no end of a pool, and works otherwise.
+  database.exec(`create trigger no_end before update on pools
+    when old.closed_at is null and new.closed_at is not null
+    begin select raise(abort, 'The end of a pool is not stored.'); end`);
+  const start = async (requestId: string): Promise<string> => {
+    const request = { requestId, agent: 'refund-worker', goal: 'Refund it.' };
+    return (await runs.startRun({ ...request, model: 'sim-auto-1000' })).run?.runId ?? '';
+  };
+  // A worker that is slow to store the end of an agent makes the end of its run another one, which waits for its pool.
+  const started = await Promise.all(['req-1', 'req-2', 'req-3'].map(start));
+  const runId = await vi.waitFor(
+    () =>
+      started.find((id) => logged('pool not closed yet', id).length > 0) ??
+      expect.fail('No call to close the pool of an ordinary end has failed.'),
+    LIMITS,
+  );
+  // The run has its result, and its pool stays open.
+  await vi.waitFor(async () => {
+    expect((await runs.getRun({ runId })).run?.result?.stopReason).toBe('success');
+  }, LIMITS);
+  expect(pools.all()).toContainEqual({ run_id: runId });
+  database.exec('drop trigger no_end');
+  await vi.waitFor(() => expect(pools.all()).toEqual([]), LIMITS);
+  const closed = 'pool closed because its run has ended or is unknown';
+  expect(logged(closed, runId)).not.toEqual([]);
+});
