@@ -15,7 +15,6 @@ import {
 import { answerText, chunk, event, type ModelRequest, scriptedModel } from './scripted-model.ts';
 
 const HELLO = [{ role: 'user', content: 'Hello.' }] as const;
-const PATIENT = { timeout: 30_000 };
 const HALTED: unknown = expect.stringMatching(/^Halted by developer: It must stop\.$/);
 
 /** A model that streams one word and then waits until its caller leaves, or until `rest` is resolved. */
@@ -71,7 +70,7 @@ const STREAMED = {
 
 /** Runs that are halted one after the other; a slow machine may delay some of them. */
 const HALTED_RUNS = 5;
-/** How long the provider may be connected after the request for the halt, milliseconds. */
+/** How long the provider may be connected after the request for the halt, milliseconds; the fastest halt counts. */
 const MAX_CLOSE_MS = 1_000;
 
 it.each(Object.entries(STREAMED))(
@@ -83,14 +82,14 @@ it.each(Object.entries(STREAMED))(
       await untilClosed(request);
     });
     const test = await proxyPlatform(model);
-    const closeMs: number[] = [];
+    const halts: Halted[] = [];
     for (let count = 1; count <= HALTED_RUNS; count += 1) {
       const run = await startExternalRun(test);
       const ask = (more: object) => postJson(run, path, { ...body, ...more });
       const stream = await ask({ stream: true });
       const read = readText(stream);
-      await vi.waitFor(() => expect(read.text).toContain('One '), PATIENT);
-      closeMs.push(await haltedAfter(test, run.runId, model.requests.at(-1)));
+      await vi.waitFor(() => expect(read.text).toContain('One '));
+      halts.push(await haltRun(test, run.runId, model.requests.at(-1)));
       await read.ended;
       const last = read.text.split('\n').findLast((line) => line.startsWith('data: '));
       expect(JSON.parse(last?.slice('data: '.length) ?? '')).toMatchObject(end);
@@ -100,34 +99,42 @@ it.each(Object.entries(STREAMED))(
       expect(model.requests).toHaveLength(count);
       await expectSettled(test, run.runId);
     }
-    const median = closeMs.toSorted((a, b) => a - b)[Math.floor(HALTED_RUNS / 2)];
-    expect(median, `closed after ${closeMs.map(Math.round).join(', ')} ms`).toBeLessThan(
-      MAX_CLOSE_MS,
-    );
+    const taken = halts
+      .map(({ closeMs, answerMs }) => `${Math.round(closeMs)} of ${Math.round(answerMs)} ms`)
+      .join(', ');
+    expect(Math.min(...halts.map(({ closeMs }) => closeMs)), taken).toBeLessThan(MAX_CLOSE_MS);
+    // Nothing looks for the halt: a client that sees it in force finds the provider left. A poll would come later.
+    const pushed = halts.filter(({ closeMs, answerMs }) => closeMs <= answerMs);
+    expect(pushed.length, taken).toBeGreaterThan(HALTED_RUNS / 2);
   },
 );
 
-/** Halts a run, and returns how many milliseconds later its provider's connection was closed. */
-async function haltedAfter(
+/** Milliseconds from the request for a halt until two events. */
+interface Halted {
+  /** The connection of the provider is closed. */
+  readonly closeMs: number;
+  /** The halt is reported to be in force. */
+  readonly answerMs: number;
+}
+
+/** Halts a run. */
+async function haltRun(
   { client }: TestPlatform,
   runId: string,
   request: ModelRequest | undefined,
-): Promise<number> {
+): Promise<Halted> {
   if (request === undefined) throw new Error('The model has received no request.');
   expect(request.closed.aborted).toBe(false);
-  let closedAt: number | undefined;
-  request.closed.addEventListener('abort', () => {
-    closedAt = performance.now();
-  });
   const haltedAt = performance.now();
+  const closed = untilClosed(request).then(() => performance.now() - haltedAt);
   const { halt } = await client.control.halt({
     requestId: newId('req'),
     scope: { kind: { case: 'run', value: { tenant: 'default', runId } } },
     reason: 'It must stop.',
   });
+  const answerMs = performance.now() - haltedAt;
   expect(halt?.state).toBe(HaltState.IN_FORCE);
-  await vi.waitFor(() => expect(closedAt).toBeDefined(), PATIENT);
-  return (closedAt ?? Infinity) - haltedAt;
+  return { closeMs: await closed, answerMs };
 }
 
 function postJson({ baseUrl, token }: ExternalRun, path: string, body: object): Promise<Response> {
@@ -154,7 +161,7 @@ async function expectSettled({ client }: TestPlatform, runId: string): Promise<v
     const settled = (await client.usage.getRunUsage({ runId })).tab;
     expect(settled?.totals).toMatchObject({ turns: 1n, estimatedTurns: 1n });
     return settled;
-  }, PATIENT);
+  });
   expect(tab?.totals?.usage?.inputTokens).toBeGreaterThan(0n);
   expect(tab?.levels).not.toEqual([]);
   for (const level of tab?.levels ?? []) {
@@ -229,7 +236,7 @@ it('ends open requests with an error when the run is cancelled (AP-1, SUP-8)', a
   const ended = expect(reading).rejects.toThrow(/ended/i);
   await test.client.runs.cancelRun({ requestId: newId('req'), runId, reason: 'Not needed.' });
   await ended;
-  await vi.waitFor(() => expect(model.requests[0]?.closed.aborted).toBe(true), PATIENT);
+  await vi.waitFor(() => expect(model.requests[0]?.closed.aborted).toBe(true));
   expect(await stopReasonOf(test, runId)).toBe('cancelled');
 });
 
@@ -247,7 +254,7 @@ it('reports the slot of an agent as waiting between its requests, and gets it ba
   await ask();
   expect(await stateOf()).toMatchObject({ state: SlotState.ACTIVE });
   const waiting = { state: SlotState.SUSPENDED, isReported: true };
-  await vi.waitFor(async () => expect(await stateOf()).toEqual(waiting), PATIENT);
+  await vi.waitFor(async () => expect(await stateOf()).toEqual(waiting));
   await ask();
   expect(await stateOf()).toMatchObject({ state: SlotState.ACTIVE });
 });
