@@ -8,3 +8,4 @@ export { isId, TOOL_NAME_PATTERN } from './names/id-pattern.ts';
 export { codeWaitFrom, codeWaitSentence } from './runs/code-wait.ts';
 export { EXECUTED_FROM } from './runs/keys.ts';
 export { Priority } from './runs/priority.ts';
+export { backoffMs } from './time/backoff.ts';

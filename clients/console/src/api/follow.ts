@@ -1,3 +1,4 @@
+import { backoffMs } from '@writ/kernel/portable';
 import { isTransient, isUnauthenticated } from './errors.ts';
 
 /** What {@link follow} calls. */
@@ -13,8 +14,7 @@ export interface Follower<M> {
   readonly isDone?: () => boolean;
 }
 
-const FIRST_PAUSE_MS = 500;
-const MAX_PAUSE_MS = 15_000;
+const BACKOFF = { baseMs: 500, maxMs: 15_000 };
 /** Streams send a heartbeat at least every five seconds; silence means a lost connection. */
 const SILENCE_MS = 15_000;
 
@@ -29,13 +29,13 @@ export function follow<M>(follower: Follower<M>): () => void {
 }
 
 async function run<M>(follower: Follower<M>, stopped: AbortSignal): Promise<void> {
-  let pauseMs = FIRST_PAUSE_MS;
+  let failures = 0;
   while (!stopped.aborted && follower.isDone?.() !== true) {
     await visible(stopped);
     if (stopped.aborted) return;
     try {
       await readOnce(follower, stopped, () => {
-        pauseMs = FIRST_PAUSE_MS;
+        failures = 0;
       });
       if (follower.isDone?.() === true) return;
     } catch (error) {
@@ -47,8 +47,8 @@ async function run<M>(follower: Follower<M>, stopped: AbortSignal): Promise<void
     }
     follower.onConnected(false);
     if (document.hidden) continue;
-    await pause(pauseMs, stopped);
-    pauseMs = Math.min(MAX_PAUSE_MS, pauseMs * 2);
+    failures += 1;
+    await pause(backoffMs(failures, BACKOFF), stopped);
   }
 }
 
