@@ -153,7 +153,7 @@ export {
   codeWaitSentence,
   codeWaitSignal,
 } from './runs/code-wait.ts';
-export type { AgentKey, CallKey, ExecutedFrom, RunKey } from './runs/keys.ts';
+export type { AgentKey, CallKey, ExecutedFrom, RunKey, Verdict } from './runs/keys.ts';
 export { agentKeyText, EXECUTED_FROM } from './runs/keys.ts';
 export type { PriorityName } from './runs/priority.ts';
 export { isPriority, Priority, priorityName } from './runs/priority.ts';

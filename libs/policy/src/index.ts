@@ -37,8 +37,8 @@ export type {
   Policy,
   ProposedAction,
   Rule,
+  RuleVerdict,
   SupervisionView,
   ToolSchemas,
-  Verdict,
 } from './types.ts';
-export { VERDICTS } from './types.ts';
+export { RULE_VERDICTS } from './types.ts';

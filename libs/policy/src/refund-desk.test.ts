@@ -18,11 +18,11 @@ import {
   loadPolicy,
   type ProposedAction,
   parsePolicyTable,
+  type RuleVerdict,
   resultFieldsFor,
   review,
   reviewToFixpoint,
   runPolicyTable,
-  type Verdict,
 } from './index.ts';
 
 const folder = new URL('../../../examples/refund-desk/', import.meta.url);
@@ -132,7 +132,7 @@ interface State {
   readonly refund_executed: boolean;
   readonly executed_refund_total: number;
 }
-type Expected = readonly [Verdict, string, JsonObject?];
+type Expected = readonly [RuleVerdict, string, JsonObject?];
 
 /** Reference implementation of SV-4. */
 function expected(action: ProposedAction, state: State, approved: boolean): Expected {
@@ -175,7 +175,7 @@ function finalDecision(
   action: ProposedAction,
   state: State,
   approved: boolean,
-): readonly [Verdict, string, JsonObject | undefined] {
+): readonly [RuleVerdict, string, JsonObject | undefined] {
   const [verdict, why, args] = expected(action, state, approved);
   if (verdict !== 'revise') return [verdict, why, action.args];
   return finalDecision({ ...action, args }, state, approved);

@@ -2,11 +2,11 @@ import type { AgentRef, JsonObject, Priority } from '@writ/kernel';
 import type { PolicyProblem } from './errors.ts';
 import type { Match } from './review/match.ts';
 
-/** Verdicts of a review (SV-1). */
-export const VERDICTS = ['approve', 'revise', 'block', 'escalate'] as const;
+/** The verdicts that a rule can give (SV-1). */
+export const RULE_VERDICTS = ['approve', 'revise', 'block', 'escalate'] as const;
 
-/** One of {@link VERDICTS}. */
-export type Verdict = (typeof VERDICTS)[number];
+/** One of {@link RULE_VERDICTS}. */
+export type RuleVerdict = (typeof RULE_VERDICTS)[number];
 
 /** The value of a fact; a number is whole, and of type `cents` when the fact says so. */
 export type FactValue = boolean | number | string;
@@ -75,7 +75,7 @@ export interface Rule {
   readonly line: number;
   readonly match: Match;
   readonly when: Expression | undefined;
-  readonly decide: Verdict;
+  readonly decide: RuleVerdict;
   /** Can contain `{tool}`, `{kind}`, `{agent}` and `{target}`. */
   readonly reason: string;
   /** 0 to 100. */

@@ -24,3 +24,6 @@ export const EXECUTED_FROM = ['original', 'supervisor_revised', 'human_revised']
 
 /** One of {@link EXECUTED_FROM}. */
 export type ExecutedFrom = (typeof EXECUTED_FROM)[number];
+
+/** The supervisor's verdict on a proposal; `invalid` when the proposal is not an action (SV-1). */
+export type Verdict = 'approve' | 'revise' | 'block' | 'escalate' | 'invalid';

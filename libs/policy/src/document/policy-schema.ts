@@ -1,5 +1,5 @@
 import { ACTION_KINDS, type MATCH_KEYS } from '../review/match.ts';
-import { VERDICTS } from '../types.ts';
+import { RULE_VERDICTS } from '../types.ts';
 
 /** A JSON Schema as data. */
 export type Schema = Readonly<Record<string, unknown>>;
@@ -74,7 +74,7 @@ export const RULE = object(
     about: about('Comment.', TEXT, 'empty'),
     match: about('Conditions on the action; all that are present must match.', MATCH, 'any action'),
     when: about('Condition as a CEL expression; it must also hold.', CEL, 'true'),
-    decide: about('The decision.', { enum: VERDICTS }),
+    decide: about('The decision.', { enum: RULE_VERDICTS }),
     reason: about('Reason code; may contain `{tool}`, `{kind}`, `{agent}` and `{target}`.', TEXT),
     risk: about(
       'Risk of the action, in percent; approvals, traces and audit records show 80 as 0.8.',

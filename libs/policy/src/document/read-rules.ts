@@ -2,7 +2,7 @@ import { type ArgumentTypes, argumentTypes } from '../cel/argument-types.ts';
 import { readExpression } from '../cel/expression.ts';
 import { type Declarations, ruleScope } from '../cel/scope.ts';
 import type { Match } from '../review/match.ts';
-import { type Rule, type ToolSchemas, VERDICTS } from '../types.ts';
+import { RULE_VERDICTS, type Rule, type ToolSchemas } from '../types.ts';
 import type { DocumentReader, Spot } from './document-reader.ts';
 import { ID, REASON } from './names.ts';
 import { keysOf, RULE } from './policy-schema.ts';
@@ -59,7 +59,7 @@ function readRule(
     return member && reader(member);
   };
   const id = read('id', (member) => source.text(member, ID));
-  const decide = read('decide', (member) => source.word(member, VERDICTS));
+  const decide = read('decide', (member) => source.word(member, RULE_VERDICTS));
   const reason = read('reason', (member) => source.text(member, REASON));
   const risk = read('risk', (member) => source.integer(member, 0, 100)) ?? 0;
   const match = readMatch(source, members.get('match'), schemas);

@@ -1,4 +1,4 @@
-import type { Policy, ProposedAction, Verdict } from '../types.ts';
+import type { Policy, ProposedAction, RuleVerdict } from '../types.ts';
 import type { ReviewInput } from './context.ts';
 import { type Decision, review } from './review.ts';
 
@@ -14,7 +14,7 @@ export interface ReviewPass {
 /** Result of a review after all revisions (SV-10). */
 export interface ReviewOutcome {
   /** The final verdict: `approve`, `escalate` or `block`, never `revise`. */
-  readonly verdict: Exclude<Verdict, 'revise'>;
+  readonly verdict: Exclude<RuleVerdict, 'revise'>;
   /** The final decision, with the reason, rule and counts that apply. */
   readonly decision: Decision;
   /** The action that the verdict applies to: the proposed one or its last revision. */
@@ -67,7 +67,7 @@ function outcome(
 }
 
 function shownPass(last: ReviewPass, passes: readonly ReviewPass[]): ReviewPass {
-  const first = (verdict: Verdict) => passes.find((pass) => pass.decision.verdict === verdict);
+  const first = (verdict: RuleVerdict) => passes.find((pass) => pass.decision.verdict === verdict);
   if (last.decision.verdict === 'block') return last;
   return first('escalate') ?? first('revise') ?? last;
 }

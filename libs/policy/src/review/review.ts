@@ -1,6 +1,6 @@
 import { checkArguments } from '@writ/kernel';
 import { countsOf, resultFieldsFor } from '../facts/updates.ts';
-import type { Policy, ProposedAction, Rule, Verdict } from '../types.ts';
+import type { Policy, ProposedAction, Rule, RuleVerdict } from '../types.ts';
 import { type ReviewInput, ruleContext, subjectOf } from './context.ts';
 import { mismatch } from './match.ts';
 import { adjust } from './revise.ts';
@@ -17,7 +17,7 @@ export interface RuleTrace {
 
 /** Result of one pass over the rules (SV-3). */
 export interface Decision {
-  readonly verdict: Verdict;
+  readonly verdict: RuleVerdict;
   readonly reason: string;
   /** Undefined when no rule matched. */
   readonly ruleId: string | undefined;

@@ -10,13 +10,13 @@ import {
   EFFECT_FIELDS,
   type EffectsView,
   type ProposedAction,
-  VERDICTS,
-  type Verdict,
+  RULE_VERDICTS,
+  type RuleVerdict,
 } from '../types.ts';
 
 /** Expected decision of a row; absent fields are not compared. */
 export interface Expectation {
-  readonly decision: Verdict;
+  readonly decision: RuleVerdict;
   readonly reason?: string | undefined;
   readonly rule?: string | undefined;
   readonly risk?: number | undefined;
@@ -209,7 +209,7 @@ function readAction(source: DocumentReader, spot: Spot): ProposedAction | undefi
 function readExpectation(source: DocumentReader, spot: Spot | undefined): Expectation | undefined {
   const members = spot && source.map(spot, { keys: EXPECT_KEYS, required: ['decision'] });
   const decisionSpot = members?.get('decision');
-  const decision = decisionSpot && source.word(decisionSpot, VERDICTS);
+  const decision = decisionSpot && source.word(decisionSpot, RULE_VERDICTS);
   if (members === undefined || decision === undefined) return undefined;
   const { text, json, integer } = readers(source, members);
   return {

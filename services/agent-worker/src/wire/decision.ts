@@ -9,8 +9,8 @@ import {
   type Decision as DecisionMessage,
   Verdict as VerdictMessage,
 } from '@writ/contracts/writ/review/v1/decision_pb';
-import { DataLossError } from '@writ/kernel';
-import type { Action, Decision, ExecutedFrom, Verdict } from '../domain/calls/decision.ts';
+import { DataLossError, type ExecutedFrom, type Verdict } from '@writ/kernel';
+import type { Action, Decision } from '../domain/calls/decision.ts';
 
 /** Converts a decision into plain JSON. */
 export function decisionFrom(message: DecisionMessage | undefined): Decision {

@@ -8,9 +8,9 @@ import {
   type HumanApprovalSchema,
   Verdict as VerdictMessage,
 } from '@writ/contracts/writ/review/v1/decision_pb';
-import { canonicalJson } from '@writ/kernel';
+import { canonicalJson, type ExecutedFrom, type Verdict } from '@writ/kernel';
 import type { RecordedAction } from '../domain/result/recorded-action.ts';
-import type { ExecutedFrom, HumanAnswer, Verdict } from '../domain/result/run-result.ts';
+import type { HumanAnswer } from '../domain/result/run-result.ts';
 
 const VERDICTS: Readonly<Record<Verdict, VerdictMessage>> = {
   approve: VerdictMessage.APPROVE,

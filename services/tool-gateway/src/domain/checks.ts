@@ -51,7 +51,7 @@ export interface Counted {
 }
 
 /** Result of the checks (TG-2). Every call counts for its run. */
-export type Verdict =
+export type CheckResult =
   | {
       readonly kind: 'execute';
       readonly tool: Tool;
@@ -92,7 +92,7 @@ export function judgeCall(
   registry: Registry,
   counters: Counters,
   parsed: ParsedArguments,
-): Verdict {
+): CheckResult {
   const { tool: name, maxToolCalls } = writ;
   if (maxToolCalls !== undefined && counters.ofRun >= maxToolCalls) {
     return refuse(
@@ -125,7 +125,7 @@ function findLoop(
   { name, limits }: { readonly name: string; readonly limits: Partial<CallLimits> },
   hash: string,
   { ofTool, ofSignature }: Counters,
-): Verdict | undefined {
+): CheckResult | undefined {
   const { maxCallsPerAgent = Infinity, maxRepeats = Infinity } = limits;
   if (ofTool.calls >= maxCallsPerAgent) {
     const repetition = repeat(name, '', ofTool, maxCallsPerAgent);
@@ -163,7 +163,7 @@ function refuse(
   stopReason: string,
   message: string,
   counted: Counted = { ofTool: false, ofSignature: false },
-): Verdict & { readonly kind: 'refuse' } {
+): CheckResult & { readonly kind: 'refuse' } {
   return { kind: 'refuse', stopReason, message, counted };
 }
 

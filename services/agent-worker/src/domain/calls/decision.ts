@@ -1,4 +1,11 @@
-import { type AgentRef, isStopReason, outcomeOf, type Phase } from '@writ/kernel';
+import {
+  type AgentRef,
+  type ExecutedFrom,
+  isStopReason,
+  outcomeOf,
+  type Phase,
+  type Verdict,
+} from '@writ/kernel';
 
 /** A proposed or approved action (SV-1). */
 export type Action =
@@ -10,12 +17,6 @@ export type Action =
     }
   | { readonly kind: 'delegation'; readonly agent: string; readonly task: string }
   | { readonly kind: 'final'; readonly answer: string };
-
-/** The supervisor's verdict on a proposal (SV-1). */
-export type Verdict = 'approve' | 'revise' | 'block' | 'escalate' | 'invalid';
-
-/** Which version of an action was executed (SV-6). */
-export type ExecutedFrom = 'original' | 'supervisor_revised' | 'human_revised';
 
 /** The supervisor's decision on a proposal. Plain JSON, because it is journaled. */
 export interface Decision {

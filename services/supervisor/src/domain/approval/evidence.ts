@@ -1,7 +1,6 @@
-import { type AgentRef, canonicalJson, type JsonObject } from '@writ/kernel';
+import { type AgentRef, canonicalJson, type JsonObject, type Verdict } from '@writ/kernel';
 import { isEvidence, type Policy } from '@writ/policy';
 import { actionName, type RecordedAction } from '../result/recorded-action.ts';
-import type { Verdict } from '../result/run-result.ts';
 
 /** Maximum number of steps that an approval shows. */
 export const MAX_EVIDENCE_STEPS = 20;

@@ -1,8 +1,8 @@
-import type { AgentRef, Phase } from '@writ/kernel';
+import type { AgentRef, ExecutedFrom, Phase, Verdict } from '@writ/kernel';
 import type { BusinessOutcome } from '@writ/policy';
 import type { ClosedTab } from './closed-tab.ts';
 import type { RecordedAction } from './recorded-action.ts';
-import type { ExecutedFrom, HumanAnswer, Verdict } from './run-result.ts';
+import type { HumanAnswer } from './run-result.ts';
 
 /** The outcome of an approved delegation (AG-3). */
 export type HandoffRecord =

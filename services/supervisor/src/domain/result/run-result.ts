@@ -1,13 +1,7 @@
-import type { AgentRef, Phase, RunStatus } from '@writ/kernel';
+import type { AgentRef, ExecutedFrom, Phase, RunStatus, Verdict } from '@writ/kernel';
 import type { BusinessOutcome } from '@writ/policy';
 import type { RecordedAction } from './recorded-action.ts';
 import type { RunUsage } from './run-usage.ts';
-
-/** The policy's verdict on a proposal. */
-export type Verdict = 'approve' | 'revise' | 'block' | 'escalate' | 'invalid';
-
-/** Whose version of an action counts (SV-6). */
-export type ExecutedFrom = 'original' | 'supervisor_revised' | 'human_revised';
 
 /** The answer of an approver. */
 export interface HumanAnswer {

@@ -1,4 +1,11 @@
-import { argumentStopReason, checkArguments, type Phase, type ToolAction } from '@writ/kernel';
+import {
+  argumentStopReason,
+  checkArguments,
+  type ExecutedFrom,
+  type Phase,
+  type ToolAction,
+  type Verdict,
+} from '@writ/kernel';
 import {
   type Policy,
   type ProposedAction,
@@ -7,7 +14,6 @@ import {
   reviewToFixpoint,
 } from '@writ/policy';
 import { isCall, type RecordedAction } from '../result/recorded-action.ts';
-import type { ExecutedFrom, Verdict } from '../result/run-result.ts';
 import type { LimitReached } from './check-limits.ts';
 import { gatewayAllows, type ReviewedTool, toContractRisk } from './reviewed-tool.ts';
 

@@ -1,11 +1,5 @@
-import type { Phase } from '@writ/kernel';
+import type { ExecutedFrom, Phase, Verdict } from '@writ/kernel';
 import { column, table } from '@writ/store';
-
-/** The verdict on a proposal; `invalid` when it is not an action. */
-type StoredVerdict = 'approve' | 'revise' | 'block' | 'escalate' | 'invalid';
-
-/** Which version of an action is executed (SV-6). */
-type StoredExecutedFrom = 'original' | 'supervisor_revised' | 'human_revised';
 
 /** One row for each run: its current facts (SV-3). */
 export const facts = table('facts', {
@@ -35,7 +29,7 @@ export const decisions = table('decisions', {
     step: column.integer(),
     composed: column.boolean(),
     partial: column.boolean(),
-    verdict: column.text<StoredVerdict>(),
+    verdict: column.text<Verdict>(),
     reason: column.text(),
     rule_id: column.text(),
     /** 0 to 1. */
@@ -47,7 +41,7 @@ export const decisions = table('decisions', {
     action: column.text().nullable(),
     revised_action: column.text().nullable(),
     executed_action: column.text().nullable(),
-    executed_from: column.text<StoredExecutedFrom>().nullable(),
+    executed_from: column.text<ExecutedFrom>().nullable(),
     /** A delegation, or a call of a tool that is not read-only. */
     has_effect: column.boolean(),
     approval_id: column.text().nullable(),
