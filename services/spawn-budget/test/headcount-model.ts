@@ -60,9 +60,10 @@ export class HeadcountModel {
   }
 
   /** The queued agents in order. */
-  line(): Agent[] {
-    const line = this.agents.filter(({ ticket }) => ticket !== 0);
-    return line.sort((a, b) => (a.weight === b.weight ? a.ticket - b.ticket : b.weight - a.weight));
+  queue(): Agent[] {
+    return this.agents
+      .filter(({ ticket }) => ticket !== 0)
+      .sort((a, b) => (a.weight === b.weight ? a.ticket - b.ticket : b.weight - a.weight));
   }
 
   #applyEvent(event: PoolEvent): string {
@@ -144,7 +145,7 @@ export class HeadcountModel {
     agent.weight = weight;
     if (weight < before && weight < 2) {
       if (agent.where !== 'running' || id === 'root' || this.#freeSlots() > 0) return agent.where;
-      const [next] = this.line();
+      const [next] = this.queue();
       const others = this.agents.some((other) => other !== agent && other.where === 'running');
       if (next === undefined && !others) return agent.where;
       this.#pause(agent);
@@ -174,7 +175,7 @@ export class HeadcountModel {
   }
 
   #resumeNext(): boolean {
-    const [first] = this.#over() ? [] : this.line();
+    const [first] = this.#over() ? [] : this.queue();
     if (first !== undefined) this.#activate(first);
     return first !== undefined;
   }

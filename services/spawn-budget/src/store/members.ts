@@ -75,7 +75,7 @@ function upsertQuery(db: SpawnReader, rows: readonly MemberRow[]) {
       conflict.columns(['tenant', 'run_id', 'instance']).doUpdateSet((set) => ({
         priority: set.ref('excluded.priority'),
         state: set.ref('excluded.state'),
-        line: set.ref('excluded.line'),
+        queue_position: set.ref('excluded.queue_position'),
         expires_at: set.ref('excluded.expires_at'),
         epoch: set.ref('excluded.epoch'),
         waiting_since: set.ref('excluded.waiting_since'),
@@ -87,7 +87,7 @@ function upsertQuery(db: SpawnReader, rows: readonly MemberRow[]) {
 
 /** The row of an agent. */
 export function fromMember({ tenant, runId }: RunKey, member: Member): MemberRow {
-  const { agent, parent, line, expiresAt, wait } = member;
+  const { agent, parent, queuePosition, expiresAt, wait } = member;
   return {
     tenant,
     run_id: runId,
@@ -99,7 +99,7 @@ export function fromMember({ tenant, runId }: RunKey, member: Member): MemberRow
     priority: member.priority,
     state: member.state,
     acquired: BigInt(member.order),
-    line: line === undefined ? null : BigInt(line),
+    queue_position: queuePosition === undefined ? null : BigInt(queuePosition),
     expires_at: expiresAt === undefined ? null : new Date(expiresAt),
     epoch: member.epoch,
     acquired_at: new Date(member.acquiredAt),
@@ -133,7 +133,7 @@ export function toMember(row: MemberRow): Member {
     acquiredAt: row.acquired_at.getTime(),
     ...omitUndefined({
       parent,
-      line: row.line === null ? undefined : Number(row.line),
+      queuePosition: row.queue_position === null ? undefined : Number(row.queue_position),
       expiresAt: row.expires_at?.getTime(),
       wait: waitOf(row),
     }),

@@ -54,7 +54,7 @@ export const members = table('members', {
     /** Order of the first acquisition. */
     acquired: column.bigint(),
     /** Position in the queue; null when the agent is not queued. */
-    line: column.bigint().nullable(),
+    queue_position: column.bigint().nullable(),
     expires_at: column.timestamp().nullable(),
     epoch: column.bigint(),
     acquired_at: column.timestamp(),

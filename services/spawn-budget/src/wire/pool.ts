@@ -12,7 +12,7 @@ export function poolMessage(
   const members = [...pool.members.values()].sort((a, b) => a.order - b.order);
   const queued = queuedMembers(pool);
   const unqueued = members.filter(
-    ({ state, line: position }) => state === 'waiting' && position === undefined,
+    ({ state, queuePosition }) => state === 'waiting' && queuePosition === undefined,
   );
   const waiting = [...queued.filter(({ state }) => state === 'waiting'), ...unqueued];
   return {

@@ -70,7 +70,7 @@ export class PoolDraft {
 
   /** Gives the agent a slot and a lease, from any state. */
   activate(member: Member, becauseOf?: AgentRef): Member {
-    const { line: _, ...rest } = member;
+    const { queuePosition: _, ...rest } = member;
     return this.#move(
       { ...rest, state: 'active', expiresAt: this.#leaseEnd() },
       member.state,
@@ -114,7 +114,11 @@ export class PoolDraft {
   pause(member: Member, becauseOf?: AgentRef): Member {
     const { expiresAt: _, ...rest } = member;
     this.count('totalPauses');
-    return this.#move({ ...rest, state: 'paused', line: this.next() }, member.state, becauseOf);
+    return this.#move(
+      { ...rest, state: 'paused', queuePosition: this.next() },
+      member.state,
+      becauseOf,
+    );
   }
 
   /** Gives the slot of an active agent to an agent without a slot. */
@@ -125,14 +129,14 @@ export class PoolDraft {
 
   /** Takes slot and lease from an agent, which is not queued until a worker renews it (SB-8). */
   endLease(member: Member, leaseExpiredAt?: number): Member {
-    const { expiresAt: _, line: __, ...rest } = member;
+    const { expiresAt: _, queuePosition: __, ...rest } = member;
     this.#freed.push(member.agent);
     return this.#move({ ...rest, state: 'waiting' }, member.state, undefined, leaseExpiredAt);
   }
 
   /** Ends the agent's membership. */
   release(member: Member): Member {
-    const { expiresAt: _, line: __, ...rest } = member;
+    const { expiresAt: _, queuePosition: __, ...rest } = member;
     if (isHolder(member)) this.#freed.push(member.agent);
     return this.#move({ ...rest, state: 'released' }, member.state);
   }

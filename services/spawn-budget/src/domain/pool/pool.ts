@@ -35,7 +35,7 @@ export interface Member {
   /** Order of first acquisition; among equal priorities the lowest is paused first (SB-2). */
   readonly order: number;
   /** Position in the queue among equal priorities, lowest first; absent if not queued. */
-  readonly line?: number;
+  readonly queuePosition?: number;
   /** When the slot expires: the end of the lease, or the run's deadline while suspended. */
   readonly expiresAt?: number;
   /** What the agent waits for, as its worker reported; absent while it does not wait (EM-1). */
@@ -96,8 +96,9 @@ export function heldSlots(pool: Pool): number {
 
 /** Queued agents: highest priority first, then the longest queued (SB-4). */
 export function queuedMembers(pool: Pool): Member[] {
-  const waiting = [...pool.members.values()].filter(({ line }) => line !== undefined);
-  return waiting.sort((a, b) => b.priority - a.priority || (a.line ?? 0) - (b.line ?? 0));
+  return [...pool.members.values()]
+    .filter(({ queuePosition }) => queuePosition !== undefined)
+    .sort((a, b) => b.priority - a.priority || (a.queuePosition ?? 0) - (b.queuePosition ?? 0));
 }
 
 /** Whether the run is past its deadline at `at`, so that no agent may act. */

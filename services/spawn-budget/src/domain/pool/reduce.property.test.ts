@@ -117,9 +117,9 @@ function poolText(pool: Pool): string {
     ({ agent, state, priority, expiresAt = Number.POSITIVE_INFINITY, epoch }) =>
       `${agent.instance} ${WHERE[state]} ${priority} ${expiresAt} ${epoch}`,
   );
-  const line = queuedMembers(pool).map(({ agent }) => agent.instance);
+  const queue = queuedMembers(pool).map(({ agent }) => agent.instance);
   const counts = [pool.totalSpawns, pool.totalPauses, pool.totalRefusals];
-  return [...members, `line ${line}`, `counts ${counts}`].join('\n');
+  return [...members, `queue ${queue}`, `counts ${counts}`].join('\n');
 }
 
 function modelText(model: HeadcountModel): string {
@@ -128,7 +128,7 @@ function modelText(model: HeadcountModel): string {
     ({ id, where, weight, until, epoch }) => `${id} ${where} ${weight} ${until} ${epoch}`,
   );
   const counts = [spawns, pauses, refusals];
-  return [...members, `line ${model.line().map(({ id }) => id)}`, `counts ${counts}`].join('\n');
+  return [...members, `queue ${model.queue().map(({ id }) => id)}`, `counts ${counts}`].join('\n');
 }
 
 /** Invariants that hold independently of the model. */
@@ -151,7 +151,7 @@ function assertInvariants(
       throw new Error(`${agent.instance} works and waits`);
   // Only a demoted agent is queued while a slot is free (SB-4, SB-5).
   const open = !pool.closed && !isPastDeadline(pool, at);
-  if (open && held < pool.budget.maxAgents && model.line().some(({ yielded }) => !yielded))
+  if (open && held < pool.budget.maxAgents && model.queue().some(({ yielded }) => !yielded))
     throw new Error('an agent waits beside a free slot');
   const beneficiaries = new Set<string>();
   for (const { agent, from, to, becauseOf } of changes) {

@@ -62,7 +62,7 @@ describe('reduce', () => {
   });
 
   it('queues agents by priority, then by waiting time, promoted agents first (SB-4, SB-5)', () => {
-    const line = after(pool(4), [
+    const queued = after(pool(4), [
       acquire('low-1', Priority.LOW),
       acquire('low-2', Priority.LOW),
       acquire('normal', Priority.NORMAL),
@@ -71,8 +71,8 @@ describe('reduce', () => {
       acquire('c-3', Priority.CRITICAL),
     ]);
     const names = (now: Pool) => queuedMembers(now).map(({ agent }) => agent.instance);
-    expect(names(line)).toEqual(['normal', 'low-1', 'low-2']);
-    const promoted = after(line, [
+    expect(names(queued)).toEqual(['normal', 'low-1', 'low-2']);
+    const promoted = after(queued, [
       { type: 'reprioritize', instance: 'low-1', priority: Priority.NORMAL },
       { type: 'reprioritize', instance: 'low-2', priority: Priority.NORMAL },
     ]);

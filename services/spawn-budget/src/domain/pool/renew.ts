@@ -42,7 +42,7 @@ function suspend(draft: PoolDraft, member: Member): void {
   if (member.state === 'active') draft.suspend(member);
   else if (member.state === 'waiting') {
     // A suspended agent needs no slot; it is queued again when it wakes.
-    const { line: _, ...rest } = member;
+    const { queuePosition: _, ...rest } = member;
     draft.put(rest);
   }
 }
@@ -56,5 +56,7 @@ function reacquire(draft: PoolDraft, member: Member): void {
 
 function queue(draft: PoolDraft, member: Member): void {
   if (draft.hasFreeSlot) draft.activate(member);
-  else if (member.line === undefined) draft.put({ ...member, line: draft.next() });
+  else if (member.queuePosition === undefined) {
+    draft.put({ ...member, queuePosition: draft.next() });
+  }
 }

@@ -44,6 +44,6 @@ function promote(draft: PoolDraft, member: Member): void {
   }
   const victim = draft.victimBelow(member.priority);
   // Negative and decreasing: before all agents of its priority, the last promoted first.
-  if (victim === undefined) draft.put({ ...member, line: -draft.next() });
+  if (victim === undefined) draft.put({ ...member, queuePosition: -draft.next() });
   else draft.replace(victim, member);
 }
