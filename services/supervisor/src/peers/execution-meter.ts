@@ -26,7 +26,7 @@ import type { AgentRow } from '../store/agent/agents.ts';
 import { deadlineOf } from '../store/agent/deadline.ts';
 import type { RunRow } from '../store/run/runs.ts';
 import { budgetMessage } from '../wire/budget.ts';
-import { type FreezeOrder, freezeMessage, haltFreezeMessage } from '../wire/freeze.ts';
+import { type EndFreeze, freezeMessage, haltFreezeMessage } from '../wire/freeze.ts';
 import { agentRefOf, parentRefOf, priorityMessage, retentionMessage } from '../wire/supervision.ts';
 import type { OpenPage } from './open-page.ts';
 
@@ -46,7 +46,7 @@ export interface ExecutionMeterPeer {
   /** Opens an agent's tab; the root's tab has the caps of the run. */
   openTab(requestId: string, run: RunRow, agent: AgentRow): Promise<void>;
   /** Rejects model calls of a scope from now on and aborts those in flight. */
-  freeze(order: FreezeOrder): Promise<void>;
+  freeze(order: EndFreeze): Promise<void>;
   /** Enforces a halt in its scope; returns the calls still in flight after a short wait (SV-9). */
   halt(halt: Halt): Promise<readonly InFlightCall[]>;
   /** Lifts one freeze order and no other; returns false when there was none. */

@@ -10,7 +10,7 @@ import { createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import type { Logger } from '@writ/telemetry';
 import type { Halt } from '../domain/halt/halt.ts';
 import type { ReviewedTool } from '../domain/review/reviewed-tool.ts';
-import { type FreezeOrder, freezeMessage, haltFreezeMessage } from '../wire/freeze.ts';
+import { type EndFreeze, freezeMessage, haltFreezeMessage } from '../wire/freeze.ts';
 import { FREEZE_TIMEOUT_MS, HALT_TIMEOUT_MS } from './execution-meter.ts';
 import { listRegistry } from './list-registry.ts';
 import { ToolCache } from './tool-cache.ts';
@@ -68,7 +68,7 @@ export interface ToolGatewayPeer {
   /** Stores the outcome that a person determined; returns the new receipt as JWS. */
   resolveOutcome(resolution: Resolution): Promise<string>;
   /** Rejects tool calls of a scope from now on. */
-  freeze(order: FreezeOrder): Promise<void>;
+  freeze(order: EndFreeze): Promise<void>;
   /** Enforces a halt in its scope; returns the calls still in flight after a short wait (SV-9). */
   halt(halt: Halt): Promise<readonly InFlightCall[]>;
   /** Lifts one freeze order; returns false when there was none. */

@@ -7,7 +7,7 @@ import { scopeMessage } from './halt.ts';
 import { retentionMessage } from './supervision.ts';
 
 /** An order to freeze an ended run, or one agent of it, at the meter and the gateway (SUP-8). */
-export interface FreezeOrder extends RunKey {
+export interface EndFreeze extends RunKey {
   /** Omitted for the whole run. */
   readonly instance?: string;
   /** A repeated order id has no effect. */
@@ -23,10 +23,10 @@ export interface FreezeOrder extends RunKey {
 const WAIT_MS = 1_000;
 
 /** Converts a freeze order. */
-export function freezeMessage(order: FreezeOrder): MessageInitShape<typeof FreezeOrderSchema> {
+export function freezeMessage(order: EndFreeze): MessageInitShape<typeof FreezeOrderSchema> {
   return {
     orderId: order.orderId,
-    scope: { kind: scopeOf(order) },
+    scope: { kind: scopeMessage(order) },
     cause: FreezeCause.END,
     reason: order.reason,
     orderedBy: 'supervisor',
@@ -47,10 +47,4 @@ export function haltFreezeMessage(halt: Halt): MessageInitShape<typeof FreezeOrd
     orderTime: timestampFromDate(halt.orderedAt),
     wait: durationFromMs(WAIT_MS),
   };
-}
-
-function scopeOf({ tenant, runId, instance }: FreezeOrder) {
-  return instance === undefined
-    ? ({ case: 'run', value: { tenant, runId } } as const)
-    : ({ case: 'agent', value: { tenant, runId, agentInstance: instance } } as const);
 }
