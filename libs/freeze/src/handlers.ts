@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { durationMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { FreezeOrder as FreezeOrderMessage } from '@writ/contracts/writ/control/v1/freeze_pb';
-import { type Clock, InvalidRequestError } from '@writ/kernel';
+import { type Clock, covers, InvalidRequestError, type Scope, scopeKey } from '@writ/kernel';
 import type { SharedStore } from '@writ/store';
 import type { Logger } from '@writ/telemetry';
 import type { Transaction } from 'kysely';
-import { covers, type FreezeOrder, type FreezeScope, frozenError, scopeKey } from './order.ts';
+import { type FreezeOrder, frozenError } from './order.ts';
 import { readFreezeOrder } from './read-order.ts';
 import { type FreezesDatabase, insertFreeze, liftFreeze } from './store.ts';
 import { FREEZES_TOPIC, type FreezableCalls, type FrozenCall } from './watch.ts';
@@ -18,7 +18,7 @@ export interface FreezeParts<DB extends FreezesDatabase> {
   readonly calls: FreezableCalls;
   /** Reads the calls in flight within a scope from the store, with the replica that makes each. */
   readonly callsInStore: (
-    scope: FreezeScope,
+    scope: Scope,
   ) => Promise<readonly (FrozenCall & { readonly owner: string })[]>;
   /**
    * Runs in the transaction that records an order, also for a repeated order; purges recorded payloads
@@ -45,8 +45,9 @@ export function createFreezeHandlers<DB extends FreezesDatabase>(parts: FreezePa
       const waitMs = order?.wait === undefined ? DEFAULT_WAIT_MS : durationMs(order.wait);
       const calls = await freezeScope(parts, readFreezeOrder(order, clock.now()), waitMs);
       return {
-        inFlight: calls.map(({ startedAt, ...call }) => ({
+        inFlight: calls.map(({ instance, startedAt, ...call }) => ({
           ...call,
+          agentInstance: instance,
           startTime: timestampFromDate(startedAt),
         })),
       };
@@ -113,7 +114,7 @@ function recordOrder<DB extends FreezesDatabase>(
 /** Waits up to `waitMs` until the other replicas have no calls of the scope in flight; returns the rest. */
 async function settleAtPeers<DB extends FreezesDatabase>(
   { store: { replicas }, callsInStore }: FreezeParts<DB>,
-  scope: FreezeScope,
+  scope: Scope,
   waitMs: number,
 ): Promise<readonly FrozenCall[]> {
   if (!replicas.shared) return [];

@@ -1,14 +1,5 @@
 export { createFreezeHandlers, type FreezeParts } from './handlers.ts';
-export {
-  covers,
-  type FreezeCause,
-  type FreezeOrder,
-  type FreezeScope,
-  type FreezeSubject,
-  frozenError,
-  purges,
-  scopeKey,
-} from './order.ts';
+export { type FreezeCause, type FreezeOrder, frozenError, purges } from './order.ts';
 export {
   type FreezesDatabase,
   freezeRecovered,

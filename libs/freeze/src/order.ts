@@ -1,18 +1,4 @@
-import { HistoryRetention, PreconditionError } from '@writ/kernel';
-
-/** Scope of a freeze order: everything, a tenant, a run or an agent. */
-export interface FreezeScope {
-  readonly tenant?: string;
-  readonly runId?: string;
-  readonly agentInstance?: string;
-}
-
-/** An agent that freeze orders can cover. */
-export interface FreezeSubject {
-  readonly tenant: string;
-  readonly runId: string;
-  readonly agentInstance: string;
-}
+import { HistoryRetention, PreconditionError, type Scope } from '@writ/kernel';
 
 /** Cause of a freeze (SV-9, SUP-8). */
 export type FreezeCause = 'halt' | 'cancel' | 'deadline' | 'end';
@@ -20,7 +6,7 @@ export type FreezeCause = 'halt' | 'cancel' | 'deadline' | 'end';
 /** An order that freezes a scope until it is lifted. */
 export interface FreezeOrder {
   readonly orderId: string;
-  readonly scope: FreezeScope;
+  readonly scope: Scope;
   readonly cause: FreezeCause;
   /** One sentence for rejected callers. */
   readonly reason: string;
@@ -28,25 +14,6 @@ export interface FreezeOrder {
   readonly orderedAt: Date;
   /** Retention of recorded payloads; null when the order does not set it. */
   readonly retention: HistoryRetention | null;
-}
-
-/** Returns the key of a scope in the freezes table. */
-export function scopeKey({ tenant, runId, agentInstance }: FreezeScope): string {
-  return [tenant, runId, agentInstance].filter((part) => part !== undefined).join('/') || '*';
-}
-
-/** Returns the keys of the scopes that cover an agent. */
-export function scopesOver({
-  tenant,
-  runId,
-  agentInstance,
-}: FreezeSubject): readonly [everything: string, tenant: string, run: string, agent: string] {
-  return ['*', tenant, `${tenant}/${runId}`, `${tenant}/${runId}/${agentInstance}`];
-}
-
-/** Whether a scope covers an agent. */
-export function covers(scope: FreezeScope, subject: FreezeSubject): boolean {
-  return scopesOver(subject).includes(scopeKey(scope));
 }
 
 /** Whether an order purges the payloads recorded in its scope (SUP-4). */

@@ -2,11 +2,11 @@ import { timestampDate } from '@bufbuild/protobuf/wkt';
 import {
   FreezeCause as ContractCause,
   type FreezeOrder as FreezeOrderMessage,
-  type Scope,
+  type Scope as ScopeMessage,
 } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { HistoryRetention as ContractRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
-import { HistoryRetention, InvalidRequestError } from '@writ/kernel';
-import type { FreezeCause, FreezeOrder, FreezeScope } from './order.ts';
+import { HistoryRetention, InvalidRequestError, type Scope } from '@writ/kernel';
+import type { FreezeCause, FreezeOrder } from './order.ts';
 
 const CAUSES: Readonly<Record<number, FreezeCause>> = {
   [ContractCause.HALT]: 'halt',
@@ -44,13 +44,13 @@ export function readFreezeOrder(message: FreezeOrderMessage | undefined, now: Da
   };
 }
 
-function readScope(scope: Scope | undefined): FreezeScope {
+function readScope(scope: ScopeMessage | undefined): Scope {
   switch (scope?.kind.case) {
     case 'run':
       return { tenant: scope.kind.value.tenant, runId: scope.kind.value.runId };
     case 'agent': {
       const { tenant, runId, agentInstance } = scope.kind.value;
-      return { tenant, runId, agentInstance };
+      return { tenant, runId, instance: agentInstance };
     }
     case 'tenant':
       return { tenant: scope.kind.value };

@@ -1,12 +1,13 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Scope } from '@writ/kernel';
 import { initialMigration, openStore, type StoreLocation } from '@writ/store';
 import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import fc from 'fast-check';
 import type { Transaction } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { FreezeCause, FreezeOrder, FreezeScope } from './order.ts';
+import type { FreezeCause, FreezeOrder } from './order.ts';
 import {
   type FreezesDatabase,
   freezesOver,
@@ -18,14 +19,14 @@ import {
 } from './store.ts';
 
 const AT = new Date('2026-01-01T00:00:00Z');
-const PAYER = { tenant: 'acme', runId: 'run_1', agentInstance: 'payer-1' };
+const PAYER = { tenant: 'acme', runId: 'run_1', instance: 'payer-1' };
 const AGENTS = [
   PAYER,
-  { ...PAYER, agentInstance: 'payer-2' },
+  { ...PAYER, instance: 'payer-2' },
   { ...PAYER, runId: 'run_2' },
   { ...PAYER, tenant: 'other' },
 ];
-const SCOPES: readonly FreezeScope[] = [
+const SCOPES: readonly Scope[] = [
   {},
   { tenant: 'acme' },
   { tenant: 'acme', runId: 'run_1' },
@@ -40,7 +41,7 @@ type Trx = Transaction<FreezesDatabase>;
 interface Step {
   readonly kind: 'freeze' | 'lift' | 'none';
   readonly order: number;
-  readonly scope: FreezeScope;
+  readonly scope: Scope;
   readonly cause: FreezeCause;
   readonly other: boolean;
   readonly isRolledBack: boolean;

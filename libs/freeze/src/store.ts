@@ -1,14 +1,7 @@
-import type { HistoryRetention } from '@writ/kernel';
+import { type AgentKey, type HistoryRetention, scopeKey, scopesOver } from '@writ/kernel';
 import { column, prepareQuery, RowCache, type TableOf, table } from '@writ/store';
 import type { Kysely, Transaction } from 'kysely';
-import {
-  type FreezeCause,
-  type FreezeOrder,
-  type FreezeSubject,
-  purges,
-  scopeKey,
-  scopesOver,
-} from './order.ts';
+import { type FreezeCause, type FreezeOrder, purges } from './order.ts';
 
 /** Freeze orders, one row per order (SV-9). */
 export const freezesTable = table('freezes', {
@@ -45,7 +38,7 @@ const MAX_SCOPES = 500;
 /** Returns the orders in force that cover an agent: halts first, then in the order of their times. */
 export async function freezesOver<DB extends FreezesDatabase>(
   db: Kysely<DB>,
-  subject: FreezeSubject,
+  subject: AgentKey,
 ): Promise<readonly FreezeInForce[]> {
   const scopes = scopesOver(subject);
   const known = await cachedFreezes(readerOf(db));
@@ -79,7 +72,7 @@ async function cachedFreezes(
 /** Returns the orders in force that cover any of the agents: halts first, then in the order of their times. */
 export async function freezesOverAny<DB extends FreezesDatabase>(
   db: Kysely<DB>,
-  subjects: readonly FreezeSubject[],
+  subjects: readonly AgentKey[],
 ): Promise<readonly FreezeInForce[]> {
   const scopes = [...new Set(subjects.flatMap(scopesOver))];
   const found: FreezeRow[] = [];
@@ -93,7 +86,7 @@ export async function freezesOverAny<DB extends FreezesDatabase>(
 /** Whether an order in force purges the payloads recorded for an agent (SUP-4). */
 export async function isPurged<DB extends FreezesDatabase>(
   db: Kysely<DB>,
-  subject: FreezeSubject,
+  subject: AgentKey,
 ): Promise<boolean> {
   return (await freezesOver(db, subject)).some(purges);
 }

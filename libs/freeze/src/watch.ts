@@ -1,12 +1,17 @@
-import type { PreconditionError } from '@writ/kernel';
+import {
+  type AgentKey,
+  type CallKey,
+  type PreconditionError,
+  type Scope,
+  scopesOver,
+} from '@writ/kernel';
 import { type SharedStore, StorePoller } from '@writ/store';
 import type { Logger } from '@writ/telemetry';
-import { type FreezeScope, type FreezeSubject, frozenError, scopesOver } from './order.ts';
+import { frozenError } from './order.ts';
 import { type FreezesDatabase, freezesOverAny } from './store.ts';
 
 /** A call of a frozen scope that is still in flight. */
-export interface FrozenCall extends FreezeSubject {
-  readonly callId: string;
+export interface FrozenCall extends CallKey {
   /** Tool or model alias. */
   readonly target: string;
   readonly startedAt: Date;
@@ -15,13 +20,13 @@ export interface FrozenCall extends FreezeSubject {
 /** The calls in flight in this process. */
 export interface FreezableCalls {
   /** Returns the agents with calls in flight; an agent can occur several times. */
-  callers(): readonly FreezeSubject[];
+  callers(): readonly AgentKey[];
   /** Aborts the calls of the agents for which `reasonOf` returns an error. */
-  abort(reasonOf: (agent: FreezeSubject) => PreconditionError | undefined): void;
+  abort(reasonOf: (agent: AgentKey) => PreconditionError | undefined): void;
   /** Waits up to `ms` milliseconds until the calls in flight within the scope have ended. */
-  settle(scope: FreezeScope, ms: number): Promise<unknown>;
+  settle(scope: Scope, ms: number): Promise<unknown>;
   /** Returns the calls in flight within the scope. */
-  list(scope: FreezeScope): readonly FrozenCall[];
+  list(scope: Scope): readonly FrozenCall[];
 }
 
 /** Topic on which replicas notify each other of new freezes. */

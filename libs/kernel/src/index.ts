@@ -154,12 +154,13 @@ export {
   codeWaitSignal,
 } from './runs/code-wait.ts';
 export type { AgentKey, CallKey, ExecutedFrom, RunKey, Verdict } from './runs/keys.ts';
-export { agentKeyText, EXECUTED_FROM } from './runs/keys.ts';
+export { agentKeyText, callKeyText, EXECUTED_FROM } from './runs/keys.ts';
 export type { PriorityName } from './runs/priority.ts';
 export { isPriority, Priority, priorityName } from './runs/priority.ts';
 export { HistoryRetention, isHistoryRetention } from './runs/retention.ts';
 export type { RunMetaFields } from './runs/run-meta.ts';
 export { isTraceparent, newTraceparent, RunMeta } from './runs/run-meta.ts';
+export { covers, type Scope, type ScopeSubject, scopeKey, scopesOver } from './runs/scope.ts';
 export type { Phase, RunOutcome, RunState, RunStatus, TerminalState } from './runs/stop-reason.ts';
 export {
   isStopReason,

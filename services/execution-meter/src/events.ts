@@ -44,7 +44,7 @@ type EventFields = Partial<
 
 /** Scope of a meter event. */
 export interface EventScope {
-  readonly tab: Pick<StoredTab, 'tenant' | 'runId' | 'sessionId' | 'agentName' | 'agentInstance'>;
+  readonly tab: Pick<StoredTab, 'tenant' | 'runId' | 'sessionId' | 'agentName' | 'instance'>;
   /** The call, or the request that caused the booking. */
   readonly callId: string;
   readonly step: number;
@@ -96,9 +96,9 @@ export function createMeterEvents(telemetry: Telemetry, percents: readonly numbe
     name: EventName,
     fields: EventFields,
   ): Promise<Uint8Array> => {
-    const { tenant, runId, sessionId, agentInstance } = tab;
+    const { tenant, runId, sessionId, instance } = tab;
     const eventId =
-      fields.eventId ?? derivedId('evt', runId, agentInstance, callId, name, String(attempt));
+      fields.eventId ?? derivedId('evt', runId, instance, callId, name, String(attempt));
     const event = create(HookEventSchema, {
       type: HookEventType[name],
       emitter: 'execution-meter',
@@ -106,7 +106,7 @@ export function createMeterEvents(telemetry: Telemetry, percents: readonly numbe
       tenant,
       runId,
       sessionId,
-      agent: { name: tab.agentName, instance: agentInstance },
+      agent: { name: tab.agentName, instance },
       step,
       callId,
       traceparent,
@@ -121,13 +121,13 @@ export function createMeterEvents(telemetry: Telemetry, percents: readonly numbe
       trx,
       {
         eventId,
-        subject: hookSubject({ tenant, runId, agent: agentInstance, event: name }),
+        subject: hookSubject({ tenant, runId, agent: instance, event: name }),
         payload,
         headers: traceparent === '' ? {} : { traceparent },
       },
       at,
     );
-    const ids = { run_id: runId, agent: agentInstance, call_id: callId, attempt };
+    const ids = { run_id: runId, agent: instance, call_id: callId, attempt };
     afterCommit(trx, () => telemetry.log.info({ tenant, ...ids, event_id: eventId }, name));
     return payload;
   };

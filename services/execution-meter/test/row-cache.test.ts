@@ -58,7 +58,7 @@ function tabOf(instance: string, runId: string): StoredTab {
   return {
     tenant: 'acme',
     runId,
-    agentInstance: instance,
+    instance,
     agentName: 'support',
     parent: undefined,
     sessionId: 'session-1',

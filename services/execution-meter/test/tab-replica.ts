@@ -26,7 +26,7 @@ export async function openTabReplica(location: StoreLocation): Promise<MeterCont
 export interface TabOwner {
   readonly tenant: string;
   readonly runId: string;
-  readonly agentInstance: string;
+  readonly instance: string;
   readonly sessionId: string;
 }
 
@@ -43,11 +43,11 @@ export async function openTabOf(
   owner: TabOwner,
   { tab, run, session }: TokenCaps,
 ): Promise<void> {
-  const { runId, agentInstance } = owner;
+  const { runId, instance } = owner;
   await openTab(context, {
     tab: {
       ...owner,
-      agentName: agentInstance,
+      agentName: instance,
       parent: undefined,
       state: 'open',
       models: [],

@@ -264,6 +264,19 @@ describe('QueryUsage', () => {
   });
 });
 
+it('lists open tabs by agent, a page at a time (BD-3)', async () => {
+  for (const instance of ['b', 'a', 'c']) {
+    await world.openTab({ agent: { name: 'support', instance } });
+  }
+  const { tabs: first } = await world.tab.listOpenTabs({ pageSize: 2 });
+  expect(first).toMatchObject([
+    { ...tab, agentInstance: 'a' },
+    { ...tab, agentInstance: 'b' },
+  ]);
+  const { tabs: rest } = await world.tab.listOpenTabs({ pageSize: 2, after: given(first[1]) });
+  expect(rest).toMatchObject([{ ...tab, agentInstance: 'c' }]);
+});
+
 it('returns a worker only the tab of its own agent (EM-6)', async () => {
   await world.openTab();
   const { ExecutionMeterService } = await import(

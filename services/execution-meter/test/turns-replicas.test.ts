@@ -1,5 +1,5 @@
-import { createFreezeHandlers, type FreezeScope } from '@writ/freeze';
-import { isWritError } from '@writ/kernel';
+import { createFreezeHandlers } from '@writ/freeze';
+import { type AgentKey, isWritError, type Scope } from '@writ/kernel';
 import {
   endSessions,
   isPostgresAvailable,
@@ -87,7 +87,7 @@ async function openTabs({ context }: Replica): Promise<void> {
       },
     );
     for (const runId of RUNS) {
-      const owner = { tenant, runId, agentInstance: AGENT, sessionId: 'session-1' };
+      const owner = { tenant, runId, instance: AGENT, sessionId: 'session-1' };
       await openTabOf(context, owner, { run: RUN_CAP, session: SESSION_CAP });
     }
   }
@@ -134,7 +134,7 @@ async function runClient({ replicas, seed }: Schedule, client: number): Promise<
   const random = seeded(seed * 100 + client);
   const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
   for (let step = 0; step < STEPS; step += 1) {
-    const key = { tenant: pick(TENANTS), runId: pick(RUNS), agentInstance: AGENT };
+    const key = { tenant: pick(TENANTS), runId: pick(RUNS), instance: AGENT };
     const callId = `s${seed}-c${client}-${step}`;
     const chance = random();
     if (chance < 0.04) await halt(replicas, random, key, callId);
@@ -146,7 +146,7 @@ async function runClient({ replicas, seed }: Schedule, client: number): Promise<
 async function spend(
   replicas: readonly Replica[],
   random: () => number,
-  key: { tenant: string; runId: string; agentInstance: string },
+  key: AgentKey,
   callId: string,
 ): Promise<void> {
   const request = { key, callId, requestDigest: callId, traceparent: '' };
@@ -172,7 +172,7 @@ async function spend(
 async function halt(
   replicas: readonly Replica[],
   random: () => number,
-  { tenant }: FreezeScope,
+  { tenant }: Scope,
   orderId: string,
 ): Promise<void> {
   const kind =
@@ -185,7 +185,7 @@ async function halt(
   if (first === undefined) return;
   const before = await entriesOf(first, tenant ?? '');
   for (let attempt = 0; attempt < 3; attempt += 1) {
-    const key = { tenant: tenant ?? '', runId: 'run-1', agentInstance: AGENT };
+    const key = { tenant: tenant ?? '', runId: 'run-1', instance: AGENT };
     const refused = await untilKnown(replicas, random, ({ context }) =>
       reserve(context, {
         key,

@@ -144,10 +144,11 @@ export class RefundHarness {
       addresses: { supervisor: this.#address },
       telemetry: createTelemetry({ service: 'test', logLevel: 'silent' }),
     });
+    const { tenant, runId, agentInstance: instance } = agent.scope;
     try {
       const verifier = createVerifier({ trust, clock: this.#clock });
       const { claims } = await checkWrit(verifier, decision?.writ ?? '', {
-        call: { ...agent.scope, callId: decision?.callId ?? '' },
+        call: { tenant, runId, instance, callId: decision?.callId ?? '' },
         tool: action.value.tool,
         argumentsJson: action.value.argumentsJson,
       });

@@ -29,7 +29,7 @@ export function writ(over: Partial<Writ> = {}): Writ {
     tenant: 'acme',
     runId: 'run_1',
     agentName: 'payer',
-    agentInstance: 'payer-1',
+    instance: 'payer-1',
     sessionId: 'session_1',
     callId: 'op-1',
     tool: 'pay',

@@ -63,7 +63,7 @@ async function openMeterWork(location: Location): Promise<Work> {
     commits: () => store.commits,
     close: () => store.close(),
     writer: async (id) => {
-      const key = { tenant: `tenant-${id}`, runId: `run-${id}`, agentInstance: 'root' };
+      const key = { tenant: `tenant-${id}`, runId: `run-${id}`, instance: 'root' };
       const owner = { ...key, sessionId: `session-${id}` };
       await openTabOf(context, owner, { tab: 1_000_000_000n });
       return async (n) => {

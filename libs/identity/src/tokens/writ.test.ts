@@ -7,7 +7,7 @@ import { createVerifier } from './verifier.ts';
 import { checkWrit, mintWrit, type OrderedCall } from './writ.ts';
 
 const ORDER: OrderedCall = {
-  call: { tenant: 'acme', runId: 'run_1', agentInstance: AGENT.instance, callId: 'call_1' },
+  call: { tenant: 'acme', runId: 'run_1', instance: AGENT.instance, callId: 'call_1' },
   tool: 'issue_refund',
   argumentsJson: ARGUMENTS,
 };
@@ -37,7 +37,7 @@ describe('writ', () => {
     const others: Record<string, OrderedCall> = {
       tenant: { ...ORDER, call: { ...ORDER.call, tenant: 'beta' } },
       run_id: { ...ORDER, call: { ...ORDER.call, runId: 'run_2' } },
-      agent_instance: { ...ORDER, call: { ...ORDER.call, agentInstance: 'ag_2' } },
+      agent_instance: { ...ORDER, call: { ...ORDER.call, instance: 'ag_2' } },
       call_id: { ...ORDER, call: { ...ORDER.call, callId: 'call_2' } },
       tool: { ...ORDER, tool: 'issue_refunds' },
       arguments_json: { ...ORDER, argumentsJson: '{"user_id": 42}' },

@@ -1,4 +1,4 @@
-import { isWritError, newId, PermissionDeniedError, sha256Hex } from '@writ/kernel';
+import { type CallKey, isWritError, newId, PermissionDeniedError, sha256Hex } from '@writ/kernel';
 import type { SignedToken, Signer } from '../keys/signer.ts';
 import type { ClaimsInit } from './token-kinds.ts';
 import type { VerifiedToken, Verifier } from './verifier.ts';
@@ -15,12 +15,7 @@ export function mintWrit(
 
 /** The requested call; the writ must authorize exactly this call. */
 export interface OrderedCall {
-  readonly call: {
-    readonly tenant: string;
-    readonly runId: string;
-    readonly agentInstance: string;
-    readonly callId: string;
-  };
+  readonly call: CallKey;
   readonly tool: string;
   /** The exact argument text; the writ has the digest of its UTF-8 bytes. */
   readonly argumentsJson: string | Uint8Array;
@@ -52,7 +47,7 @@ export async function checkWrit(
     [
       ['tenant', claims.tenant, call.tenant],
       ['run_id', claims.runId, call.runId],
-      ['agent_instance', claims.agent?.instance, call.agentInstance],
+      ['agent_instance', claims.agent?.instance, call.instance],
       ['call_id', claims.callId, call.callId],
       ['tool', claims.tool, tool],
       ['arguments_json', claims.argsSha256, sha256Hex(argumentsJson)],

@@ -19,6 +19,11 @@ export interface CallKey extends AgentKey {
   readonly callId: string;
 }
 
+/** Returns a call as text, as a key of maps. */
+export function callKeyText(call: CallKey): string {
+  return `${agentKeyText(call)}/${call.callId}`;
+}
+
 /** Which version of an action is executed: as proposed, as revised by policy, or as edited by a person (SV-6). */
 export const EXECUTED_FROM = ['original', 'supervisor_revised', 'human_revised'] as const;
 

@@ -18,7 +18,7 @@ export function accessResponse(
 ): Handlers<typeof ModelService>['accessResponse'] {
   return async ({ responseId, access, query }, call) => {
     const { tenant, runId, agent, models: tokenModels } = requireAgent(call);
-    const key = { tenant, runId, agentInstance: agent.instance };
+    const key = { tenant, runId, instance: agent.instance };
     // Validation of the message admits no other value.
     const request = { responseId, access: ACCESS[access] ?? 'read', query };
     const answer = await accessResponseOf(

@@ -11,7 +11,7 @@ export function countTokens(context: RpcContext): Handlers<typeof ModelService>[
     // Validation of the message requires it.
     if (native === undefined) return {};
     const { chat } = readNativeRequest(native);
-    const request = { tenant, runId, agentInstance: agent.instance, model, tokenModels, chat };
+    const request = { tenant, runId, instance: agent.instance, model, tokenModels, chat };
     const answer = await countTokensOf(context, request, call.signal);
     return { dataJson: Buffer.from(JSON.stringify(answer)) };
   };

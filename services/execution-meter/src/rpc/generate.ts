@@ -34,7 +34,7 @@ function readCall(request: GenerateRequest, call: CallContext): CallRequest {
   return {
     tenant,
     runId,
-    agentInstance: agent.instance,
+    instance: agent.instance,
     callId: request.callId,
     requestDigest: digestOf(request),
     epoch,

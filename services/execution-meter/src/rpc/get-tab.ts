@@ -1,9 +1,8 @@
 import type { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
-import { PermissionDeniedError } from '@writ/kernel';
+import { type AgentKey, PermissionDeniedError } from '@writ/kernel';
 import type { CallContext, Handlers } from '@writ/rpc';
 import { admitWorker } from '../app/tabs/admit-worker.ts';
 import { readTab } from '../app/tabs/tab-view.ts';
-import type { AgentKey } from '../domain/agent-key.ts';
 import { agentKey, tabMessage } from '../wire/tab.ts';
 import type { RpcContext } from './rpc-context.ts';
 
@@ -26,9 +25,9 @@ export function getTab(context: RpcContext): Handlers<typeof ExecutionMeterServi
 function ownKey({ caller }: CallContext): AgentKey | undefined {
   if (caller.agent === undefined) return undefined;
   const { tenant, runId, agent } = caller.agent;
-  return { tenant, runId, agentInstance: agent.instance };
+  return { tenant, runId, instance: agent.instance };
 }
 
 function isSame(a: AgentKey, b: AgentKey): boolean {
-  return a.tenant === b.tenant && a.runId === b.runId && a.agentInstance === b.agentInstance;
+  return a.tenant === b.tenant && a.runId === b.runId && a.instance === b.instance;
 }

@@ -1,7 +1,12 @@
-import { freezesOver, frozenError, purges, scopeKey } from '@writ/freeze';
+import { freezesOver, frozenError, purges } from '@writ/freeze';
 import { admitEpoch } from '@writ/identity';
-import { DeadlineError, NotFoundError, PreconditionError } from '@writ/kernel';
-import type { AgentKey } from '../domain/agent-key.ts';
+import {
+  type AgentKey,
+  DeadlineError,
+  NotFoundError,
+  PreconditionError,
+  scopeKey,
+} from '@writ/kernel';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import { findTab, raiseEpoch, type StoredTab } from './tabs.ts';
 
@@ -14,8 +19,8 @@ export async function requireTab(db: MeterReader, key: AgentKey): Promise<Stored
   if (tab !== undefined) return tab;
   throw new NotFoundError(
     'TAB_NOT_FOUND',
-    `Agent ${key.agentInstance} of run ${key.runId} has no tab.`,
-    { run_id: key.runId, agent_instance: key.agentInstance },
+    `Agent ${key.instance} of run ${key.runId} has no tab.`,
+    { run_id: key.runId, agent_instance: key.instance },
   );
 }
 
@@ -34,17 +39,17 @@ export async function requireSpendable(
   if (tab.state === 'closed') {
     throw new PreconditionError('TAB_CLOSED', 'The tab is closed and accepts no calls.', {
       run_id: tab.runId,
-      agent_instance: tab.agentInstance,
+      agent_instance: tab.instance,
     });
   }
   if (tab.deadline !== undefined && tab.deadline <= at) throw deadlineError(tab);
 }
 
 /** Returns the error for a tab whose deadline has passed. */
-export function deadlineError({ runId, agentInstance }: AgentKey): DeadlineError {
+export function deadlineError({ runId, instance }: AgentKey): DeadlineError {
   return new DeadlineError('DEADLINE_EXCEEDED', 'The deadline of the run has passed.', {
     run_id: runId,
-    agent_instance: agentInstance,
+    agent_instance: instance,
   });
 }
 
@@ -63,7 +68,7 @@ export async function admitCaller(
 /** Whether the run of a tab has ended and the answers of the tab are not kept (SUP-4). */
 export async function isPurged(
   db: MeterReader,
-  tab: Pick<StoredTab, 'tenant' | 'runId' | 'agentInstance' | 'retention'>,
+  tab: Pick<StoredTab, 'tenant' | 'runId' | 'instance' | 'retention'>,
 ): Promise<boolean> {
   const run = scopeKey({ tenant: tab.tenant, runId: tab.runId });
   const freezes = await freezesOver(db, tab);

@@ -1,7 +1,6 @@
-import { omitUndefined } from '@writ/kernel';
+import { type AgentKey, omitUndefined } from '@writ/kernel';
 import { prepareQuery } from '@writ/store';
 import type { Selectable } from 'kysely';
-import type { AgentKey } from '../domain/agent-key.ts';
 import type { Caps } from '../domain/ledger/amount.ts';
 import {
   type Balance,
@@ -20,9 +19,9 @@ export interface LevelsKey extends AgentKey {
 }
 
 /** Returns the row ids of all levels. */
-export function rowIds({ tenant, runId, agentInstance, sessionId, day }: LevelsKey) {
+export function rowIds({ tenant, runId, instance, sessionId, day }: LevelsKey) {
   return {
-    agent: `agent:${tenant}/${runId}/${agentInstance}`,
+    agent: `agent:${tenant}/${runId}/${instance}`,
     run: `run:${tenant}/${runId}`,
     session: `session:${tenant}/${sessionId}`,
     tenant_day: `day:${tenant}/${day}`,

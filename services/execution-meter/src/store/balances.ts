@@ -81,7 +81,7 @@ export async function readScopeLevels(
   { tenant, sessionId, day }: ScopeKey,
   catalog: TenantCaps,
 ): Promise<Balance[]> {
-  const ids = rowIds({ tenant, runId: '', agentInstance: '', sessionId: sessionId ?? '', day });
+  const ids = rowIds({ tenant, runId: '', instance: '', sessionId: sessionId ?? '', day });
   const levels: Level[] = [
     ...(sessionId === undefined ? [] : ['session' as const]),
     ...TENANT_LEVELS,
@@ -142,7 +142,7 @@ export async function setLevelCaps(
   trx: MeterTransaction,
   { tenant, level, sessionId, caps, setBy }: SetCaps & { readonly level: 'session' | TenantLevel },
 ): Promise<void> {
-  const session = rowIds({ tenant, runId: '', agentInstance: '', sessionId, day: '' }).session;
+  const session = rowIds({ tenant, runId: '', instance: '', sessionId, day: '' }).session;
   const id = level === 'session' ? session : capsIds(tenant)[level];
   const columns = {
     ...capColumns(caps ?? {}),

@@ -1,7 +1,6 @@
-import type { FreezeScope } from '@writ/freeze';
+import type { AgentKey, CallKey, Scope } from '@writ/kernel';
 import { pickColumns, prepareQuery } from '@writ/store';
 import type { Insertable, Selectable } from 'kysely';
-import type { AgentKey } from '../domain/agent-key.ts';
 import type { ChatAnswer } from '../domain/chat/chat.ts';
 import type { CallFailure } from '../domain/chat/failure.ts';
 import type { TokenUsage } from '../domain/ledger/spending.ts';
@@ -52,13 +51,13 @@ export async function findCall(
   return row && toCall(row);
 }
 
-const selectCall = prepareQuery((db: MeterReader, call: AgentKey & { readonly callId: string }) =>
+const selectCall = prepareQuery((db: MeterReader, call: CallKey) =>
   db
     .selectFrom('calls')
     .selectAll()
     .where('tenant', '=', call.tenant)
     .where('run_id', '=', call.runId)
-    .where('agent_instance', '=', call.agentInstance)
+    .where('agent_instance', '=', call.instance)
     .where('call_id', '=', call.callId),
 );
 
@@ -72,7 +71,7 @@ export async function saveCall(
   await upsertCall(trx, {
     tenant: key.tenant,
     run_id: key.runId,
-    agent_instance: key.agentInstance,
+    agent_instance: key.instance,
     call_id: call.callId,
     request_digest: call.requestDigest,
     model: call.model,
@@ -152,14 +151,13 @@ const selectEvents = prepareQuery((db: MeterReader, key: AgentKey) =>
     .select('events')
     .where('tenant', '=', key.tenant)
     .where('run_id', '=', key.runId)
-    .where('agent_instance', '=', key.agentInstance)
+    .where('agent_instance', '=', key.instance)
     .orderBy('started_at', 'desc')
     .limit(LAST_CALLS),
 );
 
 /** A call in flight, or orphaned by a dead process. */
-export interface RunningCall extends AgentKey {
-  readonly callId: string;
+export interface RunningCall extends CallKey {
   readonly model: string;
   readonly attempt: number;
   readonly owner: string;
@@ -169,7 +167,7 @@ export interface RunningCall extends AgentKey {
 /** Returns the calls in flight within a scope, of all processes. */
 export async function runningCalls(
   db: MeterReader,
-  { tenant, runId, agentInstance }: FreezeScope = {},
+  { tenant, runId, instance }: Scope = {},
 ): Promise<RunningCall[]> {
   let query = db
     .selectFrom('entries')
@@ -189,14 +187,14 @@ export async function runningCalls(
     .where('calls.owner', '!=', '');
   if (tenant !== undefined) query = query.where('calls.tenant', '=', tenant);
   if (runId !== undefined) query = query.where('calls.run_id', '=', runId);
-  if (agentInstance !== undefined) {
-    query = query.where('calls.agent_instance', '=', agentInstance);
+  if (instance !== undefined) {
+    query = query.where('calls.agent_instance', '=', instance);
   }
   const rows = await query.execute();
   return rows.map((row) => ({
     tenant: row.tenant,
     runId: row.run_id,
-    agentInstance: row.agent_instance,
+    instance: row.agent_instance,
     callId: row.call_id,
     model: row.model,
     attempt: row.attempts,

@@ -1,6 +1,6 @@
+import { type AgentKey, agentKeyText } from '@writ/kernel';
 import { pickColumns, prepareQuery, RowCache } from '@writ/store';
 import type { Selectable } from 'kysely';
-import { type AgentKey, agentText } from '../domain/agent-key.ts';
 import { type Entry, type EntryKind, type EntryState, isHolding } from '../domain/ledger/entry.ts';
 import { NO_USAGE } from '../domain/ledger/spending.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
@@ -51,7 +51,7 @@ export async function findEntry(
   const { rows } = await selectEntry(db, {
     tenant: key.tenant,
     runId: key.runId,
-    agentInstance: key.agentInstance,
+    instance: key.instance,
     kind: id.kind,
     callId: id.callId,
     attempt: id.attempt,
@@ -60,7 +60,7 @@ export async function findEntry(
 }
 
 function cacheKey(key: AgentKey, { kind, callId, attempt }: EntryId): string {
-  return `${agentText(key)}/${kind}/${callId}/${attempt}`;
+  return `${agentKeyText(key)}/${kind}/${callId}/${attempt}`;
 }
 
 const selectEntry = prepareQuery((db: MeterReader, id: AgentKey & EntryId) =>
@@ -69,7 +69,7 @@ const selectEntry = prepareQuery((db: MeterReader, id: AgentKey & EntryId) =>
     .selectAll()
     .where('tenant', '=', id.tenant)
     .where('run_id', '=', id.runId)
-    .where('agent_instance', '=', id.agentInstance)
+    .where('agent_instance', '=', id.instance)
     .where('kind', '=', id.kind)
     .where('call_id', '=', id.callId)
     .where('attempt', '=', id.attempt),
@@ -86,7 +86,7 @@ export async function insertEntry(
   await insertRow(trx, {
     tenant: tab.tenant,
     run_id: tab.runId,
-    agent_instance: tab.agentInstance,
+    agent_instance: tab.instance,
     kind: stored.kind,
     call_id: stored.callId,
     attempt: stored.attempt,
@@ -115,7 +115,7 @@ export async function updateEntry(
   await updateRow(trx, {
     tenant: key.tenant,
     run_id: key.runId,
-    agent_instance: key.agentInstance,
+    agent_instance: key.instance,
     kind: stored.kind,
     call_id: stored.callId,
     attempt: stored.attempt,
@@ -166,13 +166,13 @@ export async function isHeld(trx: MeterTransaction, key: AgentKey): Promise<bool
   return (await selectHeld(trx, key)).rows.length > 0;
 }
 
-const selectHeld = prepareQuery((db: MeterReader, { tenant, runId, agentInstance }: AgentKey) =>
+const selectHeld = prepareQuery((db: MeterReader, { tenant, runId, instance }: AgentKey) =>
   db
     .selectFrom('entries')
     .select('call_id')
     .where('tenant', '=', tenant)
     .where('run_id', '=', runId)
-    .where('agent_instance', '=', agentInstance)
+    .where('agent_instance', '=', instance)
     .where('state', 'in', ['reserved', 'sent'])
     .unionAll((union) =>
       union
@@ -180,7 +180,7 @@ const selectHeld = prepareQuery((db: MeterReader, { tenant, runId, agentInstance
         .select('call_id')
         .where('tenant', '=', tenant)
         .where('run_id', '=', runId)
-        .where('agent_instance', '=', agentInstance)
+        .where('agent_instance', '=', instance)
         .where('state', '=', 'running'),
     )
     .limit(1),
@@ -204,7 +204,7 @@ export async function holdingEntries(
   return rows.map((row) => ({
     tenant: row.tenant,
     runId: row.run_id,
-    agentInstance: row.agent_instance,
+    instance: row.agent_instance,
     id: { kind: row.kind as EntryKind, callId: row.call_id, attempt: row.attempt },
   }));
 }

@@ -1,5 +1,5 @@
+import { type AgentKey, agentKeyText, type CallKey } from '@writ/kernel';
 import { prepareQuery, RowCache } from '@writ/store';
-import { type AgentKey, agentText } from '../domain/agent-key.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 
 /** Number of calls of a tab that ended without an answer for one reason. */
@@ -19,49 +19,48 @@ export async function countFailure(
   stopReason: string,
   callId: string,
 ): Promise<void> {
-  const { tenant, runId, agentInstance } = key;
-  await addFailure(trx, { tenant, runId, agentInstance, stopReason, callId });
-  cache.delete(trx, agentText(key));
+  const { tenant, runId, instance } = key;
+  await addFailure(trx, { tenant, runId, instance, stopReason, callId });
+  cache.delete(trx, agentKeyText(key));
 }
 
-const addFailure = prepareQuery(
-  (db: MeterReader, row: AgentKey & { readonly stopReason: string; readonly callId: string }) =>
-    db
-      .insertInto('failures')
-      .values({
-        tenant: row.tenant,
-        run_id: row.runId,
-        agent_instance: row.agentInstance,
-        stop_reason: row.stopReason,
-        count: 1,
-        last_call_id: row.callId,
-      })
-      .onConflict((conflict) =>
-        conflict
-          .columns(['tenant', 'run_id', 'agent_instance', 'stop_reason'])
-          .doUpdateSet((column) => ({
-            count: column('failures.count', '+', 1),
-            last_call_id: row.callId,
-          }))
-          .where('failures.last_call_id', '!=', row.callId),
-      ),
+const addFailure = prepareQuery((db: MeterReader, row: CallKey & { readonly stopReason: string }) =>
+  db
+    .insertInto('failures')
+    .values({
+      tenant: row.tenant,
+      run_id: row.runId,
+      agent_instance: row.instance,
+      stop_reason: row.stopReason,
+      count: 1,
+      last_call_id: row.callId,
+    })
+    .onConflict((conflict) =>
+      conflict
+        .columns(['tenant', 'run_id', 'agent_instance', 'stop_reason'])
+        .doUpdateSet((column) => ({
+          count: column('failures.count', '+', 1),
+          last_call_id: row.callId,
+        }))
+        .where('failures.last_call_id', '!=', row.callId),
+    ),
 );
 
 /** Caches that a new tab has no failures, and returns them. */
 export function openFailures(trx: MeterTransaction, key: AgentKey): readonly FailureCount[] {
   const failures: readonly FailureCount[] = [];
-  cache.set(trx, agentText(key), failures);
+  cache.set(trx, agentKeyText(key), failures);
   return failures;
 }
 
 /** Removes the failures of a closed tab from the cache. */
 export function forgetFailures(trx: MeterTransaction, key: AgentKey): void {
-  cache.delete(trx, agentText(key));
+  cache.delete(trx, agentKeyText(key));
 }
 
 /** Returns the failures of a tab by stop reason. */
 export async function failuresOf(db: MeterReader, key: AgentKey): Promise<readonly FailureCount[]> {
-  const known = cache.get(db, agentText(key));
+  const known = cache.get(db, agentKeyText(key));
   if (known !== undefined) return known;
   const { rows } = await selectFailures(db, key);
   const failures = rows.map((row) => ({
@@ -69,7 +68,7 @@ export async function failuresOf(db: MeterReader, key: AgentKey): Promise<readon
     count: row.count,
     lastCallId: row.last_call_id,
   }));
-  cache.set(db, agentText(key), failures);
+  cache.set(db, agentKeyText(key), failures);
   return failures;
 }
 
@@ -79,6 +78,6 @@ const selectFailures = prepareQuery((db: MeterReader, key: AgentKey) =>
     .select(['stop_reason', 'count', 'last_call_id'])
     .where('tenant', '=', key.tenant)
     .where('run_id', '=', key.runId)
-    .where('agent_instance', '=', key.agentInstance)
+    .where('agent_instance', '=', key.instance)
     .orderBy('stop_reason'),
 );

@@ -27,14 +27,14 @@ export interface KnownId {
 /** Records the ids of an answer for its session: no other session can refer to them (AP-2). */
 export async function insertResponse(
   trx: MeterTransaction,
-  { tenant, sessionId: session_id, runId, agentInstance }: StoredTab,
+  { tenant, sessionId: session_id, runId, instance }: StoredTab,
   { responseId, itemIds, callId, provider, spent, at }: IssuedResponse,
 ): Promise<void> {
   const row = {
     tenant,
     session_id,
     provider,
-    call: `${runId}/${agentInstance}/${callId}`,
+    call: `${runId}/${instance}/${callId}`,
     total_tokens: spent.input + spent.output,
     output_tokens: spent.output,
     created_at: at,

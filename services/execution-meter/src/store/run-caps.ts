@@ -15,7 +15,7 @@ export async function setRunCaps(trx: MeterTransaction, change: SetCaps): Promis
   const { tenant, runId, caps = {}, setBy } = change;
   const before = await readRun(trx, { tenant, runId });
   const agents = (await instancesOf(trx, { tenant, runId })).map(
-    (agentInstance) => rowIds({ tenant, runId, agentInstance, sessionId: '', day: '' }).agent,
+    (instance) => rowIds({ tenant, runId, instance, sessionId: '', day: '' }).agent,
   );
   const rows = await trx.selectFrom('balances').selectAll().where('id', 'in', agents).execute();
   await setCaps(trx, runRowId({ tenant, runId }), caps, setBy);
@@ -45,7 +45,7 @@ export async function readRun(db: MeterReader, run: RunId): Promise<Balance> {
 type RunId = Pick<SetCaps, 'tenant' | 'runId'>;
 
 function runRowId(run: RunId): string {
-  return rowIds({ ...run, agentInstance: '', sessionId: '', day: '' }).run;
+  return rowIds({ ...run, instance: '', sessionId: '', day: '' }).run;
 }
 
 async function setCaps(

@@ -1,6 +1,6 @@
+import { type AgentKey, agentKeyText } from '@writ/kernel';
 import { pickColumns, prepareQuery, RowCache } from '@writ/store';
 import { type Selectable, sql } from 'kysely';
-import { type AgentKey, agentText } from '../domain/agent-key.ts';
 import type { NearBudget } from '../domain/ledger/balance.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import { type TabTable, tabs } from './schema.ts';
@@ -40,7 +40,7 @@ const cache = new RowCache<StoredTab>();
 
 /** Returns the tab of an agent; undefined when it does not exist. */
 export async function findTab(db: MeterReader, key: AgentKey): Promise<StoredTab | undefined> {
-  const known = cache.get(db, agentText(key));
+  const known = cache.get(db, agentKeyText(key));
   if (known !== undefined) return known;
   const { rows } = await selectTab(db, key);
   const tab = rows[0] && toTab(rows[0]);
@@ -49,8 +49,8 @@ export async function findTab(db: MeterReader, key: AgentKey): Promise<StoredTab
 }
 
 function cacheTab(db: MeterReader, tab: StoredTab): void {
-  if (tab.state === 'open') cache.set(db, agentText(tab), tab);
-  else cache.delete(db, agentText(tab));
+  if (tab.state === 'open') cache.set(db, agentKeyText(tab), tab);
+  else cache.delete(db, agentKeyText(tab));
 }
 
 const selectTab = prepareQuery((db: MeterReader, key: AgentKey) =>
@@ -59,7 +59,7 @@ const selectTab = prepareQuery((db: MeterReader, key: AgentKey) =>
     .selectAll()
     .where('tenant', '=', key.tenant)
     .where('run_id', '=', key.runId)
-    .where('agent_instance', '=', key.agentInstance),
+    .where('agent_instance', '=', key.instance),
 );
 
 /** Returns the agents of a run that have a tab. */
@@ -81,7 +81,7 @@ export async function insertTab(trx: MeterTransaction, tab: StoredTab): Promise<
   await insertRow(trx, {
     tenant: tab.tenant,
     run_id: tab.runId,
-    agent_instance: tab.agentInstance,
+    agent_instance: tab.instance,
     agent_name: tab.agentName,
     parent_name: tab.parent?.name ?? null,
     parent_instance: tab.parent?.instance ?? null,
@@ -116,10 +116,10 @@ export async function openTabs(
     readonly openedBefore: Date;
   },
 ): Promise<AgentKey[]> {
-  const { tenant, runId, agentInstance } = page.after ?? {
+  const { tenant, runId, instance } = page.after ?? {
     tenant: '',
     runId: '',
-    agentInstance: '',
+    instance: '',
   };
   const rows = await db
     .selectFrom('tabs')
@@ -133,7 +133,7 @@ export async function openTabs(
         tab.and([
           tab('tenant', '=', tenant),
           tab('run_id', '=', runId),
-          tab('agent_instance', '>', agentInstance),
+          tab('agent_instance', '>', instance),
         ]),
       ]),
     )
@@ -145,7 +145,7 @@ export async function openTabs(
   return rows.map((row) => ({
     tenant: row.tenant,
     runId: row.run_id,
-    agentInstance: row.agent_instance,
+    instance: row.agent_instance,
   }));
 }
 
@@ -158,8 +158,8 @@ export async function closeTab(
   tab: StoredTab,
   at: Date,
 ): Promise<StoredTab> {
-  const { tenant, runId, agentInstance } = tab;
-  await updateClosed(trx, { tenant, runId, agentInstance, at });
+  const { tenant, runId, instance } = tab;
+  await updateClosed(trx, { tenant, runId, instance, at });
   const closed: StoredTab = { ...tab, state: 'closed', closedAt: at };
   cacheTab(trx, closed);
   return closed;
@@ -174,39 +174,36 @@ export async function raiseEpoch(
   tab: StoredTab,
   epoch: bigint,
 ): Promise<void> {
-  const { tenant, runId, agentInstance } = tab;
-  await updateEpoch(trx, { tenant, runId, agentInstance, epoch });
+  const { tenant, runId, instance } = tab;
+  await updateEpoch(trx, { tenant, runId, instance, epoch });
   cacheTab(trx, { ...tab, epoch });
 }
 
 const updateClosed = prepareQuery(
-  (db: MeterReader, { tenant, runId, agentInstance, at }: AgentKey & { readonly at: Date }) =>
+  (db: MeterReader, { tenant, runId, instance, at }: AgentKey & { readonly at: Date }) =>
     db
       .updateTable('tabs')
       .set({ state: 'closed', closed_at: at })
       .where('tenant', '=', tenant)
       .where('run_id', '=', runId)
-      .where('agent_instance', '=', agentInstance),
+      .where('agent_instance', '=', instance),
 );
 
 const updateEpoch = prepareQuery(
-  (
-    db: MeterReader,
-    { tenant, runId, agentInstance, epoch }: AgentKey & { readonly epoch: bigint },
-  ) =>
+  (db: MeterReader, { tenant, runId, instance, epoch }: AgentKey & { readonly epoch: bigint }) =>
     db
       .updateTable('tabs')
       .set({ epoch })
       .where('tenant', '=', tenant)
       .where('run_id', '=', runId)
-      .where('agent_instance', '=', agentInstance),
+      .where('agent_instance', '=', instance),
 );
 
 function toTab(row: Selectable<TabTable>): StoredTab {
   return {
     tenant: row.tenant,
     runId: row.run_id,
-    agentInstance: row.agent_instance,
+    instance: row.agent_instance,
     agentName: row.agent_name,
     parent:
       row.parent_name === null || row.parent_instance === null

@@ -16,8 +16,7 @@ import {
   HistoryRetention,
 } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { weightOf } from '@writ/identity';
-import { InvalidRequestError, omitUndefined, Priority } from '@writ/kernel';
-import type { AgentKey } from '../domain/agent-key.ts';
+import { type AgentKey, InvalidRequestError, omitUndefined, Priority } from '@writ/kernel';
 import type { Caps } from '../domain/ledger/amount.ts';
 import {
   type Balance,
@@ -44,7 +43,7 @@ export const LEVELS: Readonly<Record<Level, BudgetLevel>> = {
 export function agentKey(tab: TabKey | undefined): AgentKey {
   if (tab !== undefined) {
     const { tenant, runId, agentInstance } = tab;
-    return { tenant, runId, agentInstance };
+    return { tenant, runId, instance: agentInstance };
   }
   throw new InvalidRequestError('TAB_REQUIRED', 'tab is required.', { field: 'tab' });
 }
@@ -72,7 +71,7 @@ export function readNewTab(
   const tab: StoredTab = {
     tenant: request.tenant,
     runId: request.runId,
-    agentInstance: agent.instance,
+    instance: agent.instance,
     agentName: agent.name,
     parent: parent && { name: parent.name, instance: parent.instance },
     sessionId: request.sessionId,
@@ -118,7 +117,7 @@ export function tabMessage({
     tenant: tab.tenant,
     runId: tab.runId,
     sessionId: tab.sessionId,
-    agent: { name: tab.agentName, instance: tab.agentInstance },
+    agent: { name: tab.agentName, instance: tab.instance },
     state: tab.state === 'open' ? TabState.OPEN : TabState.CLOSED,
     levels: levels.map((balance) => levelMessage(balance, tab.near)),
     ...(agent && { totals: totalsMessage(agent) }),

@@ -1,12 +1,11 @@
-import { InvalidRequestError, type RunKey } from '@writ/kernel';
+import { type AgentKey, agentKeyText, InvalidRequestError, type RunKey } from '@writ/kernel';
 import { pickColumns, prepareQuery, RowCache } from '@writ/store';
 import type { Refusal } from '../domain/pool/events.ts';
 import type { SlotChange } from '../domain/pool/pool.ts';
 import { type RequestRow, requests, type SpawnReader, type SpawnTransaction } from './schema.ts';
 
 /** Identifies a request for idempotency (SB-9). */
-export interface RequestKey extends RunKey {
-  readonly instance: string;
+export interface RequestKey extends AgentKey {
   readonly rpc: 'acquire' | 'release' | 'reprioritize';
   readonly requestId: string;
   /** Digest of the whole request. */
@@ -38,7 +37,7 @@ const cache = new RowCache<readonly AnswerRow[]>();
  * @throws InvalidRequestError REQUEST_ID_REUSED if the id was used for a different request
  */
 export async function findAnswers(trx: SpawnTransaction, key: RequestKey): Promise<Answers> {
-  const rows = cache.get(trx, cacheKey(key)) ?? (await readAnswers(trx, key));
+  const rows = cache.get(trx, agentKeyText(key)) ?? (await readAnswers(trx, key));
   const row = rows.find(({ rpc, request_id }) => rpc === key.rpc && request_id === key.requestId);
   if (row !== undefined && row.digest !== key.digest) throw requestIdReused(key.requestId);
   return { any: rows.length > 0, same: row && JSON.parse(row.answer) };
@@ -46,12 +45,8 @@ export async function findAnswers(trx: SpawnTransaction, key: RequestKey): Promi
 
 async function readAnswers(trx: SpawnTransaction, key: RequestKey): Promise<readonly AnswerRow[]> {
   const { rows } = await selectAnswers(trx, key);
-  cache.set(trx, cacheKey(key), rows);
+  cache.set(trx, agentKeyText(key), rows);
   return rows;
-}
-
-function cacheKey({ tenant, runId, instance }: RequestKey): string {
-  return `${tenant}/${runId}/${instance}`;
 }
 
 /** Removes the answers of a run from the cache, when its pool is closed (CO-2). */
@@ -81,7 +76,7 @@ export async function recordAnswer(
     answer: JSON.stringify(answer),
     answered_at: at,
   };
-  const name = cacheKey(key);
+  const name = agentKeyText(key);
   const known = cache.get(trx, name);
   await insertAnswer(trx, row);
   if (known === undefined) cache.delete(trx, name);

@@ -9,11 +9,10 @@ import {
 import {
   type InFlightCall,
   InFlightCallSchema,
-  type Scope,
+  type Scope as ScopeMessage,
   type ScopeSchema,
 } from '@writ/contracts/writ/control/v1/freeze_pb';
-import { canonicalDigest, InvalidRequestError } from '@writ/kernel';
-import type { HaltScope } from '../domain/halt/halt.ts';
+import { canonicalDigest, InvalidRequestError, type Scope } from '@writ/kernel';
 import { type HaltRow, scopeOf } from '../store/halt/halts.ts';
 
 type ScopeKind = NonNullable<MessageInitShape<typeof ScopeSchema>['kind']>;
@@ -26,7 +25,7 @@ const STATES: Readonly<Record<HaltRow['state'], StateMessage>> = {
 };
 
 /** Converts a scope. */
-export function scopeMessage({ tenant, runId, instance }: HaltScope): ScopeKind {
+export function scopeMessage({ tenant, runId, instance }: Scope): ScopeKind {
   if (tenant === undefined) return { case: 'everything', value: {} };
   if (runId === undefined) return { case: 'tenant', value: tenant };
   return instance === undefined
@@ -35,7 +34,7 @@ export function scopeMessage({ tenant, runId, instance }: HaltScope): ScopeKind 
 }
 
 /** Reads a scope; request validation requires one. */
-export function scopeFrom(scope: Scope | undefined): HaltScope {
+export function scopeFrom(scope: ScopeMessage | undefined): Scope {
   switch (scope?.kind.case) {
     case 'run':
       return { tenant: scope.kind.value.tenant, runId: scope.kind.value.runId };

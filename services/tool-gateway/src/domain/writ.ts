@@ -1,10 +1,4 @@
-/** Identifies a tool call; a call is executed once per key (TG-1). */
-export interface CallKey {
-  readonly tenant: string;
-  readonly runId: string;
-  readonly agentInstance: string;
-  readonly callId: string;
-}
+import type { CallKey } from '@writ/kernel';
 
 /** A verified writ for exactly one call. */
 export interface Writ extends CallKey {

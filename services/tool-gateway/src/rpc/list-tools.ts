@@ -30,7 +30,7 @@ export function listTools(
     const { agent: own, epoch } = caller;
     if (admitEpoch && own !== undefined && epoch !== undefined) {
       const { tenant, runId, agent } = own;
-      await admitWorker(context, { tenant, runId, agentInstance: agent.instance }, epoch);
+      await admitWorker(context, { tenant, runId, instance: agent.instance }, epoch);
     }
     const { registry } = tools.now;
     const response = { registryVersion: registry.version, emitsHookEvents: bus.hasSubscribers() };

@@ -1,8 +1,7 @@
-import type { FreezeScope } from '@writ/freeze';
+import type { CallKey, Scope } from '@writ/kernel';
 import { pickColumns, prepareQuery } from '@writ/store';
 import { type Selectable, sql } from 'kysely';
 import type { CallState } from '../domain/call-state.ts';
-import type { CallKey } from '../domain/writ.ts';
 import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
 import type { CallsTable } from './schema.ts';
 
@@ -21,7 +20,7 @@ const selectCall = prepareQuery((db: GatewayReader, key: CallKey) =>
     .selectAll()
     .where('tenant', '=', key.tenant)
     .where('run_id', '=', key.runId)
-    .where('agent_instance', '=', key.agentInstance)
+    .where('agent_instance', '=', key.instance)
     .where('call_id', '=', key.callId),
 );
 
@@ -30,7 +29,7 @@ export function blankCall(key: CallKey, at: Date): CallRow {
   return {
     tenant: key.tenant,
     run_id: key.runId,
-    agent_instance: key.agentInstance,
+    agent_instance: key.instance,
     call_id: key.callId,
     agent_name: '',
     session_id: '',
@@ -127,7 +126,7 @@ export async function restartCall(
     .set((row) => ({ attempts: row('attempts', '+', 1), owner }))
     .where('tenant', '=', key.tenant)
     .where('run_id', '=', key.runId)
-    .where('agent_instance', '=', key.agentInstance)
+    .where('agent_instance', '=', key.instance)
     .where('call_id', '=', key.callId)
     .where('state', '=', 'intent')
     .execute();
@@ -162,13 +161,13 @@ const updateRow = prepareQuery(
 
 /** Clears the owner of a call, which stays without an outcome until it is repeated. */
 export async function releaseCall(trx: GatewayTransaction, call: CallRow): Promise<void> {
-  const { tenant, runId, agentInstance, callId } = keyOf(call);
+  const { tenant, runId, instance, callId } = keyOf(call);
   await trx
     .updateTable('calls')
     .set({ owner: '' })
     .where('tenant', '=', tenant)
     .where('run_id', '=', runId)
-    .where('agent_instance', '=', agentInstance)
+    .where('agent_instance', '=', instance)
     .where('call_id', '=', callId)
     .where('owner', '=', call.owner)
     .where('state', '=', 'intent')
@@ -178,7 +177,7 @@ export async function releaseCall(trx: GatewayTransaction, call: CallRow): Promi
 /** Calls with intent and an owner, alive or dead, the oldest first. */
 export async function inFlightCallRows(
   db: GatewayReader,
-  { tenant, runId, agentInstance }: FreezeScope = {},
+  { tenant, runId, instance }: Scope = {},
 ): Promise<CallRow[]> {
   let query = db
     .selectFrom('calls')
@@ -189,22 +188,22 @@ export async function inFlightCallRows(
     .orderBy('started_at');
   if (tenant !== undefined) query = query.where('tenant', '=', tenant);
   if (runId !== undefined) query = query.where('run_id', '=', runId);
-  if (agentInstance !== undefined) query = query.where('agent_instance', '=', agentInstance);
+  if (instance !== undefined) query = query.where('agent_instance', '=', instance);
   return await query.execute();
 }
 
 /** Deletes the recorded results of a run, or of one agent of it; digests and receipts stay (SUP-4). */
 export async function purgeResults(
   trx: GatewayTransaction,
-  scope: { readonly tenant: string; readonly runId: string; readonly agentInstance?: string },
+  scope: { readonly tenant: string; readonly runId: string; readonly instance?: string },
 ): Promise<void> {
   let query = trx
     .updateTable('calls')
     .set({ result_content: null, message: '' })
     .where('tenant', '=', scope.tenant)
     .where('run_id', '=', scope.runId);
-  if (scope.agentInstance !== undefined) {
-    query = query.where('agent_instance', '=', scope.agentInstance);
+  if (scope.instance !== undefined) {
+    query = query.where('agent_instance', '=', scope.instance);
   }
   await query.execute();
 }
@@ -220,7 +219,7 @@ export function keyOf(call: CallRow): CallKey {
   return {
     tenant: call.tenant,
     runId: call.run_id,
-    agentInstance: call.agent_instance,
+    instance: call.agent_instance,
     callId: call.call_id,
   };
 }

@@ -1,6 +1,6 @@
+import type { CallKey } from '@writ/kernel';
 import { prepareQuery } from '@writ/store';
 import type { Counted, Counters, Tally } from '../domain/checks.ts';
-import type { CallKey } from '../domain/writ.ts';
 import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
 
 /** The key of a call's counters. */
@@ -14,8 +14,8 @@ const NONE: Tally = { calls: 0, lastCallId: '' };
 
 /** The numbers of earlier calls (TG-2). */
 export async function readCounters(db: GatewayReader, call: CountedCall): Promise<Counters> {
-  const { tenant, runId, agentInstance, tool, argsHash } = call;
-  const { rows } = await selectCounters(db, { tenant, runId, agentInstance, tool, argsHash });
+  const { tenant, runId, instance, tool, argsHash } = call;
+  const { rows } = await selectCounters(db, { tenant, runId, instance, tool, argsHash });
   const tally = (ofTool: string, hash: string): Tally => {
     const row = rows.find((found) => found.tool === ofTool && found.args_hash === hash);
     return row === undefined ? NONE : { calls: row.calls, lastCallId: row.last_call_id ?? '' };
@@ -30,12 +30,12 @@ export async function readCounters(db: GatewayReader, call: CountedCall): Promis
 /** Counts a call for its run and, as `counted` says, for its tool and its arguments. */
 export async function countCall(
   trx: GatewayTransaction,
-  { tenant, runId, agentInstance, callId, tool, argsHash }: CountedCall,
+  { tenant, runId, instance, callId, tool, argsHash }: CountedCall,
   counted: Counted,
 ): Promise<void> {
   // Only a call that counts for its arguments is executed and has a result.
   const lastCallId = counted.ofSignature ? callId : null;
-  const row = { tenant, runId, agentInstance, tool, argsHash, lastCallId };
+  const row = { tenant, runId, instance, tool, argsHash, lastCallId };
   // Without a hash, the counters of the tool and of the arguments are one row.
   if (counted.ofTool && counted.ofSignature && argsHash !== '') await addToAll(trx, row);
   else {
@@ -53,7 +53,7 @@ const selectCounters = prepareQuery((db: GatewayReader, call: CounterKey) =>
     .select(['tool', 'args_hash', 'calls', 'last_call_id'])
     .where('tenant', '=', call.tenant)
     .where('run_id', '=', call.runId)
-    .where('agent_instance', 'in', ['', call.agentInstance])
+    .where('agent_instance', 'in', ['', call.instance])
     .where('tool', 'in', ['', call.tool])
     .where('args_hash', 'in', ['', call.argsHash]),
 );
@@ -75,8 +75,8 @@ function ofRun({ tenant, runId }: CounterRow) {
 }
 
 function ofTool(row: CounterRow) {
-  const { tenant, runId, agentInstance, tool, lastCallId } = row;
-  const agent = { tenant, run_id: runId, agent_instance: agentInstance };
+  const { tenant, runId, instance, tool, lastCallId } = row;
+  const agent = { tenant, run_id: runId, agent_instance: instance };
   return { ...agent, tool, args_hash: '', last_call_id: lastCallId };
 }
 

@@ -50,7 +50,7 @@ async function write(
   at: Date,
 ): Promise<void> {
   // A call may end shortly after its run; it must not restore purged notes.
-  if (await isPurged(trx, { tenant, runId, agentInstance: '' })) {
+  if (await isPurged(trx, { tenant, runId, instance: '' })) {
     throw new ToolFailure('The run has ended and keeps no notes.');
   }
   const others = await trx

@@ -1,5 +1,5 @@
+import type { CallKey } from '@writ/kernel';
 import { prepareQuery } from '@writ/store';
-import type { CallKey } from '../domain/writ.ts';
 import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
 
 /** A receipt that the supervisor has not acknowledged. */
@@ -26,7 +26,7 @@ const insertRow = prepareQuery((db: GatewayReader, row: NewReceipt) =>
     receipt_id: row.receiptId,
     tenant: row.tenant,
     run_id: row.runId,
-    agent_instance: row.agentInstance,
+    agent_instance: row.instance,
     call_id: row.callId,
     revision: row.revision,
     token: row.token,

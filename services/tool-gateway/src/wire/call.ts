@@ -6,9 +6,8 @@ import type {
   CallToolResponseSchema,
 } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { ResultKind } from '@writ/contracts/writ/tool/v1/tool_pb';
-import { InvalidRequestError } from '@writ/kernel';
+import { type CallKey, InvalidRequestError } from '@writ/kernel';
 import type { Repetition } from '../domain/checks.ts';
-import type { CallKey } from '../domain/writ.ts';
 import type { CallRow } from '../store/calls.ts';
 
 const STATUSES: Readonly<Record<CallRow['state'], CallStatus>> = {
@@ -36,7 +35,7 @@ export function toCallKey(call: CallKeyMessage | undefined): CallKey {
     throw new InvalidRequestError('CALL_REQUIRED', 'call is required.', { field: 'call' });
   }
   const { tenant, runId, agentInstance, callId } = call;
-  return { tenant, runId, agentInstance, callId };
+  return { tenant, runId, instance: agentInstance, callId };
 }
 
 /** The response for a call with an outcome; the same for every repeat except `replayed` (TG-1). */

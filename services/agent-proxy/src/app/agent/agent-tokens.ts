@@ -1,4 +1,4 @@
-import { type AgentKey, type Clock, PreconditionError } from '@writ/kernel';
+import { type AgentKey, agentKeyText, type Clock, PreconditionError } from '@writ/kernel';
 import { type AgentCredentials, areFresh } from '../../domain/credentials.ts';
 import type { ProxyPeers } from '../../peers/peers.ts';
 import { type AgentRow, findAgent, keyOf, saveAgent } from '../../store/agents.ts';
@@ -42,7 +42,7 @@ export class AgentTokens {
     if (text === null) throw ended(agent);
     const known = JSON.parse(text) as AgentCredentials;
     if (!isRefused && areFresh(known, this.#clock.now().getTime())) return known;
-    const key = `${agent.tenant}/${agent.runId}/${agent.instance}`;
+    const key = agentKeyText(agent);
     const renewal = this.#renewals.get(key) ?? this.#renew(agent, known);
     this.#renewals.set(key, renewal);
     return await renewal.finally(() => this.#renewals.delete(key));

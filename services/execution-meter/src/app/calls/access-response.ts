@@ -1,6 +1,5 @@
-import { type JsonObject, NotFoundError } from '@writ/kernel';
+import { type AgentKey, type JsonObject, NotFoundError } from '@writ/kernel';
 import type { MeterContext } from '../../context.ts';
-import type { AgentKey } from '../../domain/agent-key.ts';
 import { callFailure, failureError } from '../../domain/chat/failure.ts';
 import {
   accessAtProvider,

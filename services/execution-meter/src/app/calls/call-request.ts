@@ -1,10 +1,8 @@
-import type { Priority } from '@writ/kernel';
-import type { AgentKey } from '../../domain/agent-key.ts';
+import type { CallKey, Priority } from '@writ/kernel';
 import type { ChatRequest } from '../../domain/chat/chat.ts';
 
 /** A model call as requested by an agent. */
-export interface CallRequest extends AgentKey {
-  readonly callId: string;
+export interface CallRequest extends CallKey {
   /** Digest of the request; a repeat of the call has the same digest. */
   readonly requestDigest: string;
   /** Lease epoch of the worker (RT-2). */
@@ -27,14 +25,4 @@ export interface CallRequest extends AgentKey {
   /** Whether an empty answer is a failure. */
   readonly requireContent: boolean;
   readonly traceparent: string;
-}
-
-/** Returns the unique key of a call as a string. */
-export function callKey({
-  tenant,
-  runId,
-  agentInstance,
-  callId,
-}: AgentKey & { readonly callId: string }): string {
-  return `${tenant}/${runId}/${agentInstance}/${callId}`;
 }

@@ -1,6 +1,5 @@
-import { InvalidRequestError, type JsonObject } from '@writ/kernel';
+import { type AgentKey, InvalidRequestError, type JsonObject } from '@writ/kernel';
 import type { MeterContext } from '../../context.ts';
-import type { AgentKey } from '../../domain/agent-key.ts';
 import type { ChatRequest } from '../../domain/chat/chat.ts';
 import { callFailure, failureError } from '../../domain/chat/failure.ts';
 import { DIALECTS } from '../../domain/dialects/index.ts';

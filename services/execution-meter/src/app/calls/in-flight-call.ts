@@ -116,7 +116,7 @@ export class InFlightCall {
     const stopDeadlineTimer = this.#startDeadlineTimer();
     try {
       const release = await slots.acquire(model, {
-        flow: `${request.tenant}/${request.runId}/${request.agentInstance}`,
+        flow: `${request.tenant}/${request.runId}/${request.instance}`,
         weight: request.priority,
         signal,
       });

@@ -1,11 +1,19 @@
-import { covers, type FreezableCalls, type FreezeScope, type FrozenCall } from '@writ/freeze';
+import type { FreezableCalls, FrozenCall } from '@writ/freeze';
 import { admitEpoch } from '@writ/identity';
-import { settlesWithin, UnavailableError, type WritError } from '@writ/kernel';
-import type { AgentKey } from '../../domain/agent-key.ts';
+import {
+  type AgentKey,
+  type CallKey,
+  callKeyText,
+  covers,
+  type Scope,
+  settlesWithin,
+  UnavailableError,
+  type WritError,
+} from '@writ/kernel';
 import type { CallChunk } from '../../domain/chat/call-chunk.ts';
 import { admitCaller, requireTab } from '../../store/admit.ts';
 import { requireSameRequest } from './call-record.ts';
-import { type CallRequest, callKey } from './call-request.ts';
+import type { CallRequest } from './call-request.ts';
 import { type CallDependencies, InFlightCall } from './in-flight-call.ts';
 
 /** Registry of the model calls in flight in this process (EM-7). */
@@ -36,7 +44,7 @@ export class ModelCalls implements FreezableCalls {
     const tab = await requireTab(store.db, request);
     const isNewEpoch = admitEpoch(tab.epoch, request.epoch) !== tab.epoch;
     if (this.#closed) throw shuttingDown();
-    const key = callKey(request);
+    const key = callKeyText(request);
     let known = this.#calls.get(key);
     while (known?.isAborted === true) {
       // The next attempt starts after the aborted one is settled.
@@ -66,17 +74,17 @@ export class ModelCalls implements FreezableCalls {
   }
 
   /** Waits up to `ms` milliseconds until the calls in flight that a scope covers are settled. */
-  async settle(scope: FreezeScope, ms: number): Promise<void> {
+  async settle(scope: Scope, ms: number): Promise<void> {
     const calls = this.#within(scope);
     if (calls.length === 0 || ms === 0) return;
     await settlesWithin(Promise.all(calls.map(({ done }) => done)), ms);
   }
 
   /** Returns the calls in flight that a scope covers. */
-  list(scope: FreezeScope): readonly FrozenCall[] {
+  list(scope: Scope): readonly FrozenCall[] {
     return this.#within(scope).map(({ request, startedAt }) => {
-      const { tenant, runId, agentInstance, callId, model } = request;
-      return { tenant, runId, agentInstance, callId, target: model, startedAt };
+      const { tenant, runId, instance, callId, model } = request;
+      return { tenant, runId, instance, callId, target: model, startedAt };
     });
   }
 
@@ -86,8 +94,8 @@ export class ModelCalls implements FreezableCalls {
   }
 
   /** Whether a call is in flight in this process, which then settles it. */
-  has(call: AgentKey & { readonly callId: string }): boolean {
-    return this.#calls.has(callKey(call));
+  has(call: CallKey): boolean {
+    return this.#calls.has(callKeyText(call));
   }
 
   /** Rejects new calls, waits `graceMs` for those in flight and aborts the rest. All are then settled. */
@@ -101,7 +109,7 @@ export class ModelCalls implements FreezableCalls {
     clearTimeout(abort);
   }
 
-  #within(scope: FreezeScope): readonly InFlightCall[] {
+  #within(scope: Scope): readonly InFlightCall[] {
     return [...this.#calls.values()].filter(({ request }) => covers(scope, request));
   }
 

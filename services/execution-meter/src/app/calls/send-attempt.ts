@@ -87,7 +87,7 @@ export function sendAttempt(
         [ATTR_GEN_AI_REQUEST_STREAM]: model.streaming,
         [ATTR_GEN_AI_OUTPUT_TYPE]: chat.json ? 'json' : 'text',
         [ATTR_GEN_AI_AGENT_NAME]: open.tab.agentName,
-        [ATTR_GEN_AI_AGENT_ID]: request.agentInstance,
+        [ATTR_GEN_AI_AGENT_ID]: request.instance,
         [ATTR_GEN_AI_CONVERSATION_ID]: open.tab.sessionId,
         [ATTR_WRIT_TENANT]: request.tenant,
         [ATTR_WRIT_RUN_ID]: request.runId,
@@ -100,7 +100,7 @@ export function sendAttempt(
       },
     },
     async (span) => {
-      const { tenant, runId, agentInstance, callId } = request;
+      const { tenant, runId, instance, callId } = request;
       const startedAt = performance.now();
       const received = await provider({
         model,
@@ -109,7 +109,7 @@ export function sendAttempt(
         maxOutputTokens: open.hold.usage.output,
         timeoutMs: attemptTimeoutMs(request, model),
         traceparent: traceparentOf(),
-        requestId: derivedId('call', tenant, runId, agentInstance, callId, String(open.attempt)),
+        requestId: derivedId('call', tenant, runId, instance, callId, String(open.attempt)),
         signal,
         mayStore: open.tab.retention !== 'none',
         onText,

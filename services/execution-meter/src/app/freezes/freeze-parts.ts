@@ -20,8 +20,8 @@ export function freezeParts(
         target: model,
       })),
     onRecord: async (trx, order) => {
-      const { tenant, runId, agentInstance } = order.scope;
-      const endsRun = order.cause === 'end' && agentInstance === undefined;
+      const { tenant, runId, instance } = order.scope;
+      const endsRun = order.cause === 'end' && instance === undefined;
       if (endsRun && tenant !== undefined && runId !== undefined) {
         await purgeAnswers(trx, { tenant, runId }, purges(order));
       }

@@ -1,6 +1,6 @@
 import { admitEpoch } from '@writ/identity';
+import type { AgentKey } from '@writ/kernel';
 import type { MeterContext } from '../../context.ts';
-import type { AgentKey } from '../../domain/agent-key.ts';
 import { admitCaller, requireTab } from '../../store/admit.ts';
 
 /**

@@ -1,5 +1,5 @@
+import type { AgentKey } from '@writ/kernel';
 import type { MeterContext } from '../../context.ts';
-import type { AgentKey } from '../../domain/agent-key.ts';
 import { requestIdReused } from '../../domain/id-reused.ts';
 import { type Breach, dayOf, exceededCap } from '../../domain/ledger/balance.ts';
 import { breachError } from '../../domain/ledger/breach-error.ts';

@@ -1,6 +1,5 @@
-import { AlreadyExistsError, PreconditionError } from '@writ/kernel';
+import { type AgentKey, AlreadyExistsError, PreconditionError } from '@writ/kernel';
 import type { MeterContext } from '../../context.ts';
-import type { AgentKey } from '../../domain/agent-key.ts';
 import { requestIdReused } from '../../domain/id-reused.ts';
 import { type Caps, DIMENSIONS } from '../../domain/ledger/amount.ts';
 import { type Balance, dayOf } from '../../domain/ledger/balance.ts';
@@ -93,8 +92,8 @@ function requireSameRequest(known: StoredTab, requested: StoredTab): void {
   if (known.requestId !== requested.requestId) {
     throw new AlreadyExistsError(
       'TAB_EXISTS',
-      `Agent ${requested.agentInstance} of run ${requested.runId} already has a tab.`,
-      { run_id: requested.runId, agent_instance: requested.agentInstance },
+      `Agent ${requested.instance} of run ${requested.runId} already has a tab.`,
+      { run_id: requested.runId, agent_instance: requested.instance },
     );
   }
   if (known.requestDigest !== requested.requestDigest) throw requestIdReused();

@@ -1,5 +1,5 @@
+import type { AgentKey } from '@writ/kernel';
 import type { MeterContext } from '../../context.ts';
-import type { AgentKey } from '../../domain/agent-key.ts';
 import { callIdReused } from '../../domain/id-reused.ts';
 import { dayOf, remainingBudget } from '../../domain/ledger/balance.ts';
 import { breachError } from '../../domain/ledger/breach-error.ts';

@@ -1,5 +1,5 @@
+import type { AgentKey } from '@writ/kernel';
 import type { MeterContext } from '../../context.ts';
-import type { AgentKey } from '../../domain/agent-key.ts';
 import type { Balance } from '../../domain/ledger/balance.ts';
 import { dayOf } from '../../domain/ledger/balance.ts';
 import { requireTab } from '../../store/admit.ts';

@@ -1,8 +1,7 @@
 import { DEVELOPER } from '@writ/identity';
-import { canonicalDigest, derivedId, sha256Hex, UnavailableError } from '@writ/kernel';
+import { canonicalDigest, derivedId, type Scope, sha256Hex, UnavailableError } from '@writ/kernel';
 import type { Person } from '@writ/rpc';
 import { type SupervisorContext, type Tx, transact } from '../../context.ts';
-import type { HaltScope } from '../../domain/halt/halt.ts';
 import { assertMayHalt, assertMayLift, type HaltingPerson } from '../../domain/halt/halt-rights.ts';
 import type { HaltPayload } from '../../domain/order/order-payloads.ts';
 import { loadAgent } from '../../store/agent/agents.ts';
@@ -26,7 +25,7 @@ import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 export interface HaltRequest {
   readonly requestId: string;
   readonly digest: string;
-  readonly scope: HaltScope;
+  readonly scope: Scope;
   readonly reason: string;
   readonly endRuns: boolean;
 }
@@ -182,7 +181,7 @@ function placeOf({ run_id, instance }: HaltRow) {
 /** @throws NotFoundError RUN_NOT_FOUND, AGENT_NOT_FOUND */
 async function assertExists(
   trx: SupervisorTransaction,
-  { tenant, runId, instance }: HaltScope,
+  { tenant, runId, instance }: Scope,
 ): Promise<void> {
   if (tenant === undefined || runId === undefined) return;
   await loadRun(trx, { tenant, runId });

@@ -1,5 +1,4 @@
-import { NotFoundError, PermissionDeniedError } from '@writ/kernel';
-import type { HaltScope } from './halt.ts';
+import { NotFoundError, PermissionDeniedError, type Scope } from '@writ/kernel';
 
 /** A person with the rights to halt. */
 export interface HaltingPerson {
@@ -11,7 +10,7 @@ export interface HaltingPerson {
 /** A halt with the tenant of the person who ordered it. */
 export interface OwnedHalt {
   readonly haltId: string;
-  readonly scope: HaltScope;
+  readonly scope: Scope;
   readonly orderedFor: string;
 }
 
@@ -20,7 +19,7 @@ export interface OwnedHalt {
  * other tenants do not exist (SYS-6).
  * @throws PermissionDeniedError OPERATOR_REQUIRED; NotFoundError RUN_NOT_FOUND
  */
-export function assertMayHalt(person: HaltingPerson, { tenant, runId }: HaltScope): void {
+export function assertMayHalt(person: HaltingPerson, { tenant, runId }: Scope): void {
   if (person.isOperator || tenant === person.tenant) return;
   if (runId !== undefined) {
     throw new NotFoundError('RUN_NOT_FOUND', `Run ${runId} does not exist.`, { run_id: runId });

@@ -1,23 +1,17 @@
+import { covers, type Scope, type ScopeSubject } from '@writ/kernel';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  covers,
-  type Halt,
-  type HaltScope,
-  type HaltSubject,
-  haltedError,
-  haltsOver,
-} from './halt.ts';
+import { type Halt, haltedError, haltsOver } from './halt.ts';
 
 const TENANTS = ['acme', 'rivals'];
 const RUNS = ['run-1', 'run-2'];
 const AGENTS = ['lead', 'scout'];
 
-const ALL_AGENTS: readonly Required<HaltSubject>[] = TENANTS.flatMap((tenant) =>
+const ALL_AGENTS: readonly Required<ScopeSubject>[] = TENANTS.flatMap((tenant) =>
   RUNS.flatMap((runId) => AGENTS.map((instance) => ({ tenant, runId, instance }))),
 );
 
-const scopes: fc.Arbitrary<HaltScope> = fc.oneof(
+const scopes: fc.Arbitrary<Scope> = fc.oneof(
   fc.constant({}),
   fc.record({ tenant: fc.constantFrom(...TENANTS) }),
   fc.record({ tenant: fc.constantFrom(...TENANTS), runId: fc.constantFrom(...RUNS) }),
@@ -29,7 +23,7 @@ const scopes: fc.Arbitrary<HaltScope> = fc.oneof(
 );
 
 type Change =
-  | { readonly type: 'halt'; readonly scope: HaltScope }
+  | { readonly type: 'halt'; readonly scope: Scope }
   | { readonly type: 'resume'; readonly which: number }
   | { readonly type: 'end'; readonly tenant: string; readonly runId: string };
 
@@ -50,7 +44,7 @@ const changes: fc.Arbitrary<readonly Change[]> = fc.array(
 class Model {
   readonly #halts = new Map(ALL_AGENTS.map((agent) => [agent, new Set<string>()]));
 
-  halt(haltId: string, { tenant, runId, instance }: HaltScope): void {
+  halt(haltId: string, { tenant, runId, instance }: Scope): void {
     for (const [agent, halts] of this.#halts) {
       if (tenant !== undefined && tenant !== agent.tenant) continue;
       if (runId !== undefined && runId !== agent.runId) continue;
@@ -63,7 +57,7 @@ class Model {
     for (const halts of this.#halts.values()) halts.delete(haltId);
   }
 
-  over(agent: Required<HaltSubject>): string[] {
+  over(agent: Required<ScopeSubject>): string[] {
     return [...(this.#halts.get(agent) ?? [])];
   }
 }

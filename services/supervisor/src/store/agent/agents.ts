@@ -1,4 +1,10 @@
-import { type AgentKey, HistoryRetention, NotFoundError, type RunKey } from '@writ/kernel';
+import {
+  type AgentKey,
+  agentKeyText,
+  HistoryRetention,
+  NotFoundError,
+  type RunKey,
+} from '@writ/kernel';
 import { pickColumns, preparePerColumns, prepareQuery, RowCache, type RowOf } from '@writ/store';
 import { type ActiveClock, activeMsAt, cut, seen } from '../../domain/clock/active-clock.ts';
 import { agents } from '../schema/agent.ts';
@@ -10,7 +16,7 @@ export type AgentRow = RowOf<typeof agents>;
 /** Inserts an agent. */
 export async function insertAgent(trx: SupervisorTransaction, agent: AgentRow): Promise<void> {
   await insertRow(trx, agent);
-  cache.set(trx, nameOf(keyOf(agent)), agent);
+  cache.set(trx, agentKeyText(keyOf(agent)), agent);
 }
 
 const insertRow = prepareQuery((db: SupervisorReader, agent: AgentRow) =>
@@ -20,14 +26,10 @@ const insertRow = prepareQuery((db: SupervisorReader, agent: AgentRow) =>
 /** Rows of live agents. All statements that change the table are in this file. */
 const cache = new RowCache<AgentRow>();
 
-function nameOf({ tenant, runId, instance }: AgentKey): string {
-  return `${tenant}/${runId}/${instance}`;
-}
-
 /** Keeps the row of a live agent; drops it when the agent has ended (CO-2). */
 function keep(trx: SupervisorReader, key: AgentKey, row: AgentRow): void {
-  if (row.ended_at === null) cache.set(trx, nameOf(key), row);
-  else cache.delete(trx, nameOf(key));
+  if (row.ended_at === null) cache.set(trx, agentKeyText(key), row);
+  else cache.delete(trx, agentKeyText(key));
 }
 
 /** The agent, undefined if it does not exist. */
@@ -35,7 +37,7 @@ export async function findAgent(
   db: SupervisorReader,
   key: AgentKey,
 ): Promise<AgentRow | undefined> {
-  const known = cache.get(db, nameOf(key));
+  const known = cache.get(db, agentKeyText(key));
   if (known !== undefined) return known;
   const [row] = (await selectAgent(db, key)).rows;
   if (row !== undefined) keep(db, key, row);
@@ -74,7 +76,7 @@ export async function forgetAgent(trx: SupervisorTransaction, key: AgentKey): Pr
     .where('instance', '=', key.instance)
     .where('ended_at', 'is', null)
     .execute();
-  cache.delete(trx, nameOf(key));
+  cache.delete(trx, agentKeyText(key));
 }
 
 /** All agents of a run, parents before children. */
@@ -117,7 +119,7 @@ export async function saveAgent(
     key_run: key.runId,
     key_instance: key.instance,
   });
-  const row = cache.get(trx, nameOf(key));
+  const row = cache.get(trx, agentKeyText(key));
   if (row !== undefined) keep(trx, key, { ...row, ...changes });
 }
 

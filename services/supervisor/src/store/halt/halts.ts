@@ -1,15 +1,13 @@
-import { UnavailableError } from '@writ/kernel';
-import { prepareQuery, RowCache, type RowOf } from '@writ/store';
-import type { Telemetry } from '@writ/telemetry';
 import {
-  type Halt,
-  type HaltScope,
-  type HaltSubject,
-  haltedError,
-  haltsOver,
+  type Scope,
+  type ScopeSubject,
   scopeKey,
   scopesOver,
-} from '../../domain/halt/halt.ts';
+  UnavailableError,
+} from '@writ/kernel';
+import { prepareQuery, RowCache, type RowOf } from '@writ/store';
+import type { Telemetry } from '@writ/telemetry';
+import { type Halt, haltedError, haltsOver } from '../../domain/halt/halt.ts';
 import { haltNotFound } from '../../domain/halt/halt-rights.ts';
 import { noteChange } from '../change/commit-notes.ts';
 import type { halts } from '../schema/halt.ts';
@@ -72,7 +70,7 @@ export function observeHalts(
 }
 
 /** The scope of a row. */
-export function scopeOf({ tenant, run_id, instance }: HaltRow): HaltScope {
+export function scopeOf({ tenant, run_id, instance }: HaltRow): Scope {
   return {
     ...(tenant !== null && { tenant }),
     ...(run_id !== null && { runId: run_id }),
@@ -111,7 +109,7 @@ const selectInForce = prepareQuery((db: SupervisorReader, scopes: ScopeTexts) =>
 /** The oldest halt in force for a subject; undefined when it is not halted (SV-9). */
 export async function haltOver(
   db: SupervisorReader,
-  subject: HaltSubject,
+  subject: ScopeSubject,
 ): Promise<Halt | undefined> {
   const halts = await haltsFor(db, subject);
   return halts.length === 0 ? undefined : haltsOver(halts, subject)[0];
@@ -124,7 +122,7 @@ const IN_FORCE = 'in force';
 const MAX_KEPT = 1_000;
 
 /** Includes all halts that cover the subject. */
-async function haltsFor(db: SupervisorReader, subject: HaltSubject): Promise<readonly Halt[]> {
+async function haltsFor(db: SupervisorReader, subject: ScopeSubject): Promise<readonly Halt[]> {
   const known = cache.get(db, IN_FORCE);
   if (known !== undefined) return known;
   if (cache.keeps(db)) {
@@ -154,7 +152,7 @@ const selectAllInForce = prepareQuery(
  * Rejects a halted subject.
  * @throws PreconditionError HALTED naming who ordered the halt and why
  */
-export async function assertNotHalted(db: SupervisorReader, subject: HaltSubject): Promise<void> {
+export async function assertNotHalted(db: SupervisorReader, subject: ScopeSubject): Promise<void> {
   const halt = await haltOver(db, subject);
   if (halt !== undefined) throw haltedError(halt);
 }
@@ -163,7 +161,7 @@ export async function assertNotHalted(db: SupervisorReader, subject: HaltSubject
  * Delays a step of an order while its run or agent is halted.
  * @throws UnavailableError HALTED, which the engine retries
  */
-export async function waitWhileHalted(db: SupervisorReader, subject: HaltSubject): Promise<void> {
+export async function waitWhileHalted(db: SupervisorReader, subject: ScopeSubject): Promise<void> {
   const halt = await haltOver(db, subject);
   if (halt === undefined) return;
   const { message, metadata } = haltedError(halt);
@@ -205,7 +203,7 @@ export async function selectHalts(db: SupervisorReader, filter: HaltFilter): Pro
 /** The row of a new halt. */
 export function newHalt(given: {
   readonly haltId: string;
-  readonly scope: HaltScope;
+  readonly scope: Scope;
   readonly reason: string;
   readonly endRuns: boolean;
   readonly orderedBy: string;

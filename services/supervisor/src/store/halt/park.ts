@@ -1,6 +1,6 @@
-import type { RunKey } from '@writ/kernel';
+import { covers, type RunKey } from '@writ/kernel';
 import { seen, stopped } from '../../domain/clock/active-clock.ts';
-import { covers, type Halt } from '../../domain/halt/halt.ts';
+import type { Halt } from '../../domain/halt/halt.ts';
 import { livingRunState } from '../../domain/halt/run-state.ts';
 import { isInputWait } from '../../domain/slot/wait.ts';
 import {

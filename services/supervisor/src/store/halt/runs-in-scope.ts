@@ -1,11 +1,10 @@
-import type { RunKey } from '@writ/kernel';
-import type { HaltScope } from '../../domain/halt/halt.ts';
+import type { RunKey, Scope } from '@writ/kernel';
 import type { SupervisorReader } from '../supervisor-store.ts';
 
 const PAGE = 100;
 
 /** The runs in progress in a scope, in pages, so that no transaction covers them all. */
-export async function* runsInScope(db: SupervisorReader, scope: HaltScope): AsyncGenerator<RunKey> {
+export async function* runsInScope(db: SupervisorReader, scope: Scope): AsyncGenerator<RunKey> {
   let after: RunKey | undefined;
   while (true) {
     const page = await readPage(db, scope, after);
@@ -17,7 +16,7 @@ export async function* runsInScope(db: SupervisorReader, scope: HaltScope): Asyn
 
 async function readPage(
   db: SupervisorReader,
-  { tenant, runId }: HaltScope,
+  { tenant, runId }: Scope,
   after: RunKey | undefined,
 ): Promise<RunKey[]> {
   let query = db.selectFrom('runs').select(['tenant', 'run_id']).where('ended_at', 'is', null);

@@ -1,5 +1,5 @@
-import type { FreezeSubject } from '@writ/freeze';
 import { admitEpoch } from '@writ/identity';
+import type { AgentKey } from '@writ/kernel';
 import type { GatewayContext } from '../../context.ts';
 import { seenEpoch, storeEpoch } from '../../store/epochs.ts';
 
@@ -10,7 +10,7 @@ import { seenEpoch, storeEpoch } from '../../store/epochs.ts';
  */
 export async function admitWorker(
   { store }: Pick<GatewayContext, 'store'>,
-  agent: FreezeSubject,
+  agent: AgentKey,
   epoch: bigint,
 ): Promise<void> {
   await store.transaction(

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { CallKey } from '@writ/kernel';
 import type { Replicas } from '@writ/store';
-import type { CallKey } from '../../domain/writ.ts';
 import { type CallRow, findCall } from '../../store/calls.ts';
 import type { GatewayStore } from '../../store/gateway-store.ts';
 

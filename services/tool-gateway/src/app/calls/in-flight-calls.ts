@@ -1,6 +1,12 @@
-import { covers, type FreezableCalls, type FreezeScope, type FrozenCall } from '@writ/freeze';
-import { CancellationError, settlesWithin } from '@writ/kernel';
-import type { CallKey } from '../../domain/writ.ts';
+import type { FreezableCalls, FrozenCall } from '@writ/freeze';
+import {
+  type CallKey,
+  CancellationError,
+  callKeyText,
+  covers,
+  type Scope,
+  settlesWithin,
+} from '@writ/kernel';
 import type { CallRow } from '../../store/calls.ts';
 
 /** A call that this process is working on. */
@@ -32,7 +38,7 @@ export class InFlightCalls implements FreezableCalls {
 
   /** Whether this process is working on the call. */
   has(key: CallKey): boolean {
-    return this.#entries.has(nameOf(key));
+    return this.#entries.has(callKeyText(key));
   }
 
   /**
@@ -48,7 +54,7 @@ export class InFlightCalls implements FreezableCalls {
     attempt: Attempt,
   ): Promise<{ readonly call: CallRow; readonly joined: boolean }> {
     signal.throwIfAborted();
-    const name = nameOf(key);
+    const name = callKeyText(key);
     const known = this.#entries.get(name);
     const entry = known ?? this.#begin(name, key, tool, attempt);
     entry.callers += 1;
@@ -68,7 +74,7 @@ export class InFlightCalls implements FreezableCalls {
   }
 
   /** Cancels every call in the scope. @returns the cancelled calls */
-  cancel(scope: FreezeScope, reason: Error): readonly InFlightCall[] {
+  cancel(scope: Scope, reason: Error): readonly InFlightCall[] {
     const entries = this.#within(scope);
     for (const { controller } of entries) controller.abort(reason);
     return entries;
@@ -88,16 +94,16 @@ export class InFlightCalls implements FreezableCalls {
   }
 
   /** Returns the calls in the scope that have started; a freeze rejects the others before they start. */
-  list(scope: FreezeScope): readonly FrozenCall[] {
+  list(scope: Scope): readonly FrozenCall[] {
     return this.#within(scope).flatMap(({ key, tool, startedAt }) => {
       if (startedAt === undefined) return [];
-      const { tenant, runId, agentInstance, callId } = key;
-      return [{ tenant, runId, agentInstance, callId, target: tool, startedAt }];
+      const { tenant, runId, instance, callId } = key;
+      return [{ tenant, runId, instance, callId, target: tool, startedAt }];
     });
   }
 
   /** Waits up to `ms` until the calls in the scope have ended. @returns the calls that have not */
-  async settle(scope: FreezeScope, ms: number): Promise<readonly InFlightCall[]> {
+  async settle(scope: Scope, ms: number): Promise<readonly InFlightCall[]> {
     await settlesWithin(Promise.allSettled(this.#within(scope).map(({ outcome }) => outcome)), ms);
     return this.#within(scope);
   }
@@ -125,11 +131,7 @@ export class InFlightCalls implements FreezableCalls {
     return entry;
   }
 
-  #within(scope: FreezeScope): Entry[] {
+  #within(scope: Scope): Entry[] {
     return Array.from(this.#entries.values()).filter(({ key }) => covers(scope, key));
   }
-}
-
-function nameOf({ tenant, runId, agentInstance, callId }: CallKey): string {
-  return `${tenant}/${runId}/${agentInstance}/${callId}`;
 }

@@ -111,11 +111,11 @@ export async function recordRefusal(
   error: unknown,
 ): Promise<never> {
   if (isWritError(error) && error.kind === 'permission_denied') {
-    const { tenant, runId: run_id, agentInstance, callId: call_id } = toCallKey(request.call);
+    const { tenant, runId: run_id, instance, callId: call_id } = toCallKey(request.call);
     const attempt = {
       tenant,
       run_id,
-      agent_instance: agentInstance,
+      agent_instance: instance,
       call_id,
       reason: error.reason,
       field: error.metadata.field ?? '',

@@ -38,9 +38,9 @@ export function freezeParts({
 }
 
 async function purge(trx: GatewayTransaction, { scope }: FreezeOrder): Promise<void> {
-  const { tenant, runId, agentInstance } = scope;
+  const { tenant, runId, instance } = scope;
   if (tenant === undefined || runId === undefined) return;
-  await purgeResults(trx, { tenant, runId, ...(agentInstance && { agentInstance }) });
+  await purgeResults(trx, { tenant, runId, ...(instance && { instance }) });
   // Notes belong to the run; its other agents may still read them.
-  if (agentInstance === undefined) await purgeNotes(trx, { tenant, runId });
+  if (instance === undefined) await purgeNotes(trx, { tenant, runId });
 }

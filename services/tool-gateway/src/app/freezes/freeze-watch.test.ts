@@ -1,15 +1,14 @@
 import { insertFreeze, watchFreezes } from '@writ/freeze';
-import { ManualClock } from '@writ/kernel';
+import { type CallKey, ManualClock } from '@writ/kernel';
 import type { Replicas } from '@writ/store';
 import { createTelemetry } from '@writ/telemetry';
 import { expect, it, onTestFinished } from 'vitest';
-import type { CallKey } from '../../domain/writ.ts';
 import type { CallRow } from '../../store/calls.ts';
 import { openGatewayStore } from '../../store/gateway-store.ts';
 import { InFlightCalls } from '../calls/in-flight-calls.ts';
 
 const MINUTE_MS = 60_000;
-const CALL: CallKey = { tenant: 'acme', runId: 'run_1', agentInstance: 'payer-1', callId: 'op-1' };
+const CALL: CallKey = { tenant: 'acme', runId: 'run_1', instance: 'payer-1', callId: 'op-1' };
 const { log } = createTelemetry({ service: 'tool-gateway', logLevel: 'silent' });
 
 it('cancels calls frozen while this process was paused or its clock jumped (SV-9)', async () => {

@@ -1,7 +1,6 @@
-import { NotFoundError, PermissionDeniedError } from '@writ/kernel';
+import { type CallKey, NotFoundError, PermissionDeniedError } from '@writ/kernel';
 import type { Caller } from '@writ/rpc';
 import type { GatewayContext } from '../../context.ts';
-import type { CallKey } from '../../domain/writ.ts';
 import { findCall } from '../../store/calls.ts';
 
 /**
@@ -31,7 +30,7 @@ function rejectOtherAgent({ agent }: Caller, key: CallKey): void {
   const isOwn =
     agent.tenant === key.tenant &&
     agent.runId === key.runId &&
-    agent.agent.instance === key.agentInstance;
+    agent.agent.instance === key.instance;
   if (isOwn) return;
   throw new PermissionDeniedError(
     'CALL_WRONG_OWNER',

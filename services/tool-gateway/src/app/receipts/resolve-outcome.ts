@@ -1,4 +1,5 @@
 import {
+  type CallKey,
   InvalidRequestError,
   type JsonObject,
   NotFoundError,
@@ -7,7 +8,6 @@ import {
 import type { GatewayContext } from '../../context.ts';
 import { transition } from '../../domain/call-state.ts';
 import { capOutput, pickFields } from '../../domain/result.ts';
-import type { CallKey } from '../../domain/writ.ts';
 import { type CallRow, callStateOf, findCall } from '../../store/calls.ts';
 import type { GatewayTransaction } from '../../store/gateway-store.ts';
 import { type Outcome, signOutcome, writeOutcome } from './record-outcome.ts';

@@ -1,6 +1,6 @@
+import type { CallKey } from '@writ/kernel';
 import type { GatewayContext } from '../../context.ts';
 import { transition } from '../../domain/call-state.ts';
-import type { CallKey } from '../../domain/writ.ts';
 import { blankCall, callStateOf, findCall, insertCall } from '../../store/calls.ts';
 import type { GatewayTransaction } from '../../store/gateway-store.ts';
 import { insertReceipt } from '../../store/receipts.ts';
@@ -29,7 +29,7 @@ export async function voidWrit(context: GatewayContext, key: CallKey): Promise<V
     {
       tenant: key.tenant,
       run_id: key.runId,
-      agent: key.agentInstance,
+      agent: key.instance,
       call_id: key.callId,
       burnt: voided.state === 'burnt',
       in_flight: voided.state === 'in_flight',
