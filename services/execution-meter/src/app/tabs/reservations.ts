@@ -1,4 +1,4 @@
-import type { AgentKey } from '@writ/kernel';
+import { type AgentKey, omitUndefined } from '@writ/kernel';
 import type { MeterContext } from '../../context.ts';
 import { callIdReused } from '../../domain/id-reused.ts';
 import { dayOf, remainingBudget } from '../../domain/ledger/balance.ts';
@@ -50,9 +50,11 @@ export async function reserve(
   const remaining = remainingBudget(levels);
   throw breachError(refusal, {
     call_id: reservation.callId,
-    ...(remaining.tokens === undefined ? {} : { fits_tokens: String(remaining.tokens) }),
-    ...(remaining.cost === undefined ? {} : { fits_cost_nano_usd: String(remaining.cost) }),
-    ...(remaining.turns === undefined ? {} : { fits_turns: String(remaining.turns) }),
+    ...omitUndefined({
+      fits_tokens: remaining.tokens?.toString(),
+      fits_cost_nano_usd: remaining.cost?.toString(),
+      fits_turns: remaining.turns?.toString(),
+    }),
   });
 }
 

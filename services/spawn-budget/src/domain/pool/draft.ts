@@ -1,4 +1,4 @@
-import { type AgentRef, InternalError, Priority } from '@writ/kernel';
+import { type AgentRef, InternalError, omitUndefined, Priority } from '@writ/kernel';
 import type { EventTime, Reduced } from './events.ts';
 import {
   heldSlots,
@@ -212,8 +212,7 @@ export class PoolDraft {
       agent: member.agent,
       from,
       to: member.state,
-      ...(becauseOf === undefined ? {} : { becauseOf }),
-      ...(leaseExpiredAt === undefined ? {} : { leaseExpiredAt }),
+      ...omitUndefined({ becauseOf, leaseExpiredAt }),
       ...(endsWait ? { wait: 'ended' as const } : {}),
       sequence: this.next(),
     });
