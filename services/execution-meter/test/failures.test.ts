@@ -1,8 +1,9 @@
+import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
 import { ChatRole, EndReason } from '@writ/contracts/writ/model/v1/model_pb';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
   AGENT,
   given,
@@ -114,11 +115,14 @@ describe('a failing provider', () => {
     server = createServer();
     await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
-    await new Promise((resolve) => server?.close(resolve));
+    // No other program can listen on the port of a connected client.
+    const client = connect(port, '127.0.0.1');
+    await once(client, 'connect');
+    onTestFinished(() => void client.destroy());
     const models = [
       'models:',
       '  hello:',
-      `    base_url: http://127.0.0.1:${port}/v1`,
+      `    base_url: http://127.0.0.1:${client.localPort}/v1`,
       '    model: unreachable',
       `    ${PRICES}`,
     ].join('\n');
