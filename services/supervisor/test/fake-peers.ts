@@ -25,6 +25,15 @@ export interface RecordedCall {
   readonly traceparent: string | undefined;
 }
 
+/** An agent of the fake worker. */
+interface FakeAgent {
+  readonly runId: string;
+  readonly instance: string;
+  hasEnded: boolean;
+  /** Ids of the accepted signals. */
+  readonly signals: Set<string>;
+}
+
 type Answer = (request: never, call: CallContext) => unknown;
 
 /**
@@ -193,10 +202,51 @@ export class FakePeers {
     this.answer(ToolGatewayService.method.freeze, () => ({}));
     this.answer(ExecutionMeterService.method.unfreeze, () => ({ lifted: true }));
     this.answer(ToolGatewayService.method.unfreeze, () => ({ lifted: true }));
-    this.answer(AgentWorkerService.method.deliver, () => ({ accepted: true }));
-    this.answer(AgentWorkerService.method.signal, () => ({ accepted: true }));
-    this.answer(AgentWorkerService.method.cancel, ({ awaitEnd }) =>
-      awaitEnd ? { hasEnded: true } : { ended: 1 },
-    );
+    this.#answerAsWorker();
+  }
+
+  /** Its agents act only by what a test calls, and end when their end is awaited. */
+  #answerAsWorker(): void {
+    const { deliver, signal, cancel } = AgentWorkerService.method;
+    const agents = new Map<string, FakeAgent>();
+    /** Answers to cancellations by their ids. */
+    const cancels = new Map<string, number>();
+    /** Stop reasons by run. */
+    const cancelledRuns = new Map<string, string>();
+    const of = (runId: string, instance: string) => agents.get(`${runId}/${instance}`);
+    this.answer(deliver, ({ agent, supervision }) => {
+      const runId = supervision?.runId ?? '';
+      const instance = agent?.instance ?? '';
+      if (of(runId, instance) !== undefined) return { accepted: false };
+      const stopReason = cancelledRuns.get(runId);
+      if (stopReason !== undefined) {
+        const message = `Run ${runId} has ended: ${stopReason}.`;
+        throw new PreconditionError('RUN_ENDED', message, { stop_reason: stopReason });
+      }
+      agents.set(`${runId}/${instance}`, { runId, instance, hasEnded: false, signals: new Set() });
+      return { accepted: true };
+    });
+    this.answer(signal, ({ runId, agentInstance, requestId }) => {
+      const agent = of(runId, agentInstance);
+      if (agent === undefined) {
+        throw new NotFoundError('AGENT_NOT_FOUND', `Agent ${agentInstance} does not exist.`);
+      }
+      if (agent.hasEnded || agent.signals.has(requestId)) return { accepted: false };
+      agent.signals.add(requestId);
+      return { accepted: true };
+    });
+    this.answer(cancel, ({ runId, agentInstance, requestId, stopReason, awaitEnd }) => {
+      const concerned = [...agents.values()].filter(
+        (agent) =>
+          agent.runId === runId && (agentInstance === '' || agent.instance === agentInstance),
+      );
+      const alive = concerned.filter(({ hasEnded }) => !hasEnded);
+      const known = cancels.get(requestId);
+      for (const agent of alive) agent.hasEnded = true;
+      if (awaitEnd) return { hasEnded: concerned.length > 0 };
+      if (agentInstance === '') cancelledRuns.set(runId, stopReason);
+      cancels.set(requestId, known ?? alive.length);
+      return { ended: known ?? alive.length };
+    });
   }
 }
