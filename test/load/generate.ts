@@ -6,12 +6,14 @@ import type { CallOptions, RpcClient } from '@writ/rpc';
 export interface ModelCall {
   readonly callId: string;
   readonly model: string;
+  /** Called with each part of the text of the answer; default: the parts are not requested. */
+  readonly onDelta?: () => void;
 }
 
 /** Makes a model call and returns its `finished` chunk; throws when the call fails. */
 export async function generate(
   models: RpcClient<typeof ModelService>,
-  { callId, model }: ModelCall,
+  { callId, model, onDelta }: ModelCall,
   options: CallOptions,
 ): Promise<Finished> {
   let finished: Finished | undefined;
@@ -19,13 +21,17 @@ export async function generate(
     {
       callId,
       model,
+      deltas: onDelta !== undefined,
       messages: [
         { role: ChatRole.USER, parts: [{ kind: { case: 'text', value: 'Say something.' } }] },
       ],
     },
     options,
   );
-  for await (const { chunk } of stream) if (chunk.case === 'finished') finished = chunk.value;
+  for await (const { chunk } of stream) {
+    if (chunk.case === 'textDelta') onDelta?.();
+    if (chunk.case === 'finished') finished = chunk.value;
+  }
   if (finished === undefined) throw new Error(`${callId} ended without finished.`);
   return finished;
 }

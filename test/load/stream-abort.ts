@@ -21,12 +21,10 @@ export async function streamAbort(harness: MeterHarness, { times }: { readonly t
     const requestId = harness.requestId(agent, callId);
     const stop = new AbortController();
     const options = { ...credentials, signal: stop.signal };
-    const call = generate(models, { callId, model: 'endless' }, options).catch(
-      (error: unknown) => error,
-    );
-    const begun = harness.simulator.until(({ request_id }) => request_id === requestId);
-    await Promise.race([begun, call]);
-    await sleep(30);
+    const begun = Promise.withResolvers<void>();
+    const streamed = { callId, model: 'endless', onDelta: () => begun.resolve() };
+    const call = generate(models, streamed, options).catch((error: unknown) => error);
+    await Promise.race([begun.promise, call]);
     const at = performance.now();
     stop.abort();
     const seen = await harness.simulator.until(

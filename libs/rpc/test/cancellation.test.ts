@@ -5,6 +5,9 @@ import { describe, expect, it } from 'vitest';
 import type { CallContext } from '../src/index.ts';
 import { ALLOWED, KEY, rejection, START, start, TRANSPORTS } from './fixture.ts';
 
+/** Calls during which a handler that can send would send. */
+const ROUND_TRIPS = 20;
+
 /** Never settles. */
 const forever = (): Promise<never> => new Promise(() => undefined);
 
@@ -70,6 +73,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     const left = Promise.withResolvers<bigint>();
     let count = 0n;
     const { client } = await start(transport, {
+      startRun: async () => ({}),
       async *watchRun() {
         const detail = randomBytes(50_000).toString('hex');
         try {
@@ -84,11 +88,14 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     });
     const stop = new AbortController();
     const options = { ...ALLOWED, signal: stop.signal };
-    const stream = client().watchRun({ runId: 'run-1' }, options)[Symbol.asyncIterator]();
+    const caller = client();
+    const stream = caller.watchRun({ runId: 'run-1' }, options)[Symbol.asyncIterator]();
     await stream.next();
-    // Without reads, the flow-control window of the connection fills up.
-    for (let seen = -1n; seen < count; await new Promise((resolve) => setTimeout(resolve, 20))) {
+    // Without reads, the flow-control window of the stream fills up: the handler sends nothing while other calls are
+    // answered on the same connection.
+    for (let seen = -1n; seen < count; ) {
       seen = count;
+      for (let time = 0; time < ROUND_TRIPS; time += 1) await caller.startRun(START, ALLOWED);
     }
     stop.abort();
     expect(await left.promise).toBeLessThanOrEqual(count + 1n);

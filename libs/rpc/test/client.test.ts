@@ -241,14 +241,17 @@ describe('a call that fails with a transient error', () => {
   });
 
   it('is not retried once it is cancelled', async () => {
-    const { startRun } = failing(Infinity, unavailable);
+    const { counter, startRun } = failing(Infinity, unavailable);
     const { client } = await start('grpc-js', { startRun });
     const stop = new AbortController();
-    const patient = client({ retry: { initialDelayMs: 5000, maxDelayMs: 5000 } });
-    const options = { ...ALLOWED, retry: true, signal: stop.signal };
+    const patient = client({ retry: { initialDelayMs: 1e9, maxDelayMs: 1e9 } });
+    // A deadline after any delay.
+    const options = { ...ALLOWED, retry: true, signal: stop.signal, timeoutMs: 2e9 };
     const called = rejection(patient.startRun(START, options));
-    setTimeout(() => stop.abort('enough'), 30);
+    await expect.poll(() => counter.calls).toBe(1);
+    stop.abort('enough');
     expect(await called).toMatchObject({ kind: 'cancelled', cancelReason: 'enough' });
+    expect(counter.calls).toBe(1);
   });
 
   it('reaches a peer that restarts at the same address', async () => {

@@ -1,4 +1,3 @@
-import { setTimeout as wait } from 'node:timers/promises';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -45,11 +44,32 @@ async function open(location: Place, migrations: Migrations) {
   return store;
 }
 
+/** A connection that sees the others, until the test has finished. */
+async function openAdmin(location: Place): Promise<pg.Client> {
+  const admin = new pg.Client({ connectionString: location.url });
+  await admin.connect();
+  onTestFinished(() => admin.end());
+  return admin;
+}
+
+/** Number of ledgers that wait for a lock, as stores do while another one migrates. */
+async function waitingLedgers(admin: pg.Client): Promise<number | null> {
+  const { rowCount } = await admin.query(
+    `select 1 from pg_stat_activity
+     where application_name = 'writ ledger' and wait_event_type = 'Lock'
+       and datname = current_database()`,
+  );
+  return rowCount;
+}
+
 describe.runIf(PLACES.includes('PostgreSQL'))('stores of one schema that open at once', () => {
   it('run each migration once and all open (SYS-5)', async () => {
     const location = await emptySchema();
+    const admin = await openAdmin(location);
     const ran: string[] = [];
-    const migrations = slowMigrations(ran, () => wait(200));
+    const migrations = slowMigrations(ran, async () => {
+      await expect.poll(() => waitingLedgers(admin)).toBe(REPLICAS - 1);
+    });
     const stores = await Promise.all(
       Array.from({ length: REPLICAS }, () => open(location, migrations)),
     );
@@ -70,23 +90,13 @@ describe.runIf(PLACES.includes('PostgreSQL'))('stores of one schema that open at
 
   it('repeat the migrations from the start if the migrating one is disconnected (SYS-4)', async () => {
     const location = await emptySchema();
-    const admin = new pg.Client({ connectionString: location.url });
-    await admin.connect();
-    onTestFinished(() => admin.end());
+    const admin = await openAdmin(location);
     const ran: string[] = [];
     const others: Promise<unknown>[] = [];
-    const waiting = async () =>
-      (
-        await admin.query(
-          `select 1 from pg_stat_activity
-           where application_name = 'writ ledger' and wait_event_type = 'Lock'
-             and datname = current_database()`,
-        )
-      ).rowCount;
     const cut = slowMigrations(ran, async () => {
       const migrations = slowMigrations(ran, async () => undefined);
       for (let n = 1; n < REPLICAS; n += 1) others.push(open(location, migrations));
-      await expect.poll(waiting).toBe(REPLICAS - 1);
+      await expect.poll(() => waitingLedgers(admin)).toBe(REPLICAS - 1);
       await admin.query(
         `select pg_terminate_backend(pid) from pg_stat_activity
          where application_name = 'writ cut' and datname = current_database()`,
