@@ -8,7 +8,9 @@ it('serves the calls of one source while another source is flooded, whose calls 
     idleMs: 50,
     limits: { max_in_flight: 4, max_queued: 8 },
   });
+  expect(figures['other outcomes']).toBe('{}');
   expect(figures.executed + figures.overloaded).toBe(60);
   expect(figures.executed).toBeGreaterThan(0);
   expect(figures['calls of the other source during the flood']).toBeGreaterThan(0);
+  expect(figures['failed calls of the other source']).toBe(0);
 });

@@ -43,8 +43,14 @@ const LOAD_TESTS: Readonly<Record<string, LoadTest>> = {
     run: () => spawnCap({ acquires: 1_000 }),
   },
   'model-share': {
-    about: 'CRITICAL, NORMAL and BACKGROUND calls on a model with one slot for 10 s (SUP-3)',
-    run: () => onMeter((harness) => modelShare(harness, { forMs: 10_000 })),
+    about: '2,000 CRITICAL and NORMAL calls on a model with one slot, then BACKGROUND (SUP-3)',
+    run: async () => {
+      const figures = await onMeter((harness) => modelShare(harness, { calls: 2_000 }));
+      assert.ok(Math.abs(figures.ratio / figures.wanted - 1) <= 0.15, `ratio ${figures.ratio}`);
+      assert.equal(figures['BACKGROUND during saturation'], 0);
+      assert.equal(figures['BACKGROUND afterwards'], 10);
+      return figures;
+    },
   },
   'stream-abort': {
     about: 'latency until a provider sees that a stream was aborted (EM-8, EM-9)',
@@ -56,7 +62,14 @@ const LOAD_TESTS: Readonly<Record<string, LoadTest>> = {
   },
   flood: {
     about: '10,000 concurrent calls of one slow source beside the calls of another (TG-6)',
-    run: () => flood({ calls: 10_000, idleMs: 4_000 }),
+    run: async () => {
+      const figures = await flood({ calls: 10_000, idleMs: 4_000 });
+      assert.equal(figures['other outcomes'], '{}');
+      assert.equal(figures.executed + figures.overloaded, 10_000);
+      assert.equal(figures['failed calls of the other source'], 0);
+      assert.ok(figures.executed > 0 && figures['calls of the other source during the flood'] > 0);
+      return figures;
+    },
   },
   overload: {
     about: 'starts at twice the capacity for 30 s, p99 of accepted runs and of Halt (BD-5, BD-2)',
@@ -143,7 +156,7 @@ for (const [known, { run }] of chosen) {
   }
 }
 
-async function onMeter(test: (harness: MeterHarness) => Promise<Figures>): Promise<Figures> {
+async function onMeter<F extends Figures>(test: (harness: MeterHarness) => Promise<F>): Promise<F> {
   const harness = await MeterHarness.start();
   try {
     return await test(harness);

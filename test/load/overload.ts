@@ -57,24 +57,28 @@ export async function overload({
     await measureUnloaded();
     const perSecond = await capacityOf(run, CONCURRENCY, capacityMs);
     const halts = haltWhile(harness);
-    const flood = await openLoop(run, perSecond * times, overloadMs);
+    const flood = await openLoop(harness, perSecond * times, overloadMs);
     const haltMs = await halts.end();
     // Before and after, so that other programs on the machine affect both figures alike.
     await measureUnloaded();
-    const slowdown = quantileOf(flood.accepted, 0.99) / quantileOf(unloaded, 0.99);
+    const slowdown = quantileOf(flood.endedMs, 0.99) / quantileOf(unloaded, 0.99);
     return {
-      accepted: flood.accepted.length,
+      accepted: flood.accepted,
+      ended: flood.endedMs.length,
       rejected: flood.rejected,
+      rejectedWithDelay: flood.rejectedWithDelay,
+      failures: flood.failures,
       halts: haltMs.length,
       slowdown,
       figures: {
         'capacity, runs/s': perSecond.toFixed(1),
         ...(crowd > 0 && { [`runs/s of ${crowd} at once, none rejected`]: crowded.toFixed(1) }),
         'starts/s': (perSecond * times).toFixed(1),
-        'accepted runs, all ended': flood.accepted.length,
+        'accepted runs': flood.accepted,
+        'accepted runs that ended': flood.endedMs.length,
         'rejected starts': flood.rejected,
         'p50, p99 without load, ms': middleAndTail(unloaded),
-        'p50, p99 under overload, ms': middleAndTail(flood.accepted),
+        'p50, p99 under overload, ms': middleAndTail(flood.endedMs),
         'p99 under overload / without load': slowdown.toFixed(2),
         'p50, p99 of Halt under overload, ms': middleAndTail(haltMs),
       },
@@ -93,8 +97,10 @@ export async function boundedOverload(): Promise<Readonly<Record<string, string 
     times: 2,
     crowd: 64,
   };
-  const { slowdown, figures } = await overload(options);
+  const { slowdown, figures, accepted, ended, failures } = await overload(options);
   console.log(figures);
+  assert.deepEqual(failures, []);
+  assert.equal(ended, accepted, 'An accepted run did not end.');
   assert.ok(slowdown <= MAX_SLOWDOWN, `p99 under overload is ${slowdown.toFixed(2)} times as long`);
   return figures;
 }
@@ -117,17 +123,41 @@ async function capacityOf(
   return count / ((performance.now() - startedAt) / 1_000);
 }
 
-/** Starts runs at a rate; resolves when every accepted one has ended. */
-async function openLoop(run: () => Promise<number>, perSecond: number, forMs: number) {
-  const accepted: number[] = [];
-  let rejected = 0;
+/** What became of starts at a rate. */
+interface Flood {
+  accepted: number;
+  /** Durations of the accepted runs that ended with their answer. */
+  readonly endedMs: number[];
+  rejected: number;
+  /** Rejections that name the delay after which the caller may start again. */
+  rejectedWithDelay: number;
+  /** Starts that failed otherwise, and accepted runs that did not end with their answer. */
+  readonly failures: string[];
+}
+
+/** Starts runs at a rate; resolves when each is rejected or over. */
+async function openLoop(harness: StepsHarness, perSecond: number, forMs: number): Promise<Flood> {
+  const flood: Flood = {
+    accepted: 0,
+    endedMs: [],
+    rejected: 0,
+    rejectedWithDelay: 0,
+    failures: [],
+  };
   const attempt = async (): Promise<void> => {
+    const startedAt = performance.now();
     try {
-      accepted.push(await run());
+      const runId = await harness.startRun(STEPS, 'a run');
+      flood.accepted += 1;
+      await harness.untilEnded(runId, STEPS);
+      flood.endedMs.push(performance.now() - startedAt);
     } catch (error) {
-      if (!isWritError(error) || error.reason !== 'START_QUEUE_FULL') throw error;
-      assert.ok(Number(error.metadata.retry_after_ms) > 0, 'A rejection names no delay.');
-      rejected += 1;
+      if (!isWritError(error) || error.reason !== 'START_QUEUE_FULL') {
+        flood.failures.push(String(error));
+        return;
+      }
+      flood.rejected += 1;
+      if (Number(error.metadata.retry_after_ms) > 0) flood.rejectedWithDelay += 1;
     }
   };
   const attempts: Promise<void>[] = [];
@@ -137,7 +167,7 @@ async function openLoop(run: () => Promise<number>, perSecond: number, forMs: nu
     attempts.push(attempt());
   }
   await Promise.all(attempts);
-  return { accepted, rejected };
+  return flood;
 }
 
 /** Halts a run that does not exist again and again; `end` resolves with the durations of the answers. */
