@@ -9,7 +9,6 @@ import { Forge } from '../e2e/identities.ts';
 import { ALIAS, createAgentKey, proxyPlatform, stopReasonOf } from './external-run.ts';
 import { answerText, scriptedModel } from './scripted-model.ts';
 
-const PATIENT = { timeout: 30_000 };
 const answering = () =>
   scriptedModel((request, response) => answerText(request, response, 'Good day.'));
 
@@ -88,7 +87,7 @@ it('finds the run of a conversation by what each client sends, and opens another
   expect((await runsOf(test)).map(({ runId }) => runId).sort()).toEqual([first, second].sort());
   await runs.closeRun({ requestId: newId('req'), runId: second });
   expect(await stopReasonOf(test, second)).toBe('closed');
-  const third = await vi.waitFor(() => ask(client({ 'session-id': 'b' })), PATIENT);
+  const third = await vi.waitFor(() => ask(client({ 'session-id': 'b' })));
   expect([first, second]).not.toContain(third);
   const sessionOf = async (runId: string) => (await runs.getRun({ runId })).run?.sessionId;
   expect(await sessionOf(third)).toBe(await sessionOf(second));
@@ -134,12 +133,11 @@ it('opens no run in place of a halted one, over the limit, or for a key that doe
   }
   expect(await runsOf(test)).toHaveLength(1);
   await control.resume({ requestId: newId('req'), haltId: halt?.haltId ?? '' });
-  const next = await vi.waitFor(() => ask(openai), PATIENT);
+  const next = await vi.waitFor(() => ask(openai));
   expect(next).not.toBe(runId);
   await revoke();
-  await vi.waitFor(
-    () => expect(ask(openai)).rejects.toMatchObject({ status: 401, code: 'invalid_api_key' }),
-    PATIENT,
+  await vi.waitFor(() =>
+    expect(ask(openai)).rejects.toMatchObject({ status: 401, code: 'invalid_api_key' }),
   );
   const unknown = await createAgentKey(test, 'missing-bot');
   await expect(ask(unknown.client())).rejects.toMatchObject({

@@ -12,7 +12,6 @@ import {
 import { begin, rawRequest } from './raw-request.ts';
 import { answerText, type ModelRequest, scriptedModel } from './scripted-model.ts';
 
-const PATIENT = { timeout: 30_000 };
 const TEXT = 'One two three.';
 /** The prompt whose answer has no event before the model is released. */
 const SILENT = 'before the answer';
@@ -112,7 +111,7 @@ describe.each(Object.entries(DIALECTS))('bad clients of %s', (_, dialect) => {
     expect(model.requests).toHaveLength(2);
     // The token of a run that has ended is replayed.
     await test.client.runs.closeRun({ requestId: newId('req'), runId: run.runId });
-    await vi.waitFor(async () => expect(await send({})).toEqual([403, 'run_ended']), PATIENT);
+    await vi.waitFor(async () => expect(await send({})).toEqual([403, 'run_ended']));
     expect(await send({ headers: key })).toEqual([403, 'run_ended']);
   });
 
@@ -131,7 +130,7 @@ describe.each(Object.entries(DIALECTS))('bad clients of %s', (_, dialect) => {
       call.destroy();
     };
     const isAsked = (text: string) =>
-      vi.waitFor(() => expect(askedFor(model.requests, text)).toBe(1), PATIENT);
+      vi.waitFor(() => expect(askedFor(model.requests, text)).toBe(1));
     await leave('within the request', async (call) => {
       await new Promise((resolve) => call.write('{"model":', resolve));
     });

@@ -106,13 +106,10 @@ export async function startExternalRun(
   });
   const runId = run?.runId ?? '';
   const { token, modelBaseUrl: baseUrl } = await client.runs.issueRunToken({ runId });
-  await vi.waitFor(
-    async () => {
-      const state = (await client.runs.getRun({ runId })).run?.state;
-      expect(state).toBe(RunState.RUNNING);
-    },
-    { timeout: 30_000 },
-  );
+  await vi.waitFor(async () => {
+    const state = (await client.runs.getRun({ runId })).run?.state;
+    expect(state).toBe(RunState.RUNNING);
+  });
   const openai = new OpenAI({ baseURL: baseUrl, apiKey: token });
   // The SDK of Anthropic adds /v1.
   const anthropic = new Anthropic({ baseURL: baseUrl.replace(/\/v1$/, ''), apiKey: token });

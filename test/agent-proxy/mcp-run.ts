@@ -10,9 +10,6 @@ import { expect, onTestFinished, vi } from 'vitest';
 import { verifyAudit } from '../audit-export.ts';
 import { counter } from './counter-tools.ts';
 
-/** Liveness limit of waits. */
-export const PATIENT = { timeout: 30_000 };
-
 const AGENTS = `
 agents:
   - name: refund-bot
@@ -119,7 +116,7 @@ export async function startMcpRun({ client }: TestPlatform, agent = 'refund-bot'
   const { token, mcpUrl } = await client.runs.issueRunToken({ runId });
   const mcp = { runId, token, url: new URL(mcpUrl) };
   // Until the run is delivered, the endpoint answers 503.
-  await vi.waitFor(async () => expect((await ping(mcp)).status).toBe(200), PATIENT);
+  await vi.waitFor(async () => expect((await ping(mcp)).status).toBe(200));
   return mcp;
 }
 
@@ -214,7 +211,7 @@ export async function pendingApproval(
     const approval = approvals.find(({ state }) => state === ApprovalState.PENDING);
     if (approval === undefined) throw new Error('no pending approval');
     return approval;
-  }, PATIENT);
+  });
 }
 
 /** Verifies the audit chain as `writ audit verify` does; returns its records. */

@@ -5,8 +5,6 @@ import { expect, it, vi } from 'vitest';
 import { ALIAS, createAgentKey, proxyPlatform, stopReasonOf } from './external-run.ts';
 import { answerText, scriptedModel } from './scripted-model.ts';
 
-const PATIENT = { timeout: 30_000 };
-
 const AGENTS = `
 agents:
   - name: team-bot
@@ -111,7 +109,7 @@ it('makes children of the sub-agents that an unmodified client names, and ends o
   await vi.waitFor(async () => {
     const states = (await treeOf(test, runId)).map(({ stopReason }) => stopReason).sort();
     expect(states).toEqual(['', 'budget_exhausted:turns', 'budget_exhausted:turns', 'halted']);
-  }, PATIENT);
+  });
   await runs.closeRun({ requestId: newId('req'), runId });
   expect(await stopReasonOf(test, runId)).toBe('closed');
   await expect(ask(client({ 'x-writ-run': runId, 'x-writ-agent': 'b' }))).rejects.toMatchObject({
@@ -133,13 +131,13 @@ it('reviews each sub-agent by its task, and ends an idle one alone (AP-6, SV-1)'
   await vi.waitFor(async () => {
     const ends = (await treeOf(test, runId)).map(({ stopReason }) => stopReason);
     expect(ends).toEqual(['', 'idle']);
-  }, PATIENT);
+  });
   await vi.waitFor(async () => {
     const { pool } = await test.client.usage.getPool({ runId });
     expect(pool?.holders).toHaveLength(1);
-  }, PATIENT);
+  });
   // It comes back as another child, and an agent without sub-agents acts for those of its own.
-  await vi.waitFor(async () => expect(await ask(named('b'), 'Read it.')).toBe(runId), PATIENT);
+  await vi.waitFor(async () => expect(await ask(named('b'), 'Read it.')).toBe(runId));
   await ask(client({ 'x-writ-agent': 'c', 'x-writ-parent': 'b' }));
   expect(await treeOf(test, runId)).toHaveLength(3);
 });

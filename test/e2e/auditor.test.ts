@@ -54,14 +54,11 @@ it('lets an auditor read who approved what, and decide nothing (PE-1, SV-5, SV-8
     model: 'sim-escalate-1200',
   });
   const runId = started?.runId ?? '';
-  const approval = await vi.waitFor(
-    async () => {
-      const page = await approvals.listApprovals({ states: [ApprovalState.PENDING] });
-      expect(page.approvals).toHaveLength(1);
-      return page.approvals[0];
-    },
-    { timeout: 30_000 },
-  );
+  const approval = await vi.waitFor(async () => {
+    const page = await approvals.listApprovals({ states: [ApprovalState.PENDING] });
+    expect(page.approvals).toHaveLength(1);
+    return page.approvals[0];
+  });
   expect(approval).toMatchObject({ runId, caps: [], editableArguments: [] });
   expect(approval?.readerRights).toMatchObject({
     mayApprove: false,

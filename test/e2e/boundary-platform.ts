@@ -10,7 +10,6 @@ import { vi } from 'vitest';
 import { FileIssuer, Forge, type TokenAgent } from './identities.ts';
 import { requestFor } from './request-for.ts';
 
-const PATIENT = { timeout: 30_000 };
 const GOAL = 'Refund Anna quietly.';
 
 /** A run of the tenant `default`. */
@@ -140,7 +139,7 @@ async function createResources(test: TestPlatform): Promise<Resources> {
     const [approval] = (await approvals.listApprovals({ runId })).approvals;
     if (approval === undefined) throw new Error('The run has no approval yet.');
     return approval.approvalId;
-  }, PATIENT);
+  });
   const scope = { kind: { case: 'run', value: { tenant, runId } } } as const;
   const { halt } = await control.halt({ requestId: newId('req'), scope, reason: GOAL });
   const haltId = halt?.haltId ?? '';

@@ -52,9 +52,7 @@ describe('a halt', () => {
       } finally {
         start();
       }
-      const created = await vi.waitFor(async () => (await admin.control.halt(request)).halt, {
-        timeout: 30_000,
-      });
+      const created = await vi.waitFor(async () => (await admin.control.halt(request)).halt);
       expect(created?.state).toBe(HaltState.IN_FORCE);
       const { halt } = await admin.control.resume({
         requestId: newId('req'),

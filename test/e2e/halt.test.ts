@@ -11,7 +11,6 @@ import { newId } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { HaltHarness } from './halt-harness.ts';
 
-const PATIENT = { timeout: 30_000 };
 const WHY = 'Refunds look wrong.';
 const HALTED = {
   kind: 'failed_precondition',
@@ -71,7 +70,7 @@ async function pendingApproval({ runId }: Run): Promise<string> {
     const [approval] = (await admin.approvals.listApprovals({ runId })).approvals;
     if (approval === undefined) throw new Error('The run has no approval yet.');
     return approval.approvalId;
-  }, PATIENT);
+  });
 }
 
 function text(value: string) {

@@ -113,15 +113,12 @@ async function untilScoutIs({ test }: ScriptedPlatform, runId: string, state: Ag
   const running = { dataDir: test.dataDir, addresses: test.platform.addresses };
   const worker = await supervisorClient(running, AgentWorkerService, 'agent-worker');
   onTestFinished(() => worker.close());
-  return await vi.waitFor(
-    async () => {
-      const { agents } = await worker.describeRun({ tenant: 'default', runId });
-      const scout = agents.find(({ agent }) => agent?.name === 'scout');
-      expect(scout?.state).toBe(state);
-      return scout;
-    },
-    { timeout: 30_000, interval: 20 },
-  );
+  return await vi.waitFor(async () => {
+    const { agents } = await worker.describeRun({ tenant: 'default', runId });
+    const scout = agents.find(({ agent }) => agent?.name === 'scout');
+    expect(scout?.state).toBe(state);
+    return scout;
+  });
 }
 
 async function resultOf({ test }: ScriptedPlatform, runId: string) {
@@ -166,14 +163,11 @@ describe('a preempted agent with on_preempt partial', () => {
   it('waits for a person whom the policy asks, without a slot, and then replies (SB-4, SV-5)', async () => {
     const { platform, seen, finish, runId } = await start(ASK_FOR_PARTIAL);
     const { approvals } = platform.test.client;
-    const approval = await vi.waitFor(
-      async () => {
-        const [pending] = (await approvals.listApprovals({ runId })).approvals;
-        expect(pending?.state).toBe(ApprovalState.PENDING);
-        return pending;
-      },
-      { timeout: 30_000, interval: 20 },
-    );
+    const approval = await vi.waitFor(async () => {
+      const [pending] = (await approvals.listApprovals({ runId })).approvals;
+      expect(pending?.state).toBe(ApprovalState.PENDING);
+      return pending;
+    });
     const parked = await untilScoutIs(platform, runId, AgentState.PARKED);
     expect(parked?.waitingFor).toEqual(['slot', expect.stringMatching(/^approval:part_/)]);
     await approvals.decideApproval({

@@ -145,7 +145,7 @@ it('parks an agent whose slot was preempted and resumes it when the slot is free
   );
   expect(test.modelRequests()).toEqual([]);
   expect((await release()).changes).toMatchObject([{ agent: CHILD, to: SlotState.ACTIVE }]);
-  await vi.waitFor(() => expect(test.modelRequests()).toHaveLength(1), { timeout: 30_000 });
+  await vi.waitFor(() => expect(test.modelRequests()).toHaveLength(1));
   expect((await child())?.epoch).toBe(2n);
 });
 

@@ -94,7 +94,7 @@ class Worker {
   async stop(): Promise<void> {
     this.#child.kill('SIGSTOP');
     const stat = `/proc/${this.#child.pid}/stat`;
-    await vi.waitFor(() => expect(readFileSync(stat, 'utf8')).toMatch(/ T /), { timeout: 30_000 });
+    await vi.waitFor(() => expect(readFileSync(stat, 'utf8')).toMatch(/ T /));
   }
 
   continue(): void {

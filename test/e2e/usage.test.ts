@@ -17,7 +17,6 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 type StartRun = Partial<Omit<MessageInitShape<typeof StartRunRequestSchema>, '$typeName'>>;
 
 const SESSION = 'ses_usage';
-const PATIENT = { timeout: 30_000 };
 
 let dataDir: string;
 let test: TestPlatform;
@@ -35,7 +34,7 @@ beforeAll(async () => {
   await vi.waitFor(async () => {
     const { approvals } = await test.client.approvals.listApprovals({ runId: waiting.runId });
     expect(approvals).toHaveLength(1);
-  }, PATIENT);
+  });
 });
 afterAll(async () => {
   await test.close();
@@ -188,7 +187,7 @@ describe('caps', () => {
       const [pending] = (await approvals.listApprovals({ runId })).approvals;
       if (pending === undefined) throw new Error('No approval is open.');
       return pending;
-    }, PATIENT);
+    });
     const change = { requestId: 'top-up', level: BudgetLevel.RUN, runId, caps: { maxTurns: 40n } };
     const admin = await clientOf('default', ['admin']);
     for (const client of [

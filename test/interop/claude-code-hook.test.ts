@@ -3,7 +3,6 @@ import type { TestPlatform } from '@writ/testing/platform';
 import { describe, expect, it } from 'vitest';
 import {
   type McpRun,
-  PATIENT,
   pendingApproval,
   post,
   refundPlatform,
@@ -154,7 +153,7 @@ describe('the hook of Claude Code', () => {
       lines
         .map((line) => JSON.parse(line) as JsonObject)
         .filter(({ msg }) => String(msg).startsWith('client tool executed'));
-    await expect.poll(reports, PATIENT).toHaveLength(2);
+    await expect.poll(reports).toHaveLength(2);
     const json = canonicalJson(after.tool_response);
     const text = canonicalJson(stdout);
     const ok = { status: 'ok', sha256: sha256Hex(json), bytes: json.length };
@@ -206,9 +205,7 @@ describe('the hook of Claude Code', () => {
     await hook(run, reused);
     expect(await reasonOf(run, { ...reused, tool_input: REMOVE })).toMatch(/already used/);
     await test.client.runs.closeRun({ requestId: newId('req'), runId: run.runId });
-    await expect
-      .poll(() => reasonOf(run, preToolUse(list)), { timeout: 30_000 })
-      .toMatch(/has ended/);
+    await expect.poll(() => reasonOf(run, preToolUse(list))).toMatch(/has ended/);
   });
 
   it('reviews the call of a sub-agent as that of the child that its model calls made (AP-5, AP-6)', async () => {

@@ -4,7 +4,7 @@ import { type Clock, newId } from '@writ/kernel';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { counter } from '../agent-proxy/counter-tools.ts';
 import { createAgentKey, startExternalRun } from '../agent-proxy/external-run.ts';
-import { MovedClock, PATIENT, pendingApproval, verifiedAudit } from '../agent-proxy/mcp-run.ts';
+import { MovedClock, pendingApproval, verifiedAudit } from '../agent-proxy/mcp-run.ts';
 import { answerWith } from '../agent-proxy/scripted-calls.ts';
 import { scriptedModel } from '../agent-proxy/scripted-model.ts';
 import { approveEdited } from '../approve-edited.ts';
@@ -144,7 +144,7 @@ describe.skipIf(!HAS_CLIENTS)('Claude Code, unmodified', { timeout: 120_000 }, (
       'Agent',
     ]);
     // All of them wait for their model.
-    await vi.waitFor(() => expect(model.requests).toHaveLength(4), PATIENT);
+    await vi.waitFor(() => expect(model.requests).toHaveLength(4));
     const helper = await haltHelper(test, runId, model);
     resume();
     const { code, stdout, output } = await running;

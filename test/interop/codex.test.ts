@@ -4,7 +4,7 @@ import { type Clock, newId } from '@writ/kernel';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { counter } from '../agent-proxy/counter-tools.ts';
 import { createAgentKey, startExternalRun } from '../agent-proxy/external-run.ts';
-import { MovedClock, PATIENT, pendingApproval, verifiedAudit } from '../agent-proxy/mcp-run.ts';
+import { MovedClock, pendingApproval, verifiedAudit } from '../agent-proxy/mcp-run.ts';
 import type { ScriptedAnswer } from '../agent-proxy/scripted-calls.ts';
 import { answerWith } from '../agent-proxy/scripted-calls.ts';
 import { scriptedModel } from '../agent-proxy/scripted-model.ts';
@@ -123,9 +123,8 @@ describe.skipIf(!HAS_CLIENTS)('Codex, unmodified', { timeout: 120_000 }, () => {
     const config = mcpConfig(new URL('/mcp', baseUrl).href);
     const running = runCodex(place, 'Wipe the disk.', config);
     const { approvalId } = await pendingApproval(test);
-    const answered = vi.waitFor(
-      () => expect(historyOf(model.requests.at(-1))).toContain('Not executed yet'),
-      PATIENT,
+    const answered = vi.waitFor(() =>
+      expect(historyOf(model.requests.at(-1))).toContain('Not executed yet'),
     );
     await clock.advanceUntil(answered, 10 * 60_000);
     expect(counter.runs).toBe(0);
@@ -171,7 +170,7 @@ describe.skipIf(!HAS_CLIENTS)('Codex, unmodified', { timeout: 120_000 }, () => {
     const { runId, token, baseUrl } = await startExternalRun(test, { agent: 'coding-bot' });
     const running = runCodex({ baseUrl, token, cwd: workspace() }, 'Fan out.');
     // The main agent waits for its sub-agents, and they for their model.
-    await vi.waitFor(() => expect(model.requests).toHaveLength(5), PATIENT);
+    await vi.waitFor(() => expect(model.requests).toHaveLength(5));
     const helper = await haltHelper(test, runId, model);
     resume();
     const { code, stdout, output } = await running;

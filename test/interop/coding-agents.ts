@@ -9,7 +9,7 @@ import { startTestPlatform } from '@writ/testing/platform';
 import { expect, onTestFinished, vi } from 'vitest';
 import { counter } from '../agent-proxy/counter-tools.ts';
 import { ALIAS, CLAUDE, PROVIDER_KEY, proxyModels } from '../agent-proxy/external-run.ts';
-import { counterFiles, PATIENT } from '../agent-proxy/mcp-run.ts';
+import { counterFiles } from '../agent-proxy/mcp-run.ts';
 import type { ScriptedModel } from '../agent-proxy/scripted-model.ts';
 import { CLIENTS_FOLDER, type Ended, runProgram } from './client-programs.ts';
 import { historyOf } from './reviewed-calls.ts';
@@ -204,10 +204,7 @@ export async function haltHelper(
   });
   const ofHelpers = model.requests.filter((one) => !historyOf(one).includes('Fan out.'));
   expect(ofHelpers).toHaveLength(3);
-  await vi.waitFor(
-    () => expect(ofHelpers.filter(({ closed }) => closed.aborted)).toHaveLength(1),
-    PATIENT,
-  );
+  await vi.waitFor(() => expect(ofHelpers.filter(({ closed }) => closed.aborted)).toHaveLength(1));
   return agentInstance;
 }
 

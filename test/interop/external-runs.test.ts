@@ -15,7 +15,7 @@ it('starts, lists and closes a run of an external agent with sub-agents by the c
   const run = { runId, token, url: new URL(mcpUrl) };
   const helper = { 'x-writ-agent': 'helper-1' };
   const context = () => callTool(run, 'get_refund_context', { user_id: 42 }, helper);
-  await expect.poll(context, { timeout: 30_000 }).toContain('io.writ/receipt');
+  await expect.poll(context).toContain('io.writ/receipt');
   const [headings, root, child] = (await writ('runs', 'agents', runId)).split('\n');
   expect(headings).toMatch(/^AGENT +INSTANCE +KIND +PARENT +STATE +STEPS +STOP REASON$/);
   const instance = /^refund-bot +([\w-]+) +external /.exec(root ?? '')?.[1];
@@ -23,7 +23,7 @@ it('starts, lists and closes a run of an external agent with sub-agents by the c
   expect(await writ('runs', 'list')).toMatch(new RegExp(`^${runId} +refund-bot +external `, 'm'));
   await writ('runs', 'close', runId);
   await expect
-    .poll(() => writ('runs', 'get', runId), { timeout: 30_000 })
+    .poll(() => writ('runs', 'get', runId))
     .toMatch(/^kind: +external\nstate: +completed\n[\s\S]*^stop reason: +closed$/m);
   const { exit, err } = await runCommand(test, ['runs', 'token', runId]);
   expect({ exit, err }).toEqual({ exit: 2, err: [`Run ${runId} has ended.`] });

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { newId } from '@writ/kernel';
 import { expect, it, vi } from 'vitest';
 import { counter } from '../agent-proxy/counter-tools.ts';
-import { counterPlatform, PATIENT, post, postModern, startMcpRun } from '../agent-proxy/mcp-run.ts';
+import { counterPlatform, post, postModern, startMcpRun } from '../agent-proxy/mcp-run.ts';
 import { begin, rawRequest } from '../agent-proxy/raw-request.ts';
 
 const WIPE = { name: 'wipe_disk', arguments: { disk: 'sda' } };
@@ -98,7 +98,7 @@ it('answers a block of policy, bad arguments and the end of the run as results w
   expect(await call({ disk: 5 })).toMatchObject({ isError: true });
   expect(counter.runs).toBe(0);
   await test.client.runs.closeRun({ requestId: newId('req'), runId: run.runId });
-  await vi.waitFor(async () => expect((await post(run, CALL)).status).toBe(403), PATIENT);
+  await vi.waitFor(async () => expect((await post(run, CALL)).status).toBe(403));
   expect(counter.runs).toBe(0);
 });
 
@@ -115,7 +115,7 @@ it('executes a destructive tool once for a thousand equal calls (AP-3, AP-4, TG-
     }
   };
   const calls = Array.from({ length: 1_000 }, call);
-  await vi.waitFor(() => expect(counter.runs).toBe(1), PATIENT);
+  await vi.waitFor(() => expect(counter.runs).toBe(1));
   resolve();
   const results = await Promise.all(calls);
   const ok = results.filter((result) => result?.isError !== true);

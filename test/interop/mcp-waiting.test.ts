@@ -11,7 +11,6 @@ import {
   counterPlatform,
   type McpRun,
   MovedClock,
-  PATIENT,
   pendingApproval,
   postModern,
   startMcpRun,
@@ -137,12 +136,12 @@ it('gives a client with tasks a task, and executes its call when a person approv
   expect((await get(run, 'f'.repeat(32))).error).toMatchObject(unknown);
   expect((await get(run, 'x')).error?.code).toBe(-32_602);
   await decide(test, run.runId, 'approve');
-  await vi.waitFor(() => expect(counter.runs).toBe(1), PATIENT);
+  await vi.waitFor(() => expect(counter.runs).toBe(1));
   const done = await vi.waitFor(async () => {
     const { result: shown } = await get();
     expect(shown).toMatchObject({ status: 'completed' });
     return shown;
-  }, PATIENT);
+  });
   expect(done).toMatchObject({
     result: { structuredContent: { wiped: 1 }, _meta: { 'io.writ/receipt': expect.any(String) } },
   });
@@ -193,7 +192,7 @@ it('executes nothing for a task that its client cancelled, and ends one that a p
         _meta: { 'io.writ/reason': 'human_rejected' },
       },
     });
-  }, PATIENT);
+  });
   expect(counter.runs).toBe(0);
 });
 
@@ -220,7 +219,7 @@ it('executes the call of a task, or withdraws it, when its client cancels while 
     await vi.waitFor(async () => {
       const { result } = await of('tasks/get');
       expect(result).toMatchObject({ status: isApproved ? 'completed' : 'cancelled' });
-    }, PATIENT);
+    });
     expect(counter.runs - before).toBe(isApproved ? 1 : 0);
     const { approval } = await test.client.approvals.getApproval({ approvalId });
     expect(approval?.state).toBe(isApproved ? ApprovalState.APPROVED : ApprovalState.WITHDRAWN);
@@ -235,9 +234,8 @@ it('reports the progress of a wait to a client that asks for it (AP-4)', async (
     onprogress: ({ message }) => messages.push(message),
   });
   const { approvalId } = await pendingApproval(test, run.runId);
-  await vi.waitFor(
-    () => expect(messages).toContain(`Waiting for approval ${approvalId} of wipe_disk.`),
-    PATIENT,
+  await vi.waitFor(() =>
+    expect(messages).toContain(`Waiting for approval ${approvalId} of wipe_disk.`),
   );
   await decide(test, run.runId, 'approve');
   expect((await call).structuredContent).toEqual({ wiped: 1 });
@@ -257,7 +255,7 @@ it('keeps the approval of a client that left, whose next equal call gets the res
   counter.gate = promise;
   const again = new AbortController();
   const second = postModern(run, 'tools/call', ASK, { signal: again.signal });
-  await vi.waitFor(() => expect(counter.runs).toBe(1), PATIENT);
+  await vi.waitFor(() => expect(counter.runs).toBe(1));
   again.abort();
   await expect(second).rejects.toThrow();
   resolve();
@@ -285,6 +283,6 @@ it('executes nothing while the run is halted, and the call once after it (AP-4, 
   await decide(test, run.runId, 'approve');
   await vi.waitFor(async () => {
     expect(await client.callTool(ASK)).toMatchObject({ structuredContent: { wiped: 1 } });
-  }, PATIENT);
+  });
   expect(counter.runs).toBe(1);
 });

@@ -12,7 +12,7 @@ import {
   startExternalRun,
   stopReasonOf,
 } from '../agent-proxy/external-run.ts';
-import { PATIENT, pendingApproval, verifiedAudit } from '../agent-proxy/mcp-run.ts';
+import { pendingApproval, verifiedAudit } from '../agent-proxy/mcp-run.ts';
 import { answerWith } from '../agent-proxy/scripted-calls.ts';
 import { type ModelRequest, scriptedModel } from '../agent-proxy/scripted-model.ts';
 import { approveEdited } from '../approve-edited.ts';
@@ -74,7 +74,7 @@ async function startRefund(program: string, credential: Credential) {
   const approval = await vi.waitFor(async () => {
     const { runs } = await test.client.runs.listRuns({});
     return await pendingApproval(test, runs[0]?.runId ?? '');
-  }, PATIENT);
+  });
   return { model, test, exchanges, ended, approval };
 }
 
@@ -147,7 +147,7 @@ describe.skipIf(!HAS_CLIENTS)('an unmodified, pinned agent that refunds', () => 
       expect(run?.result?.usage?.turns).toBe(BigInt(model.requests.length));
       await vi.waitFor(async () => {
         expect(JSON.stringify(await verifiedAudit(test))).toContain(`"receipt_id":"${id}"`);
-      }, PATIENT);
+      });
     },
   );
 
@@ -155,9 +155,8 @@ describe.skipIf(!HAS_CLIENTS)('an unmodified, pinned agent that refunds', () => 
     const refund = await startRefund('refund_desk.py', 'an agent key');
     const { model, test, approval } = refund;
     // A result that is no refund: the client has left its first call.
-    await vi.waitFor(
-      () => expect(model.requests.some((request) => resultsIn(request).length > 1)).toBe(true),
-      PATIENT,
+    await vi.waitFor(() =>
+      expect(model.requests.some((request) => resultsIn(request).length > 1)).toBe(true),
     );
     await completesAt800(refund);
     const { approvals } = await test.client.approvals.listApprovals({ runId: approval.runId });

@@ -2,7 +2,7 @@ import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { newId } from '@writ/kernel';
 import { describe, expect, it, vi } from 'vitest';
 import { ALIAS, CLAUDE, startExternalRun, stopReasonOf } from '../agent-proxy/external-run.ts';
-import { PATIENT, pendingApproval, verifiedAudit } from '../agent-proxy/mcp-run.ts';
+import { pendingApproval, verifiedAudit } from '../agent-proxy/mcp-run.ts';
 import { event, scriptedModel } from '../agent-proxy/scripted-model.ts';
 import { approveEdited } from '../approve-edited.ts';
 import {
@@ -158,7 +158,7 @@ describe('a request whose calls wait for a person', () => {
       text += delta;
     });
     const { approvalId } = await pendingApproval(test, run.runId);
-    await vi.waitFor(() => expect(text).toBe('I remove it.'), PATIENT);
+    await vi.waitFor(() => expect(text).toBe('I remove it.'));
     expect(stream.currentMessage?.content).toHaveLength(1);
     await approveEdited(test, approvalId);
     const { content } = await stream.finalMessage();

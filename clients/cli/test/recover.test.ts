@@ -8,7 +8,6 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { runCli } from '../src/cli.ts';
 import { EXIT } from '../src/io.ts';
 
-const WITHIN = { timeout: 30_000 } as const;
 const GOAL = 'Refund 250 USD to user 42, who was charged twice.';
 
 describe('writ recover', () => {
@@ -43,7 +42,7 @@ describe('writ recover', () => {
   const startWaiting = async ({ client }: TestPlatform, requestId: string): Promise<string> => {
     const { run } = await client.runs.startRun({ requestId, agent: 'refund-worker', goal: GOAL });
     const { runId = '' } = run ?? {};
-    await vi.waitFor(async () => expect(await pending(runId)).toBeDefined(), WITHIN);
+    await vi.waitFor(async () => expect(await pending(runId)).toBeDefined());
     return runId;
   };
   const pending = async (runId: string): Promise<Approval | undefined> => {
@@ -56,7 +55,7 @@ describe('writ recover', () => {
     await vi.waitFor(async () => {
       const { run } = await client.runs.getRun({ runId });
       expect(run?.endTime).toBeDefined();
-    }, WITHIN);
+    });
     return (await client.runs.getRun({ runId })).run?.state;
   };
   const approve = async (

@@ -24,17 +24,14 @@ async function detached(model: string): Promise<string> {
 }
 
 async function pending(runId: string): Promise<string> {
-  return await vi.waitFor(
-    async () => {
-      const { out } = await writ(['approvals', 'list', '--run', runId, '-o', 'json']);
-      const { approvals = [] } = JSON.parse(out.join('\n')) as {
-        approvals?: { approvalId: string }[];
-      };
-      expect(approvals).toHaveLength(1);
-      return approvals[0]?.approvalId ?? '';
-    },
-    { timeout: 30_000 },
-  );
+  return await vi.waitFor(async () => {
+    const { out } = await writ(['approvals', 'list', '--run', runId, '-o', 'json']);
+    const { approvals = [] } = JSON.parse(out.join('\n')) as {
+      approvals?: { approvalId: string }[];
+    };
+    expect(approvals).toHaveLength(1);
+    return approvals[0]?.approvalId ?? '';
+  });
 }
 
 describe('writ tools', () => {
@@ -77,9 +74,7 @@ describe('writ run', () => {
       err += chunk;
     });
     const closed = once(child, 'close');
-    await vi.waitFor(() => expect(err).toContain('To decide: writ approvals get'), {
-      timeout: 30_000,
-    });
+    await vi.waitFor(() => expect(err).toContain('To decide: writ approvals get'));
     child.kill('SIGINT');
     expect(await closed).toEqual([130, null]);
     const runId = /Run (run_\w+) continues: writ runs watch/.exec(err)?.[1] ?? '';

@@ -4,7 +4,6 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type EdgeOptions, type EventStream, endless, type StreamHandler } from '../src/index.ts';
 import { KEY, start } from './fixture.ts';
 
-const PATIENT = { timeout: 30_000 };
 const STREAM: EventStream = {
   method: RunService.method.watchRun,
   path: '/v1/runs/{run_id}/events',
@@ -113,7 +112,7 @@ describe('event streams of an edge', () => {
     const refused = await open(server.port);
     expect(refused.statusCode).toBe(429);
     for (const response of opened) response.on('error', () => undefined).destroy();
-    await vi.waitFor(() => expect(watched).toBe(0), PATIENT);
+    await vi.waitFor(() => expect(watched).toBe(0));
     expect((await open(server.port)).statusCode).toBe(200);
     agent.destroy();
   });

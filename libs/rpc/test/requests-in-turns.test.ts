@@ -90,7 +90,7 @@ it('count as no calls when their connection is closed before their turn (BD-2)',
   // The server has received them.
   await new Promise<void>((resolve) => session.ping(() => resolve()));
   session.destroy();
-  await vi.waitFor(() => caller.startRun(START, ALLOWED), { timeout: 30_000 });
+  await vi.waitFor(() => caller.startRun(START, ALLOWED));
 });
 
 it.each(WIRES)(

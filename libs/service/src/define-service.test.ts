@@ -114,10 +114,10 @@ it('reports NOT_SERVING while its clock is far from those of its peers (BD-3)', 
     hosts[0]?.peerClocks.observe(peer, clock.now().getTime());
   steps.length = 0;
   clock.step(-3_600_000);
-  await vi.waitFor(() => expect(steps).toEqual(['not serving']), { timeout: 30_000 });
+  await vi.waitFor(() => expect(steps).toEqual(['not serving']));
   expect(hosts[0]?.isClockSkewed()).toBe(true);
   clock.step(3_600_000);
-  await vi.waitFor(() => expect(steps).toEqual(['not serving', 'serving']), { timeout: 30_000 });
+  await vi.waitFor(() => expect(steps).toEqual(['not serving', 'serving']));
 });
 
 it('closes what was opened when opening fails', async () => {
@@ -145,15 +145,12 @@ it('logs what a stop that takes over a second waits for (SYS-3)', async () => {
   const service = await create();
   await service.start();
   const stopped = service.stop();
-  await vi.waitFor(
-    () => {
-      expect(info).toHaveBeenCalledWith(
-        { waits_for: 'in-flight calls' },
-        'service is still stopping',
-      );
-    },
-    { timeout: 30_000 },
-  );
+  await vi.waitFor(() => {
+    expect(info).toHaveBeenCalledWith(
+      { waits_for: 'in-flight calls' },
+      'service is still stopping',
+    );
+  });
   resolve();
   await stopped;
 });

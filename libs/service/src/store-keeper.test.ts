@@ -137,14 +137,12 @@ describe.each(PLACES)('a store with a marker in %s', (place) => {
     const onBehind = vi.fn();
     keeper.start(onBehind);
     await write(store);
-    await vi.waitFor(() => expect(readMarker(at.marker.file)?.mark).toBeGreaterThan(1), {
-      timeout: 30_000,
-    });
+    await vi.waitFor(() => expect(readMarker(at.marker.file)?.mark).toBeGreaterThan(1));
     expect(onBehind).not.toHaveBeenCalled();
     const seen = readMarker(at.marker.file)?.mark;
     await setBack(at, 2);
     await write(store);
-    await vi.waitFor(() => expect(onBehind).toHaveBeenCalledTimes(1), { timeout: 30_000 });
+    await vi.waitFor(() => expect(onBehind).toHaveBeenCalledTimes(1));
     expect(readMarker(at.marker.file)?.mark).toBe(seen);
     await close();
   });

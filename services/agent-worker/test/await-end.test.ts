@@ -31,7 +31,7 @@ describe('Cancel that awaits the end of an agent', () => {
     };
     await world.startWorker();
     await world.deliver({ manifest: { kind: AgentKind.REACT, tools: [] } });
-    await vi.waitFor(() => expect(awaited).toBeDefined(), { timeout: 30_000 });
+    await vi.waitFor(() => expect(awaited).toBeDefined());
     const response = await awaited;
     const types = response?.events.map(({ event }) => fromBinary(HookEventSchema, event).type);
     expect(response).toMatchObject({ hasEnded: true, ended: 0 });

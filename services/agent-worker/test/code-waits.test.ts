@@ -73,9 +73,8 @@ it('reports the wait to spawn-budget, which stops the clock of the agent (EM-1, 
     settings(moduleWith('agents', "agent.log('new');")),
   );
   await world.untilCodeWait();
-  await vi.waitFor(
-    () => expect(world.slots.waits).toContain(`${RUN} code:journal_divergence:op-0`),
-    { timeout: 30_000 },
+  await vi.waitFor(() =>
+    expect(world.slots.waits).toContain(`${RUN} code:journal_divergence:op-0`),
   );
 });
 

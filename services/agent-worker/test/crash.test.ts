@@ -114,13 +114,10 @@ describe('a worker that crashes', () => {
     const asked = world.faults.silenceAt('before generate op-3');
     await world.deliver();
     await asked;
-    await vi.waitFor(
-      async () => {
-        const row = await worker.store.db.selectFrom('agents').selectAll().executeTakeFirst();
-        expect(row).toMatchObject({ step_ended: 1, step_started: 2 });
-      },
-      { timeout: 30_000 },
-    );
+    await vi.waitFor(async () => {
+      const row = await worker.store.db.selectFrom('agents').selectAll().executeTakeFirst();
+      expect(row).toMatchObject({ step_ended: 1, step_started: 2 });
+    });
   });
 
   it('before it has committed its journal repeats its first call with the tools of the delivery (RT-1, CO-1)', async () => {
@@ -170,10 +167,7 @@ describe('a worker that crashes', () => {
       recordedEvents: recordedEvents.map(({ event }) => event),
     });
     expect(events).toHaveLength(1);
-    await vi.waitFor(
-      () => expect(world.steps()).toEqual(['STEP_START 1', 'STEP_END 1 cancelled']),
-      { timeout: 30_000 },
-    );
+    await vi.waitFor(() => expect(world.steps()).toEqual(['STEP_START 1', 'STEP_END 1 cancelled']));
     const row = await store.db.selectFrom('agents').selectAll().executeTakeFirst();
     expect(row).toMatchObject({ step_started: 1, step_ended: 1 });
   });

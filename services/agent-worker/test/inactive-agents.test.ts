@@ -185,9 +185,7 @@ describe('preempted agents', () => {
       }),
     );
     await insertAll(store, rows);
-    await vi.waitFor(() => expect(new Set(world.slots.renewals).size).toBe(ids.length), {
-      timeout: 30_000,
-    });
+    await vi.waitFor(() => expect(new Set(world.slots.renewals).size).toBe(ids.length));
     expect(Math.max(...world.slots.batches)).toBeLessThanOrEqual(256);
     world.slots.set(ids[599] ?? '', 'ACTIVE');
     await vi.waitFor(async () => {

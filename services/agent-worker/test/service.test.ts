@@ -228,9 +228,8 @@ describe('a worker', () => {
     frozen.release();
     // The first worker continues: with its last grant, its proposal is reviewed and its suspension
     // is its first write; or its grant has expired and is not renewed.
-    await vi.waitFor(
-      () => expect([...world.supervisor.epochs, ...world.slots.staleEpochs]).toContain(1n),
-      { timeout: 30_000 },
+    await vi.waitFor(() =>
+      expect([...world.supervisor.epochs, ...world.slots.staleEpochs]).toContain(1n),
     );
     await first.stop();
     expect(await written()).toEqual(before);

@@ -63,7 +63,7 @@ describe('a worker that takes over an agent', () => {
     const unavailable = new UnavailableError('UNAVAILABLE', 'The gateway is down.');
     world.gateway.refuseAdmission = unavailable;
     const draining = await world.startWorker({ ...FROZEN, workerId: 'worker-1' });
-    await vi.waitFor(() => expect(world.meter.admitted).toEqual([3n]), { timeout: 30_000 });
+    await vi.waitFor(() => expect(world.meter.admitted).toEqual([3n]));
     await draining.stop();
     world.gateway.refuseAdmission = undefined;
     const acted = world.faults.silenceAt('before generate op-1');
@@ -78,12 +78,7 @@ describe('a worker that takes over an agent', () => {
     await world.deliver();
     await world.until('SUSPENDED');
     await world.approve('op-4', { args: { amount_usd: 800 } });
-    await vi.waitFor(
-      async () => expect((await world.describe()).state).toBe(AgentState.COMPLETED),
-      {
-        timeout: 30_000,
-      },
-    );
+    await vi.waitFor(async () => expect((await world.describe()).state).toBe(AgentState.COMPLETED));
     expect((await world.describe()).epoch).toBe(2n);
     expect(admitted(world)).toEqual([[], [], []]);
   });

@@ -186,11 +186,11 @@ it('publishes each threshold of a cap once, with the level that reached it (EM-5
   await consume('c-2', 1n);
   await consume('c-2', 1n);
   const half = [BudgetLevel.RUN, 'turns', 50];
-  await expect.poll(thresholds, { timeout: 30_000 }).toEqual([half]);
+  await expect.poll(thresholds).toEqual([half]);
   // Two thresholds at once are the higher one.
   await consume('c-3', 2n);
   const full = [BudgetLevel.RUN, 'turns', 100];
-  await expect.poll(thresholds, { timeout: 30_000 }).toEqual([half, full]);
+  await expect.poll(thresholds).toEqual([half, full]);
 });
 
 it('prices models without catalog prices from the maintained list (EM-4)', async () => {

@@ -14,7 +14,6 @@ import { exportLines, headReader } from './audit-export.ts';
 import { openSecondStore, SupervisorUnderTest } from './supervisor-under-test.ts';
 
 const SETTINGS = { auditCheckpointRecords: 2, auditPollMs: 20 } as const;
-const WITHIN = { timeout: 30_000 } as const;
 
 describe('a database whose audit chain is rolled back', () => {
   let folder: string;
@@ -54,7 +53,7 @@ describe('a database whose audit chain is rolled back', () => {
       expect(await chainOf(tenant)).toMatchObject({ signed_count: count });
       const published = checkpoints.filter((event) => event.tenant === tenant);
       expect(published.at(-1)?.auditCheckpoint?.count).toBe(BigInt(count));
-    }, WITHIN);
+    });
   /** Signs checkpoints 1 and 2 over two and four records. */
   const signTwice = async (tenant: string): Promise<void> => {
     await append(tenant, 2);
@@ -105,7 +104,7 @@ describe('a database whose audit chain is rolled back', () => {
     await append('acme', 5, 'forged');
     await append('rivals', 2);
     await signed('rivals', 2);
-    await vi.waitFor(async () => expect((await chainOf('acme')).sequence).toBe(7), WITHIN);
+    await vi.waitFor(async () => expect((await chainOf('acme')).sequence).toBe(7));
     await append('rivals', 2);
     await signed('rivals', 4);
     expect(await chainOf('acme')).toMatchObject({ signed_count: 2, checkpoints: 1 });
@@ -135,7 +134,7 @@ describe('a database whose audit chain is rolled back', () => {
     });
     // The signatures over the grown chain are valid, and it has another record 4.
     await append('acme', 5, 'forged');
-    await vi.waitFor(async () => expect((await chainOf('acme')).signed_count).toBe(7), WITHIN);
+    await vi.waitFor(async () => expect((await chainOf('acme')).signed_count).toBe(7));
     expect(await verify(await exportLines(supervisor), jws)).toMatchObject({
       holds: false,
       sentence: expect.stringMatching(/a record up to record 4 was changed after checkpoint 2/),
@@ -146,9 +145,8 @@ describe('a database whose audit chain is rolled back', () => {
     const file = join(folder, 'checkpoints.jsonl');
     await start(file);
     await signTwice('acme');
-    await vi.waitFor(
-      async () => expect((await readFile(file, 'utf8')).split('\n')).toHaveLength(3),
-      WITHIN,
+    await vi.waitFor(async () =>
+      expect((await readFile(file, 'utf8')).split('\n')).toHaveLength(3),
     );
     await supervisor.stop();
     // A crash while the next line was written.
@@ -180,13 +178,11 @@ describe('a database whose audit chain is rolled back', () => {
     await signed('acme', 4);
     await rollBack('acme');
     const other = supervisor.as('anna', AuditService, replica.edgeAddress);
-    await vi.waitFor(
-      () =>
-        expect(Array.fromAsync(other.exportAudit({}))).rejects.toMatchObject({
-          reason: 'AUDIT_CHAIN_ROLLED_BACK',
-          message: expect.stringContaining('4 were seen'),
-        }),
-      WITHIN,
+    await vi.waitFor(() =>
+      expect(Array.fromAsync(other.exportAudit({}))).rejects.toMatchObject({
+        reason: 'AUDIT_CHAIN_ROLLED_BACK',
+        message: expect.stringContaining('4 were seen'),
+      }),
     );
   });
 });

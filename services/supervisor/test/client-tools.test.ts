@@ -64,7 +64,7 @@ describe('a tool that the program of an external agent executes itself', () => {
     });
     expect(await agent.getDecision('x-1')).toMatchObject({ settled: true, writ: '' });
     await expect
-      .poll(() => audited(agent.scope.runId, decision), { timeout: 30_000 })
+      .poll(() => audited(agent.scope.runId, decision))
       .toMatchObject({
         action_name: 'Bash',
         action_kind: 'client_tool',

@@ -146,13 +146,10 @@ describe('a halt in the supervisor', () => {
     expect(run?.state).toBe(RunState.PARKED);
     harness.supervisor.fakes.answer(ExecutionMeterService.method.freeze, () => ({}));
     // A retry may fail once more, and the order retries by the manual clock only.
-    const inForce = await vi.waitFor(
-      () => {
-        clock.advance(1_000);
-        return control().halt(order, { timeoutMs: 800 });
-      },
-      { timeout: 30_000 },
-    );
+    const inForce = await vi.waitFor(() => {
+      clock.advance(1_000);
+      return control().halt(order, { timeoutMs: 800 });
+    });
     await resume(inForce.halt?.haltId);
     expect((await agent.propose('op-2', LOOK_UP)).stopReason).toBe('');
   });

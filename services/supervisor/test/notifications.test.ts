@@ -60,7 +60,7 @@ describe('notifications', () => {
     const requests = await receiver.requests(4);
     expect(new Set(requests.map(({ id }) => id)).size).toBe(1);
     expect(requests.every(({ isSigned }) => isSigned)).toBe(true);
-    await expect.poll(() => counted(), { timeout: 30_000 }).toHaveLength(4);
+    await expect.poll(() => counted()).toHaveLength(4);
   });
 
   it('of a halt are sent once, however many runs it parks (SV-9)', async () => {
@@ -122,7 +122,7 @@ describe('notifications', () => {
 `);
     await escalated();
     // Both endpoints were attempted.
-    await expect.poll(() => counted().length, { timeout: 30_000 }).toBeGreaterThan(2);
+    await expect.poll(() => counted().length).toBeGreaterThan(2);
     expect(receiver.received.map(({ path }) => path)).toEqual(['/hook']);
   });
 
@@ -174,7 +174,7 @@ tenants:
     const call = control().testNotifications({ requestId: 't-1' }, { signal: waiting.signal });
     call.catch(() => undefined);
     // An attempt is counted after its problem is recorded.
-    await vi.waitFor(() => expect(counted().length).toBeGreaterThan(0), { timeout: 30_000 });
+    await vi.waitFor(() => expect(counted().length).toBeGreaterThan(0));
     waiting.abort();
     const again = await control().testNotifications({ requestId: 't-1' });
     expect(again.notifications).toMatchObject([

@@ -11,7 +11,6 @@ import { SupervisorUnderTest } from './supervisor-under-test.ts';
 const { findAgents, deliver } = AgentWorkerService.method;
 const { listOpenTabs, closeTab } = ExecutionMeterService.method;
 const { listOpenPools, closePool } = SpawnBudgetService.method;
-const LIMITS = { timeout: 30_000, interval: 10 };
 
 describe('the comparison of open runs with the peers', () => {
   let supervisor: SupervisorUnderTest;
@@ -47,7 +46,7 @@ describe('the comparison of open runs with the peers', () => {
         const { state, result } = (await run(runId)) ?? {};
         expect(state).toBe(RunState.ERROR);
         expect(result?.stopReason).toBe('error:agent_lost');
-      }, LIMITS);
+      });
       expect(supervisor.fakes.requests(closeTab).map(({ tab }) => tab?.runId)).toEqual([runId]);
       expect(supervisor.fakes.requests(closePool).map((request) => request.runId)).toEqual([runId]);
     },
@@ -57,10 +56,7 @@ describe('the comparison of open runs with the peers', () => {
     const { UNKNOWN, ALIVE, UNSPECIFIED } = AgentPresence;
     presences(UNKNOWN, ALIVE, UNKNOWN, ALIVE, ALIVE, UNSPECIFIED);
     const runId = await started();
-    await vi.waitFor(
-      () => expect(supervisor.fakes.requests(findAgents).length).toBeGreaterThan(8),
-      LIMITS,
-    );
+    await vi.waitFor(() => expect(supervisor.fakes.requests(findAgents).length).toBeGreaterThan(8));
     expect((await run(runId))?.state).toBe(RunState.RUNNING);
   });
 
@@ -80,23 +76,18 @@ describe('the comparison of open runs with the peers', () => {
     supervisor.fakes.answer(listOpenPools, () => ({
       pools: [lost, live].filter(({ runId: of }) => !closed().pools.includes(of)),
     }));
-    await vi.waitFor(
-      () => expect(closed()).toEqual({ tabs: ['run-lost'], pools: ['run-lost'] }),
-      LIMITS,
-    );
+    await vi.waitFor(() => expect(closed()).toEqual({ tabs: ['run-lost'], pools: ['run-lost'] }));
     const rounds = supervisor.fakes.requests(listOpenTabs).length;
-    await vi.waitFor(
-      () => expect(supervisor.fakes.requests(listOpenTabs).length).toBeGreaterThan(rounds + 4),
-      LIMITS,
+    await vi.waitFor(() =>
+      expect(supervisor.fakes.requests(listOpenTabs).length).toBeGreaterThan(rounds + 4),
     );
     expect(closed()).toEqual({ tabs: ['run-lost'], pools: ['run-lost'] });
   });
 
   it('makes no further call while no run is open (BD-3)', async () => {
     presences(AgentPresence.ALIVE);
-    await vi.waitFor(
-      () => expect(supervisor.fakes.requests(listOpenTabs).length).toBeGreaterThan(3),
-      LIMITS,
+    await vi.waitFor(() =>
+      expect(supervisor.fakes.requests(listOpenTabs).length).toBeGreaterThan(3),
     );
     expect(supervisor.fakes.requests(findAgents)).toEqual([]);
   });

@@ -7,7 +7,6 @@ import { type PersonName, SupervisorUnderTest } from './supervisor-under-test.ts
 
 /** Starts that the supervisor drives at the same time. */
 const MOST_STARTING = 16;
-const PATIENT = { timeout: 30_000, interval: 10 };
 
 describe('starts under overload', () => {
   let supervisor: SupervisorUnderTest;
@@ -19,7 +18,7 @@ describe('starts under overload', () => {
       config: { maxQueuedRunsPerTenant: 3, maxQueuedRuns: 4 },
     });
     running = await start('anna', 'running');
-    await vi.waitFor(async () => expect(await stateOf(running)).toBe(RunState.RUNNING), PATIENT);
+    await vi.waitFor(async () => expect(await stateOf(running)).toBe(RunState.RUNNING));
     const { promise, resolve } = Promise.withResolvers<void>();
     open = resolve;
     const { deliver } = AgentWorkerService.method;
@@ -67,9 +66,9 @@ describe('starts under overload', () => {
     for (const runId of waiting) expect(await stateOf(runId)).toBe(RunState.PENDING);
     open();
     for (const runId of waiting) {
-      await vi.waitFor(async () => expect(await stateOf(runId)).toBe(RunState.RUNNING), PATIENT);
+      await vi.waitFor(async () => expect(await stateOf(runId)).toBe(RunState.RUNNING));
     }
-    await vi.waitFor(() => start('anna', 'w-3'), PATIENT);
+    await vi.waitFor(() => start('anna', 'w-3'));
   });
 
   it('are repeated by the client library until they are admitted (BD-5)', async () => {
@@ -96,7 +95,7 @@ describe('starts under overload', () => {
     const waiting = await start('anna', 'waiting');
     for (const runId of [running, waiting]) {
       await supervisor.runs().cancelRun({ requestId: `cancel-${runId}`, runId });
-      await vi.waitFor(async () => expect(await stateOf(runId)).toBe(RunState.CANCELLED), PATIENT);
+      await vi.waitFor(async () => expect(await stateOf(runId)).toBe(RunState.CANCELLED));
     }
     const control = supervisor.as('anna', ControlService);
     const scope = { kind: { case: 'tenant', value: 'acme' } } as const;
@@ -109,6 +108,6 @@ describe('starts under overload', () => {
     open();
     await supervisor.stop();
     await supervisor.restart();
-    await vi.waitFor(async () => expect(await stateOf(waiting)).toBe(RunState.RUNNING), PATIENT);
+    await vi.waitFor(async () => expect(await stateOf(waiting)).toBe(RunState.RUNNING));
   });
 });

@@ -60,12 +60,9 @@ tenants:
 
   /** Resolves with the requests once there are `count`. */
   async requests(count: number): Promise<readonly Received[]> {
-    await vi.waitFor(
-      () => {
-        if (this.received.length < count) throw new Error(`${this.received.length} requests.`);
-      },
-      { timeout: 30_000 },
-    );
+    await vi.waitFor(() => {
+      if (this.received.length < count) throw new Error(`${this.received.length} requests.`);
+    });
     return this.received;
   }
 

@@ -54,7 +54,7 @@ describe('a proposal that waits for a person', () => {
     expect(await agent.propose('op-1', refund(1200))).toMatchObject(withdrawn);
     expect(await agent.withdraw('op-1')).toBe(true);
     await expect
-      .poll(() => audited(agent), { timeout: 30_000 })
+      .poll(() => audited(agent))
       .toMatchObject([
         { approval_id: approvalId, state: 'pending' },
         { state: 'withdrawn', basis: 'withdrawn_by_agent' },

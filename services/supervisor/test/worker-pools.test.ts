@@ -8,7 +8,6 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 
 import type { FakePeers } from './fake-peers.ts';
 import { type PersonName, SupervisorUnderTest } from './supervisor-under-test.ts';
 
-const PATIENT = { timeout: 30_000, interval: 10 };
 const { deliver, cancel } = AgentWorkerService.method;
 
 describe('pools of workers', () => {
@@ -30,7 +29,7 @@ describe('pools of workers', () => {
     await vi.waitFor(async () => {
       const { run } = await supervisor.runs(who).getRun({ runId });
       expect(run?.state).toBe(state);
-    }, PATIENT);
+    });
   }
 
   /** Reads the manifest of an agent as a worker whose token names these tenants. */

@@ -132,10 +132,10 @@ describe('a watched MCP server (TG-6)', () => {
     await open({ tools: [], sources: { odd: mcp } });
     expect(names()).not.toContain('odd__trick');
     await invoke('odd__learn');
-    await vi.waitFor(() => expect(names()).toContain('odd__trick'), { timeout: 30_000 });
+    await vi.waitFor(() => expect(names()).toContain('odd__trick'));
     await invoke('odd__die');
     // The restarted process does not have the tool; no call caused the restart.
-    await vi.waitFor(() => expect(names()).not.toContain('odd__trick'), { timeout: 30_000 });
+    await vi.waitFor(() => expect(names()).not.toContain('odd__trick'));
     expect(names()).toContain('odd__pid');
   });
 });

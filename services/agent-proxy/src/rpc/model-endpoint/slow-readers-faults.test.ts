@@ -9,7 +9,6 @@ const EVENTS = 32;
 /** Together larger than what the sockets of a connection buffer. */
 const eventOf = (number: number) =>
   JSON.stringify({ type: 'part', number, text: 'x'.repeat(1024 * 1024) });
-const PATIENT = { timeout: 30_000 };
 
 /** Both sides of a connection whose client reads nothing until it is resumed. */
 async function connection(): Promise<{ response: ServerResponse; client: IncomingMessage }> {
@@ -41,7 +40,7 @@ describe.each(DIALECTS)('a stream at $path', (dialect) => {
       for (; sent < EVENTS; sent += 1) await stream.send(eventOf(sent));
       stream.end();
     })();
-    await vi.waitFor(() => expect(response.writableNeedDrain).toBe(true), PATIENT);
+    await vi.waitFor(() => expect(response.writableNeedDrain).toBe(true));
     expect(sent).toBeLessThan(EVENTS);
     const parts: string[] = [];
     for await (const part of client.setEncoding('utf8')) parts.push(part as string);
