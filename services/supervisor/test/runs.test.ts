@@ -11,8 +11,15 @@ import { SupervisorUnderTest } from './supervisor-under-test.ts';
 
 const START = { requestId: 'req-1', agent: 'worker', goal: 'Do it.' };
 
+let supervisor: SupervisorUnderTest;
+
+/** Waits until the root of a run has been delivered. */
+async function untilRunning(runId = ''): Promise<void> {
+  const stateNow = async () => (await supervisor.runs().getRun({ runId })).run?.state;
+  await expect.poll(stateNow).toBe(RunState.RUNNING);
+}
+
 describe('StartRun', () => {
-  let supervisor: SupervisorUnderTest;
   beforeEach(async () => {
     supervisor = await SupervisorUnderTest.start();
   });
@@ -53,9 +60,7 @@ describe('StartRun', () => {
     fakes.fail(deliver, ...Array.from({ length: 10 }, wrongWorker));
     const { run } = await supervisor.runs().startRun(START);
     await fakes.called(deliver, 11);
-    const stateNow = async () =>
-      (await supervisor.runs().getRun({ runId: run?.runId ?? '' })).run?.state;
-    await expect.poll(stateNow, { interval: 5 }).toBe(RunState.RUNNING);
+    await untilRunning(run?.runId);
     expect(new Set(fakes.deliveries.map(({ requestId }) => requestId)).size).toBe(1);
   });
 
@@ -144,7 +149,6 @@ describe('StartRun', () => {
 });
 
 describe('the public endpoint', () => {
-  let supervisor: SupervisorUnderTest;
   beforeEach(async () => {
     supervisor = await SupervisorUnderTest.start();
   });
@@ -231,6 +235,7 @@ describe('the public endpoint', () => {
 
   it('forwards a signal to the worker with its own id, but not an approval', async () => {
     const { run } = await supervisor.runs().startRun(START);
+    await untilRunning(run?.runId);
     const signal = { requestId: 's-1', runId: run?.runId ?? '', name: 'human_reply:q1' };
     expect(await supervisor.runs().signalRun({ ...signal, payloadJson: '{}' })).toMatchObject({
       accepted: true,
@@ -254,6 +259,7 @@ describe('the public endpoint', () => {
       reason: 'AGENT_NOT_DELIVERED',
       metadata: { run_id: run?.runId, agent: run?.agent?.instance },
     });
+    await untilRunning(run?.runId);
     expect(await supervisor.runs().signalRun(signal)).toMatchObject({ accepted: true });
   });
 });
