@@ -39,7 +39,8 @@ export function createOutside(registry: Registry): Outside {
   const userconfig = join(folder, '.npmrc');
   writeFileSync(
     userconfig,
-    `registry=${registry.url}/\ncache=${join(folder, 'npm-cache')}\naudit=false\nfund=false\nupdate-notifier=false\n`,
+    // A request that hangs would take as long as the test, five minutes by default.
+    `registry=${registry.url}/\ncache=${join(folder, 'npm-cache')}\nfetch-timeout=30000\naudit=false\nfund=false\nupdate-notifier=false\n`,
   );
   const start: Outside['start'] = (command, { cwd = folder, node = process.execPath } = {}) => {
     mkdirSync(cwd, { recursive: true });
