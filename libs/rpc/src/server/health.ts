@@ -72,9 +72,11 @@ export class Health {
   async #change(signal: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     if (signal.aborted) return;
-    this.#watches.add(resolve);
-    signal.addEventListener('abort', () => resolve(), { once: true });
+    const wake = () => resolve();
+    this.#watches.add(wake);
+    signal.addEventListener('abort', wake, { once: true });
     await promise;
-    this.#watches.delete(resolve);
+    signal.removeEventListener('abort', wake);
+    this.#watches.delete(wake);
   }
 }
