@@ -1,4 +1,4 @@
-import { CancellationError, PreconditionError, type WritError } from '@writ/kernel';
+import { agentKeyText, CancellationError, PreconditionError, type WritError } from '@writ/kernel';
 import type { ModelEntry } from '../../domain/catalog/catalog.ts';
 import type { CallChunk } from '../../domain/chat/call-chunk.ts';
 import { failureError } from '../../domain/chat/failure.ts';
@@ -116,7 +116,7 @@ export class InFlightCall {
     const stopDeadlineTimer = this.#startDeadlineTimer();
     try {
       const release = await slots.acquire(model, {
-        flow: `${request.tenant}/${request.runId}/${request.instance}`,
+        flow: agentKeyText(request),
         weight: request.priority,
         signal,
       });
