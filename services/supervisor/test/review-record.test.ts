@@ -3,10 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { create } from '@bufbuild/protobuf';
 import { createInProcessBus } from '@writ/bus';
-import type { Decision } from '@writ/contracts/writ/review/v1/decision_pb';
 import {
   ReviewActionRequestSchema,
-  ReviewActionResponseSchema,
   ReviewService,
 } from '@writ/contracts/writ/review/v1/review_service_pb';
 import { createVerifier, openSigner, trustSigners } from '@writ/identity';
@@ -23,18 +21,21 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ChainGuard } from '../src/app/audit/chain-guard.ts';
 import { loadAgents } from '../src/app/definitions/agents-file.ts';
 import { openPolicy } from '../src/app/definitions/policy-file.ts';
+import { readCarriedReceipts } from '../src/app/review/carried-receipts.ts';
+import { findProposedTool, reviewProposal } from '../src/app/review/review-proposal.ts';
 import { recordRun } from '../src/app/run/start-run.ts';
 import { HeldEvents } from '../src/app/timeline/held-events.ts';
 import { SUPERVISOR_DEFAULTS } from '../src/config.ts';
-import type { SupervisorContext } from '../src/context.ts';
+import { type SupervisorContext, transact } from '../src/context.ts';
 import { StartQueue } from '../src/domain/order/start-queue.ts';
 import { planRun } from '../src/domain/run/plan-run.ts';
 import { createSupervisorEvents } from '../src/events.ts';
 import type { ToolGatewayPeer } from '../src/peers/tool-gateway.ts';
-import { reviewAction } from '../src/rpc/review/review-action.ts';
 import { keyOf, saveAgent } from '../src/store/agent/agents.ts';
 import { insertHalt, newHalt } from '../src/store/halt/halts.ts';
 import { openSupervisorStore } from '../src/store/supervisor-store.ts';
+import type { DecisionMessage } from '../src/wire/decision.ts';
+import { proposalFrom } from '../src/wire/proposal.ts';
 import { finalText, LOOK_UP, type Proposal, refund } from './refund-harness.ts';
 import { exampleFile, refundTools } from './refund-tools.ts';
 
@@ -130,7 +131,7 @@ describe('the records of a review', () => {
     };
   };
 
-  const propose = async (callId: string, proposal: Proposal): Promise<Decision | undefined> => {
+  const propose = async (callId: string, proposal: Proposal): Promise<DecisionMessage> => {
     const identity = { ...RUN, agent, depth: 0, priority: Priority.NORMAL, models: [], tools: [] };
     const { tenant, runId } = RUN;
     const agentInstance = agent.instance;
@@ -145,8 +146,18 @@ describe('the records of a review', () => {
       traceparent: newTraceparent(),
     };
     const request = create(ReviewActionRequestSchema, { ...proposal, callId });
-    const response = await reviewAction(context)(request, call);
-    return create(ReviewActionResponseSchema, response).decision;
+    const review = {
+      call,
+      proposal: proposalFrom(request),
+      findTool: await findProposedTool(context.peers.toolGateway, proposalFrom(request)),
+      recordCarried: await readCarriedReceipts(
+        context,
+        { ...RUN, instance: agent.instance },
+        request,
+      ),
+      startedAt: performance.now(),
+    };
+    return await transact(context, (tx) => reviewProposal(tx, review), { run: RUN });
   };
 
   /** The number of rows in each table that a review writes. */
