@@ -16,6 +16,7 @@ export {
   type OutboxMessage,
   type OutboxTable,
   outboxTable,
+  recordedEvents,
 } from './outbox/outbox.ts';
 export { readBacklog } from './outbox/outbox-queries.ts';
 export { createOutboxRelay } from './outbox/outbox-relay.ts';

@@ -100,8 +100,6 @@ export interface WorkerEvent {
 export interface WorkerEvents {
   /** Stores an event in the outbox. */
   append(trx: WorkerTransaction, event: WorkerEvent, at: Date): Promise<void>;
-  /** Decodes an event of a worker; undefined when it is not one of this agent. */
-  ofAgent(agent: EventAgent, payload: Uint8Array): WorkerEvent | undefined;
   /**
    * A think-act cycle started; `waitsFor` names the signal that it waits for first, empty for none. `lastStep` is
    * the one before it, zero for none.
@@ -147,6 +145,18 @@ export function eventIdOf(
   return derivedId('evt', agent.run_id, agent.instance, fact, name);
 }
 
+/** Decodes an event that a worker encoded; undefined for an event of another emitter. */
+export function readWorkerEvent(payload: Uint8Array): WorkerEvent | undefined {
+  const event = fromBinary(HookEventSchema, payload);
+  const { emitter, tenant, runId: run_id, sessionId: session_id, step, traceparent } = event;
+  const type = NAMES.find((each) => HookEventType[each] === event.type);
+  if (type === undefined || emitter !== 'agent-worker' || event.agent === undefined)
+    return undefined;
+  const { name, instance } = event.agent;
+  const agent = { tenant, run_id, session_id, name, instance, traceparent };
+  return { name: type, eventId: event.eventId, payload, agent, step, traceparent };
+}
+
 /** Creates the worker's events. */
 export function createWorkerEvents(telemetry: Telemetry): WorkerEvents {
   const { metrics } = telemetry;
@@ -159,17 +169,6 @@ export function createWorkerEvents(telemetry: Telemetry): WorkerEvents {
       counted?.(trx);
       const ids = { run_id: runId, agent: instance, step, [ATTR_WRIT_EVENT_ID]: eventId };
       afterCommit(trx, () => telemetry.log.info({ tenant, ...ids }, name));
-    },
-    ofAgent: (agent, payload) => {
-      const event = fromBinary(HookEventSchema, payload);
-      const { emitter, tenant, runId, eventId, step, traceparent } = event;
-      const name = NAMES.find((each) => HookEventType[each] === event.type);
-      const isOf =
-        tenant === agent.tenant &&
-        runId === agent.run_id &&
-        event.agent?.instance === agent.instance;
-      if (name === undefined || emitter !== 'agent-worker' || !isOf) return undefined;
-      return { name, eventId, payload, agent, step, traceparent };
     },
     stepStarted: (scope, { waitsFor: waitingFor, lastStep }, at) => {
       const after = endOfStep(scope.agent, lastStep);

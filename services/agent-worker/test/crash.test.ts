@@ -77,6 +77,17 @@ async function restartWithoutTools(world: World) {
   return await world.startWorker(FROZEN);
 }
 
+/** Starts a worker that commits its delivery, and nothing more until the faults of the world are released. */
+async function startUncommitting(world: World): Promise<void> {
+  const before = async (n: number) => {
+    if (n > 1) await world.faults.untilReleased();
+  };
+  await world.startWorker(FROZEN, {
+    openStore: async (location) =>
+      new InterceptedStore(await openWorkerStore(location), { before }),
+  });
+}
+
 function expectUndisturbed(world: World): void {
   expect(world.meter.paid).toEqual(PAID);
   expect(world.supervisor.decided).toEqual(DECIDED);
@@ -123,13 +134,7 @@ describe('a worker that crashes', () => {
   it('before it has committed its journal repeats its first call with the tools of the delivery (RT-1, CO-1)', async () => {
     const world = await startWorld();
     const asked = world.faults.silenceAt('after generate op-1');
-    const stuck = async (n: number) => {
-      if (n > 1) await world.faults.untilReleased();
-    };
-    await world.startWorker(FROZEN, {
-      openStore: async (location) =>
-        new InterceptedStore(await openWorkerStore(location), { before: stuck }),
-    });
+    await startUncommitting(world);
     void world.deliver();
     await asked;
     const { store } = await restartWithoutTools(world);
@@ -147,13 +152,7 @@ describe('a worker that crashes', () => {
   it('after a request carried an event that it has not stored leaves it to the end of the agent (HK-1)', async () => {
     const world = await startWorld();
     const reviewed = world.faults.silenceAt('after review op-2');
-    const stuck = async (n: number) => {
-      if (n > 1) await world.faults.untilReleased();
-    };
-    await world.startWorker(FROZEN, {
-      openStore: async (location) =>
-        new InterceptedStore(await openWorkerStore(location), { before: stuck }),
-    });
+    await startUncommitting(world);
     void world.deliver();
     await reviewed;
     const [request] = world.supervisor.requests;

@@ -54,6 +54,20 @@ export function appendOutbox<DB extends OutboxDatabase>(
   });
 }
 
+/** Returns the ids of those of these events that the outbox still has; published events are deleted in time. */
+export async function recordedEvents<DB extends OutboxDatabase>(
+  trx: Transaction<DB>,
+  eventIds: readonly string[],
+): Promise<ReadonlySet<string>> {
+  if (eventIds.length === 0) return new Set();
+  const rows = await (trx as unknown as Transaction<OutboxDatabase>)
+    .selectFrom('outbox')
+    .select('event_id')
+    .where('event_id', 'in', eventIds)
+    .execute();
+  return new Set(rows.map(({ event_id: id }) => id));
+}
+
 const messages = new DeferredInsert<OutboxDatabase, Omit<Insertable<OutboxTable>, 'position'>>({
   table: 'outbox',
   columns: ['event_id', 'subject', 'payload', 'headers', 'created_at', 'published_at'],

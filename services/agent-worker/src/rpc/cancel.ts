@@ -5,6 +5,7 @@ import type { Handler } from '@writ/rpc';
 import { awaitEnd } from '../app/agents/await-end.ts';
 import { cancelAgents } from '../app/agents/cancel-agents.ts';
 import type { Dependencies } from '../app/agents/dependencies.ts';
+import { readWorkerEvent } from '../events.ts';
 import { eventMessages } from '../wire/carried-event.ts';
 import { retentionFrom } from '../wire/supervision.ts';
 
@@ -31,7 +32,7 @@ export function cancel(
       stop_reason: stopReason,
       retention: retentionFrom(request.retention) ?? HistoryRetention.PERMANENT,
       cancelled_at: dependencies.clock.now(),
-      recorded: request.recordedEvents,
+      recorded: request.recordedEvents.flatMap((payload) => readWorkerEvent(payload) ?? []),
       ...(answer !== '' && { answer }),
     });
     return { ended, events: eventMessages(events) };

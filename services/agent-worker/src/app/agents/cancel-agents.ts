@@ -1,5 +1,5 @@
-import type { AgentKey } from '@writ/kernel';
-import { HistoryRetention, isTerminal } from '@writ/kernel';
+import { type AgentKey, HistoryRetention, isTerminal } from '@writ/kernel';
+import { recordedEvents } from '@writ/store';
 import {
   addEvents,
   type CarriedEvent,
@@ -15,7 +15,6 @@ import { type CancelRow, findCancel, insertCancel } from '../../store/cancels.ts
 import { deleteContent } from '../../store/content.ts';
 import { endFollows } from '../../store/follows.ts';
 import { keyOf } from '../../store/keys.ts';
-import { storedEvents } from '../../store/stored-events.ts';
 import { deleteTimers } from '../../store/timers.ts';
 import type { WorkerTransaction } from '../../store/worker-store.ts';
 import type { Dependencies } from './dependencies.ts';
@@ -25,8 +24,8 @@ import { onAgentEnded } from './on-agent-ended.ts';
 export interface CancelOrder extends Omit<CancelRow, 'ended'> {
   /** The approved answer with which the root of the run ended; omitted without one. */
   readonly answer?: string | undefined;
-  /** Encoded events of the worker that requests of these agents have carried. */
-  readonly recorded: readonly Uint8Array[];
+  /** Events of these agents that requests to the supervisor have carried. */
+  readonly recorded: readonly WorkerEvent[];
 }
 
 /**
@@ -83,7 +82,7 @@ async function endAgents(
       unreported.push(...readEvents(agent.unreported_events));
       continue;
     }
-    const lost = await lostEvents(trx, events, agent, recorded);
+    const lost = await lostEvents(trx, agent, recorded);
     const end = await endAgent(trx, { agent, lost }, { order, answer }, events);
     unreported.push(...end.carried);
     hasWoken ||= end.hasWoken;
@@ -142,21 +141,33 @@ async function endAgent(
  */
 async function lostEvents(
   trx: WorkerTransaction,
-  events: WorkerEvents,
   agent: AgentRow,
-  recorded: readonly Uint8Array[],
+  recorded: readonly WorkerEvent[],
 ): Promise<WorkerEvent[]> {
-  // The events of an agent are stored in their order.
-  const later = recorded
-    .flatMap((payload) => events.ofAgent(agent, payload) ?? [])
-    .filter(({ name, step }) =>
-      name === 'STEP_END' ? step > agent.step_ended : step >= agent.step_started,
-    );
-  const stored = await storedEvents(
-    trx,
-    later.map(({ eventId }) => eventId),
-  );
+  const later = recorded.filter((event) => isOf(agent, event) && isLater(agent, event));
+  const ids = later.map(({ eventId }) => eventId);
+  const stored = await recordedEvents(trx, ids);
   return later.filter(({ eventId }) => !stored.has(eventId));
+}
+
+function isOf(agent: AgentRow, { agent: other }: WorkerEvent): boolean {
+  return (
+    other.tenant === agent.tenant &&
+    other.run_id === agent.run_id &&
+    other.instance === agent.instance
+  );
+}
+
+/** Whether the row of the agent may lack the event: the events of an agent are stored in their order. */
+function isLater(agent: AgentRow, { name, step }: WorkerEvent): boolean {
+  switch (name) {
+    case 'STEP_START':
+      return step > agent.step_started;
+    case 'STEP_END':
+      return step > agent.step_ended;
+    default:
+      return step >= agent.step_started;
+  }
 }
 
 /** The last step that started and the last one that ended, with events that the row of the agent does not have. */
