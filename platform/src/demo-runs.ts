@@ -1,6 +1,6 @@
 import type { WritClient } from '@writ/client';
 import { type Run, RunState } from '@writ/contracts/writ/run/v1/run_pb';
-import { newId } from '@writ/kernel';
+import { newId, omitUndefined } from '@writ/kernel';
 import { type Telemetry, withSpan } from '@writ/telemetry';
 import { createSignalAnswers } from './console/answer-signals.ts';
 import {
@@ -94,7 +94,7 @@ export function createDemoRuns(parts: DemoParts): DemoRuns {
           follower.onBefore?.(run);
         }
         const { goal } = example;
-        const run = await start({ agent, goal, ...(model !== undefined && { model }) });
+        const run = await start({ agent, goal, ...omitUndefined({ model }) });
         follower.onStart(run);
         const ended = await followRun(as(human), run.runId, human, { ...follower, answer });
         for (const { runId } of others) {

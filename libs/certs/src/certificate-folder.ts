@@ -8,7 +8,7 @@ import {
   type ServerName,
   spiffeId,
 } from '@writ/identity';
-import { PreconditionError } from '@writ/kernel';
+import { omitUndefined, PreconditionError } from '@writ/kernel';
 import { type CertificateWithKey, createAuthority, issueCertificate } from './authority.ts';
 
 /** The certificates of a folder. */
@@ -111,7 +111,7 @@ async function issue(
     lifeMs,
     dnsNames: [name, ...dnsNames],
     addresses,
-    ...(uri !== undefined && { uri }),
+    ...omitUndefined({ uri }),
   });
   const files = filesOf(dir, name);
   replacePrivate(files.keyFile, key);

@@ -1,3 +1,4 @@
+import { omitUndefined } from './omit-undefined.ts';
 /** Notes on a key for the configuration reference. */
 export interface KeyNotes {
   /** The effect of omitting the key, such as `unlimited`. */
@@ -23,7 +24,6 @@ export function about<S extends object>(description: string, schema: S, notes: K
   return {
     ...schema,
     description,
-    ...(notes.default !== undefined && { 'x-default': notes.default }),
-    ...(notes.unit !== undefined && { 'x-unit': notes.unit }),
+    ...omitUndefined({ 'x-default': notes.default, 'x-unit': notes.unit }),
   };
 }

@@ -1,5 +1,6 @@
 import { readAgentWorkerConfig } from '@writ/agent-worker';
 import { ConfigError } from '@writ/config';
+import { omitUndefined } from '@writ/kernel';
 import type { PlatformConfig } from '../config.ts';
 import { checkFiles } from './check-files.ts';
 
@@ -16,7 +17,7 @@ export async function checkStart(config: PlatformConfig): Promise<void> {
   if (policy === undefined || tools === undefined || models === undefined) return;
   const findings = await checkFiles(
     {
-      ...(env.WRIT_AGENTS_FILE !== undefined && { agents: env.WRIT_AGENTS_FILE }),
+      ...omitUndefined({ agents: env.WRIT_AGENTS_FILE }),
       ...(toolGatewayAddress === undefined && { tools }),
       policy,
       models,

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import type { OidcSettings } from '@writ/identity';
+import { omitUndefined } from '@writ/kernel';
 import { staticFiles, type WebHook } from '@writ/rpc';
 
 const MISSING =
@@ -38,7 +39,7 @@ export function consoleFiles(
     documents: {
       '/console.json': {
         ...(signIn && { oidc: signIn }),
-        ...(traceUrl !== undefined && { trace_url: traceUrl }),
+        ...omitUndefined({ trace_url: traceUrl }),
       },
     },
     connectTo: signIn === undefined ? [] : [new URL(signIn.issuer).origin],

@@ -1,4 +1,4 @@
-import { isId, isJsonObject, type JsonValue } from '@writ/kernel';
+import { isId, isJsonObject, type JsonValue, omitUndefined } from '@writ/kernel';
 import type { Role } from '@writ/rpc';
 import { badFile, readPrivate, replacePrivate } from '../keys/private-file.ts';
 
@@ -67,7 +67,7 @@ export function writeApiKeyFile(file: string, records: readonly ApiKeyRecord[]):
     subject,
     tenant,
     roles,
-    ...(agent !== undefined && { agent }),
+    ...omitUndefined({ agent }),
     create_time: createTime.toISOString(),
   }));
   replacePrivate(file, `${JSON.stringify({ keys }, null, 2)}\n`);

@@ -3,6 +3,7 @@ import {
   assertId,
   type Clock,
   InvalidRequestError,
+  omitUndefined,
   systemClock,
   UnavailableError,
 } from '@writ/kernel';
@@ -183,11 +184,11 @@ function newRecord(
     subject,
     tenant: assertId(tenant, 'tenant'),
     roles: [...new Set<Role>(roles)],
-    ...(agent !== undefined && { agent }),
+    ...omitUndefined({ agent }),
     createTime: now,
   };
 }
 
 function personOf({ subject, tenant, roles, agent }: ApiKeyRecord): Person {
-  return { subject, tenant, roles, ...(agent !== undefined && { agent }) };
+  return { subject, tenant, roles, ...omitUndefined({ agent }) };
 }

@@ -1,3 +1,4 @@
+import { omitUndefined } from '@writ/kernel';
 import { ACTION_KINDS, type MATCH_KEYS } from '../review/match.ts';
 import { RULE_VERDICTS } from '../types.ts';
 
@@ -10,7 +11,7 @@ interface ObjectSchema<K extends string> extends Schema {
 }
 
 function about(description: string, schema: Schema, byDefault?: string): Schema {
-  return { ...schema, description, ...(byDefault !== undefined && { 'x-default': byDefault }) };
+  return { ...schema, description, ...omitUndefined({ 'x-default': byDefault }) };
 }
 
 function object<K extends string>(

@@ -1,6 +1,6 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
-import { PreconditionError } from '@writ/kernel';
+import { omitUndefined, PreconditionError } from '@writ/kernel';
 import { uriNames } from './uri-names.ts';
 
 /** The paths of the PEM files. */
@@ -53,7 +53,7 @@ export function readMaterial(names: TlsFileNames, texts: TlsTexts, now: Date): T
   const material = {
     cert: texts.cert,
     key: texts.key,
-    ...(ca !== undefined && { ca }),
+    ...omitUndefined({ ca }),
     uris: uriNames(certificate.subjectAltName),
     own: chain
       .map(lifetimeOf)

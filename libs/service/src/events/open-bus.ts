@@ -11,6 +11,7 @@ import {
   TIMELINE_CONSUMER,
 } from '@writ/bus';
 import type { ServiceName } from '@writ/identity';
+import { omitUndefined } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import type { NatsAccess } from '../settings/config.ts';
 import { busFailures } from './bus-failures.ts';
@@ -71,9 +72,7 @@ function connectionOf(
     ...(password !== undefined && { credentials: { user: user ?? name, password } }),
     ...((caFile ?? certFile) !== undefined && {
       tls: {
-        ...(caFile !== undefined && { caFile }),
-        ...(certFile !== undefined && { certFile }),
-        ...(keyFile !== undefined && { keyFile }),
+        ...omitUndefined({ caFile, certFile, keyFile }),
       },
     }),
   };

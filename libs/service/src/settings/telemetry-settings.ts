@@ -1,4 +1,5 @@
 import { type Environment, readEnv, variable } from '@writ/config';
+import { omitUndefined } from '@writ/kernel';
 import {
   LOG_LEVELS,
   type LogLevel,
@@ -75,7 +76,7 @@ export function readTelemetrySettings(env: Environment, defaultLevel: LogLevel):
     logLevel,
     sampleRatio,
     ...(internalSpans && { internalSpans }),
-    ...(resource !== undefined && { resource }),
+    ...omitUndefined({ resource }),
     ...(targets.length > 0 && { otlp: { ...otlp, metricIntervalMs: metricInterval } }),
   };
 }

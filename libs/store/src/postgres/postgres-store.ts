@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setImmediate as nextEventLoopTurn } from 'node:timers/promises';
-import { InternalError, UnavailableError } from '@writ/kernel';
+import { InternalError, omitUndefined, UnavailableError } from '@writ/kernel';
 import { type CompiledQuery, Kysely, type QueryResult, type Transaction } from 'kysely';
 import type { CommitObserver } from '../commit-observer.ts';
 import { isDiskFull } from '../disk-full.ts';
@@ -81,8 +81,7 @@ function sessionLimitsOf(
   const chosen = {
     ...DEFAULT_SESSION_LIMITS,
     ...limits,
-    ...(transactionTimeoutMs !== undefined && { statementTimeoutMs: transactionTimeoutMs }),
-    ...(busyTimeoutMs !== undefined && { lockTimeoutMs: busyTimeoutMs }),
+    ...omitUndefined({ statementTimeoutMs: transactionTimeoutMs, lockTimeoutMs: busyTimeoutMs }),
   };
   return { idleTimeoutMs: chosen.statementTimeoutMs + IDLE_GRACE_MS, ...chosen };
 }

@@ -5,6 +5,7 @@ import type { Bus } from '@writ/bus';
 import { createWritClient, type WritClient } from '@writ/client';
 import type { ServiceName } from '@writ/identity';
 import type { Clock } from '@writ/kernel';
+import { omitUndefined } from '@writ/kernel';
 import {
   type AgentManifest,
   loadExample,
@@ -106,7 +107,7 @@ export async function startTestPlatform(options: TestPlatformOptions = {}): Prom
       baseUrl: platform.edgeUrl,
       apiKey: platform.apiKey,
       traceparent: traceparentOf,
-      ...(options.ca !== undefined && { ca: options.ca }),
+      ...omitUndefined({ ca: options.ca }),
     }),
     dataDir,
     spans,

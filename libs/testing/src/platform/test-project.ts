@@ -5,7 +5,7 @@ import { createWritClient, type WritClient } from '@writ/client';
 import type { Approval } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { RunResult } from '@writ/contracts/writ/run/v1/run_pb';
-import { newId } from '@writ/kernel';
+import { newId, omitUndefined } from '@writ/kernel';
 import { loadProject, openProject, type Platform } from '@writ/platform';
 
 /** Options of {@link startTestProject}. */
@@ -85,7 +85,7 @@ export async function startTestProject(
       env: { WRIT_LOG_LEVEL: 'silent', ...options.env },
       dataDir,
       freePorts: true,
-      ...(options.script !== undefined && { script: options.script }),
+      ...omitUndefined({ script: options.script }),
     },
   );
   const { platform } = project;

@@ -4,6 +4,7 @@ import {
   isJsonObject,
   type JsonObject,
   type JsonValue,
+  omitUndefined,
   parseJsonStrict,
   sha256Hex,
 } from '@writ/kernel';
@@ -103,7 +104,7 @@ export function hookAnswer({ decision, reason, updatedInput }: HookVerdict): Jso
       hookEventName: 'PreToolUse',
       permissionDecision: decision,
       permissionDecisionReason: reason,
-      ...(updatedInput !== undefined && { updatedInput }),
+      ...omitUndefined({ updatedInput }),
     },
   };
 }

@@ -4,7 +4,13 @@ import { ExecutedFrom } from '@writ/contracts/writ/review/v1/action_pb';
 import type { Decision } from '@writ/contracts/writ/review/v1/decision_pb';
 import type { CallToolResponse } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { ResultKind, type ToolResult } from '@writ/contracts/writ/tool/v1/tool_pb';
-import { isJsonObject, type JsonObject, type JsonValue, type WritError } from '@writ/kernel';
+import {
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  omitUndefined,
+  type WritError,
+} from '@writ/kernel';
 import type { ToolAnswer } from '../domain/tool-answer.ts';
 import type { ToolCallRow } from '../store/tool-calls.ts';
 import { refusalText } from './refusal.ts';
@@ -64,7 +70,7 @@ function executed(
   const { content, structuredContent } = contentOf(row, result);
   return {
     content: [...changeNote(decision), ...content],
-    ...(structuredContent !== undefined && { structuredContent }),
+    ...omitUndefined({ structuredContent }),
     _meta: { ..._meta, ...(result?.truncated === true && { 'io.writ/truncated': true }) },
   };
 }
@@ -164,7 +170,7 @@ function decisionOf({ decisionId, executedFrom, approvalId }: Decision): Record<
   const from = EXECUTED_FROM[executedFrom];
   return {
     'io.writ/decision': decisionId,
-    ...(from !== undefined && { 'io.writ/executed_from': from }),
+    ...omitUndefined({ 'io.writ/executed_from': from }),
     ...(approvalId !== '' && { 'io.writ/approval': approvalId }),
   };
 }

@@ -13,7 +13,7 @@ import {
   type GenerateRequestSchema,
   ModelService,
 } from '@writ/contracts/writ/model/v1/model_service_pb';
-import { UnavailableError } from '@writ/kernel';
+import { omitUndefined, UnavailableError } from '@writ/kernel';
 import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import { type CarriedEvent, carriedEvent } from '../domain/agent/carried-event.ts';
 import type {
@@ -123,7 +123,7 @@ function toGenerateRequest({
     responseFormat: json ? ResponseFormat.JSON_OBJECT : ResponseFormat.TEXT,
     requireContent,
     deltas: listener !== undefined,
-    ...(temperature !== undefined && { temperature }),
+    ...omitUndefined({ temperature }),
     ...(maxOutputTokens !== undefined && { maxOutputTokens: BigInt(maxOutputTokens) }),
     ...(timeoutMs !== undefined && { timeout: durationFromMs(timeoutMs) }),
   };

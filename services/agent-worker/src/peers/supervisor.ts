@@ -1,7 +1,7 @@
 import { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb';
 import { Priority } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
-import { DataLossError, type Phase, type PriorityName } from '@writ/kernel';
+import { DataLossError, omitUndefined, type Phase, type PriorityName } from '@writ/kernel';
 import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import type { CarriedEvent } from '../domain/agent/carried-event.ts';
 import type { AgentCredentials } from '../domain/agent/credentials.ts';
@@ -108,9 +108,7 @@ export function createSupervisorPeer(options: RpcClientOptions, ownTime: OwnTime
             action === undefined
               ? { case: 'rawText', value: rawText ?? '' }
               : { case: 'action', value: actionMessage(action) },
-          ...(modelCallId !== undefined && { modelCallId }),
-          ...(composed !== undefined && { composed }),
-          ...(partial !== undefined && { partial }),
+          ...omitUndefined({ modelCallId, composed, partial }),
           ...shownMessages(shown),
         },
         call,
@@ -159,8 +157,7 @@ export function createSupervisorPeer(options: RpcClientOptions, ownTime: OwnTime
           requestId,
           stopReason,
           phase,
-          ...(callId !== undefined && { callId }),
-          ...(detail !== undefined && { detail }),
+          ...omitUndefined({ callId, detail }),
           ...shownMessages(shown),
         },
         call,

@@ -1,4 +1,5 @@
 import type { AgentRef, FollowOptions, JsonObject, RunMeta } from '@writ/kernel';
+import { omitUndefined } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import type { CarriedEvent } from '../domain/agent/carried-event.ts';
 import type { AgentManifest } from '../domain/agent/manifest.ts';
@@ -172,7 +173,7 @@ export class RuntimeContext implements AgentContext {
 
   async tool(tool: string, argumentsJson: string, modelCallId?: string): Promise<ProposalOutcome> {
     const action = { kind: 'tool', tool, argumentsJson } as const;
-    return await this.propose({ action, ...(modelCallId !== undefined && { modelCallId }) });
+    return await this.propose({ action, ...omitUndefined({ modelCallId }) });
   }
 
   async reply(

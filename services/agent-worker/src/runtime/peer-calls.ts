@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { backoffMs, isWritError } from '@writ/kernel';
+import { backoffMs, isWritError, omitUndefined } from '@writ/kernel';
 import type { CallOptions } from '@writ/rpc';
 import type { TokenAudience } from '../domain/agent/credentials.ts';
 import { reactTo } from '../domain/calls/reaction.ts';
@@ -143,7 +143,7 @@ export class PeerCalls {
       signal,
       timeoutMs: Math.max(1, Math.min(longest, Math.floor(left))),
       epoch: lease.epoch,
-      ...(agentToken !== undefined && { agentToken }),
+      ...omitUndefined({ agentToken }),
       ...(agentToken !== undefined && slotGrant !== undefined && { slotGrant }),
     };
   }

@@ -1,3 +1,4 @@
+import { omitUndefined } from '@writ/kernel';
 import { addEvents, type CarriedEvent } from '../domain/agent/carried-event.ts';
 import type { PendingReceipt, ToolOutcome } from '../domain/calls/tool-call.ts';
 
@@ -40,7 +41,7 @@ export class PendingReceipts {
   /** Adds the outcome of a call. */
   add(callId: string, { receipt, content }: ToolOutcome): void {
     if (receipt === '') return;
-    this.#waiting.push({ callId, receipt, ...(content !== undefined && { content }) });
+    this.#waiting.push({ callId, receipt, ...omitUndefined({ content }) });
   }
 
   /** Returns the batch to attach to a call to the supervisor. */

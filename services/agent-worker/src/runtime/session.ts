@@ -4,6 +4,7 @@ import {
   type Clock,
   DeadlineError,
   isWritError,
+  omitUndefined,
   RunMeta,
 } from '@writ/kernel';
 import type { TransactionOptions } from '@writ/store';
@@ -209,7 +210,7 @@ export class Session {
     const at = clock.now();
     const lease = {
       lease_expires_at: new Date(at.getTime() + leaseTtlMs),
-      ...(this.traceparent !== undefined && { last_traceparent: this.traceparent }),
+      ...omitUndefined({ last_traceparent: this.traceparent }),
     };
     try {
       await store.transaction(

@@ -1,3 +1,4 @@
+import { omitUndefined } from '@writ/kernel';
 import type { ModelEntry } from '../domain/catalog/catalog.ts';
 import type { NativeChat } from '../domain/chat/chat.ts';
 
@@ -19,7 +20,7 @@ export function providerHeaders({
 }: ProviderRequest): Record<string, string> {
   if (model.api !== 'anthropic') return {};
   return {
-    ...(apiKey !== undefined && { 'x-api-key': apiKey }),
+    ...omitUndefined({ 'x-api-key': apiKey }),
     'anthropic-version': ANTHROPIC_VERSION,
     ...native?.headers,
   };

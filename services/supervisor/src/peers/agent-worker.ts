@@ -10,6 +10,7 @@ import {
   type ListLogEntriesResponse,
 } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import type { AgentKey, RunKey } from '@writ/kernel';
+import { omitUndefined } from '@writ/kernel';
 import { createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import { manifestFromJson } from '../domain/manifest/manifest-json.ts';
 import type { AgentRow } from '../store/agent/agents.ts';
@@ -149,7 +150,7 @@ export function createAgentWorkerPeer(options: RpcClientOptions): AgentWorkerPee
           name,
           payloadJson,
           ...(approval && { approval }),
-          ...(sender !== undefined && { sender }),
+          ...omitUndefined({ sender }),
         },
         // A client waits for its signal; an order repeats its own.
         { retry: sender !== undefined },

@@ -17,6 +17,7 @@ import {
   ModelService,
 } from '@writ/contracts/writ/model/v1/model_service_pb';
 import type { AgentKey } from '@writ/kernel';
+import { omitUndefined } from '@writ/kernel';
 import { createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import type { Halt } from '../domain/halt/halt.ts';
 import { budgetFromJson, manifestFromJson } from '../domain/manifest/manifest-json.ts';
@@ -98,7 +99,7 @@ export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMe
         priority: priorityMessage(agent.priority),
         ...(deadline && { deadline: timestampFromDate(deadline) }),
         ...(reserveTokens !== undefined && { reserveTokens: BigInt(reserveTokens) }),
-        ...(reserveCostFraction !== undefined && { reserveCostFraction }),
+        ...omitUndefined({ reserveCostFraction }),
         retention: retentionMessage(agent.retention),
         eventKey: new Uint8Array(Buffer.from(run.event_key, 'hex')),
       });

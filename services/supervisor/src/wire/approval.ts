@@ -6,6 +6,7 @@ import {
   ApprovalKind as KindMessage,
   ApprovalState as StateMessage,
 } from '@writ/contracts/writ/approval/v1/approval_pb';
+import { omitUndefined } from '@writ/kernel';
 import type { Approver, HumanCap } from '@writ/policy';
 import type { Person } from '@writ/rpc';
 import type { Evidence } from '../domain/approval/evidence.ts';
@@ -81,7 +82,7 @@ export function approvalMessage(
     editableArguments: editable.map(({ argument, max, decimals }) => ({
       argument,
       maxJson: max === undefined ? '' : JSON.stringify(max),
-      ...(decimals !== undefined && { decimals }),
+      ...omitUndefined({ decimals }),
     })),
     ...(rights && { readerRights: rights }),
     ...(evidence && { evidence: evidenceMessage(evidence) }),

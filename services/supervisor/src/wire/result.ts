@@ -7,6 +7,7 @@ import {
   type TraceRowSchema,
 } from '@writ/contracts/writ/run/v1/run_pb';
 import type { RunStatus } from '@writ/kernel';
+import { omitUndefined } from '@writ/kernel';
 import type { HistoryEntry, RunResult, TraceRow } from '../domain/result/run-result.ts';
 import type { RunUsage } from '../domain/result/run-usage.ts';
 import {
@@ -66,7 +67,7 @@ function traceRowMessage(row: TraceRow): MessageInitShape<typeof TraceRowSchema>
     executedFrom: executedFromMessage(row.executedFrom),
     ok: row.ok,
     stopReason: row.stopReason ?? '',
-    ...(row.humanApproved !== undefined && { humanApproved: row.humanApproved }),
+    ...omitUndefined({ humanApproved: row.humanApproved }),
     agent: row.agent,
     callId: row.callId,
     // A result that was stored before the field existed has none.

@@ -11,7 +11,7 @@ import {
 import { summaryOf } from '@writ/audit/portable';
 import { createVerifier, readCheckpoint, trustPublicKeys } from '@writ/identity';
 import { signedHeadOf } from '@writ/identity/portable';
-import { InvalidRequestError, systemClock } from '@writ/kernel';
+import { InvalidRequestError, omitUndefined, systemClock } from '@writ/kernel';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
 import { type FormatOptions, showData } from '../../output/format.ts';
 import { recordNumber } from './record-number.ts';
@@ -59,7 +59,7 @@ export async function verifyFile(file: string, options: VerifyOptions, io: CliIo
     return EXIT.failure;
   }
   const verdict = await verifyExport(readLines(file), readHead, {
-    ...(tenant !== undefined && { tenant }),
+    ...omitUndefined({ tenant }),
     ...(earlier && { earlier }),
     ...(published && { published }),
     after,

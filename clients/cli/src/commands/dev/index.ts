@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import { omitUndefined } from '@writ/kernel';
 import { loadProject } from '@writ/platform';
 import { type CommandGroup, EXIT } from '../../io.ts';
 import { runDev } from './run-dev.ts';
@@ -24,8 +25,7 @@ export const devCommand: CommandGroup = (program, io, done) => {
     .action(async (folder: string, options: DevOptions) => {
       const env = {
         ...io.env,
-        ...(options.port !== undefined && { WRIT_EDGE_PORT: options.port }),
-        ...(options.data !== undefined && { WRIT_DATA: options.data }),
+        ...omitUndefined({ WRIT_EDGE_PORT: options.port, WRIT_DATA: options.data }),
       };
       if (options.process === 'platform') {
         await servePlatform(folder, { ...io, env });

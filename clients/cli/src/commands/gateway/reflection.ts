@@ -1,5 +1,6 @@
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { Client, status } from '@grpc/grpc-js';
+import { omitUndefined } from '@writ/kernel';
 import type { GatewayUnderTest } from './gateway-under-test.ts';
 
 /** Versions with the same messages; some servers have only the older one. */
@@ -18,7 +19,7 @@ export async function listServices({
 }: GatewayUnderTest): Promise<readonly string[]> {
   const client = new Client(address, bare.credentials, {
     'grpc.enable_http_proxy': 0,
-    ...(bare.serverName !== undefined && { 'grpc.ssl_target_name_override': bare.serverName }),
+    ...omitUndefined({ 'grpc.ssl_target_name_override': bare.serverName }),
   });
   try {
     for (const version of VERSIONS) {

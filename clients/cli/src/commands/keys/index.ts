@@ -7,7 +7,7 @@ import {
   openApiKeys,
   ROLES,
 } from '@writ/identity';
-import { InvalidRequestError } from '@writ/kernel';
+import { InvalidRequestError, omitUndefined } from '@writ/kernel';
 import type { Role } from '@writ/rpc';
 import type { Command } from 'commander';
 import type { CliIo, CommandGroup } from '../../io.ts';
@@ -43,7 +43,7 @@ export const keyCommands: CommandGroup = (program, io, done) => {
     .action(async (options: CreateOptions) => {
       const { tenant, subject, agent } = options;
       const roles = options.role.map(roleFrom);
-      const person = { tenant, subject, roles, ...(agent !== undefined && { agent }) };
+      const person = { tenant, subject, roles, ...omitUndefined({ agent }) };
       const key = await open(options, io).create(person);
       showData(io, options, { key, ...person }, () => [key]);
       const file = resolve(keysFileOf(options, io));

@@ -1,3 +1,4 @@
+import { omitUndefined } from '@writ/kernel';
 import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import type { Message } from '../../domain/agent/message.ts';
 import type { ChatTurn, LlmRequest, ToolOffer } from '../../domain/calls/model-call.ts';
@@ -131,8 +132,7 @@ function requestFor(
     ...(tools.length > 0 && { tools }),
     ...(isBound && { toolChoice: initialToolChoice }),
     temperature: model.temperature ?? 0,
-    ...(model.maxOutputTokens !== undefined && { maxOutputTokens: model.maxOutputTokens }),
-    ...(model.timeoutMs !== undefined && { timeoutMs: model.timeoutMs }),
+    ...omitUndefined({ maxOutputTokens: model.maxOutputTokens, timeoutMs: model.timeoutMs }),
     json: model.jsonMode,
     requireContent: false,
   };

@@ -1,3 +1,4 @@
+import { omitUndefined } from '@writ/kernel';
 import type { ChatTurn } from '../../domain/calls/model-call.ts';
 import { planSummary, slidingWindow } from '../../domain/context/views.ts';
 import type { AgentContext } from '../../runtime/agent.ts';
@@ -75,7 +76,7 @@ export async function askModel(
       { role: 'user', text },
     ],
     temperature: 0,
-    ...(timeoutMs !== undefined && { timeoutMs }),
+    ...omitUndefined({ timeoutMs }),
     json: false,
     requireContent: false,
     purpose: 'summary',

@@ -10,6 +10,7 @@ import {
   type ModelCall,
   type ModelQuestion,
   type ModelReply,
+  omitUndefined,
   type ReplyAnswer,
   type RestoredAgent,
   type SpawnAnswer,
@@ -117,7 +118,7 @@ async function prompt(ctx: AgentContext, question: ModelQuestion): Promise<strin
   const { instructions = ctx.manifest.instructions, text, json } = question;
   const system = instructions === '' ? [] : [{ role: 'system', text: instructions } as const];
   const turns = [...system, { role: 'user', text } as const];
-  const request = requestOf(ctx, { turns, ...(json !== undefined && { json }) });
+  const request = requestOf(ctx, { turns, ...omitUndefined({ json }) });
   const answer = await ctx.llm({ ...request, messages: turns, requireContent: true });
   if (answer.kind === 'answer') return answer.text;
   const { stopReason, detail, callId } = answer;
@@ -147,10 +148,9 @@ function requestOf(ctx: AgentContext, call: ModelCall): LlmRequest {
     model: call.model ?? model.model,
     messages: hasSystem ? turns : [{ role: 'system', text: instructions }, ...turns],
     ...(tools.length > 0 && { tools }),
-    ...(toolChoice !== undefined && { toolChoice }),
+    ...omitUndefined({ toolChoice }),
     temperature,
-    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
-    ...(model.timeoutMs !== undefined && { timeoutMs: model.timeoutMs }),
+    ...omitUndefined({ maxOutputTokens, timeoutMs: model.timeoutMs }),
     json,
     requireContent: false,
   };

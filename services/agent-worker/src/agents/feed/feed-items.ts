@@ -1,4 +1,5 @@
 import type { JsonObject } from '@writ/kernel';
+import { omitUndefined } from '@writ/kernel';
 import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import type { AgentContext } from '../../runtime/agent.ts';
 import { partialText } from '../partial-text.ts';
@@ -13,8 +14,7 @@ export async function summarize(ctx: AgentContext, text: string): Promise<string
       { role: 'user', text },
     ],
     temperature: model.temperature ?? 0,
-    ...(model.maxOutputTokens !== undefined && { maxOutputTokens: model.maxOutputTokens }),
-    ...(model.timeoutMs !== undefined && { timeoutMs: model.timeoutMs }),
+    ...omitUndefined({ maxOutputTokens: model.maxOutputTokens, timeoutMs: model.timeoutMs }),
     json: model.jsonMode,
     requireContent: true,
   });

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
+import { isJsonObject, type JsonObject, type JsonValue, omitUndefined } from '@writ/kernel';
 import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import type { Message } from '../../domain/agent/message.ts';
 import type { LlmRequest } from '../../domain/calls/model-call.ts';
@@ -79,8 +79,7 @@ function request(
       { role: 'user', text: JSON.stringify(payload) },
     ],
     temperature: model.temperature ?? 0,
-    ...(model.maxOutputTokens !== undefined && { maxOutputTokens: model.maxOutputTokens }),
-    ...(model.timeoutMs !== undefined && { timeoutMs: model.timeoutMs }),
+    ...omitUndefined({ maxOutputTokens: model.maxOutputTokens, timeoutMs: model.timeoutMs }),
     ...shape,
   };
 }

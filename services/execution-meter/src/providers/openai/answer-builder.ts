@@ -1,4 +1,4 @@
-import { type Fields, fieldsOf } from '@writ/kernel';
+import { type Fields, fieldsOf, omitUndefined } from '@writ/kernel';
 import type {
   ChatAnswer,
   EndReason,
@@ -56,8 +56,7 @@ export class AnswerBuilder {
   get terms(): ProviderTerms {
     const [responseId, finishReason] = [termOf(this.#responseId), termOf(this.#finishReason)];
     return {
-      ...(responseId !== undefined && { responseId }),
-      ...(finishReason !== undefined && { finishReason }),
+      ...omitUndefined({ responseId, finishReason }),
     };
   }
 
@@ -141,10 +140,10 @@ export class AnswerBuilder {
     const answer = {
       text: this.#text,
       toolUses,
-      ...(blocks !== undefined && { blocks }),
+      ...omitUndefined({ blocks }),
       endReason,
       providerModel: this.#model,
-      ...(responseId !== undefined && { responseId }),
+      ...omitUndefined({ responseId }),
     };
     return { answer, warnings };
   }

@@ -1,4 +1,4 @@
-import { fieldsOf } from '@writ/kernel';
+import { fieldsOf, omitUndefined } from '@writ/kernel';
 import OpenAI from 'openai';
 import type { Stream } from 'openai/core/streaming';
 import type { ModelEntry } from '../../domain/catalog/catalog.ts';
@@ -110,7 +110,7 @@ function bodyOf(attempt: Attempt, dialect: Dialect): { readonly stream?: unknown
 function headersOf({ model, apiKey, chat, requestId, traceparent }: Attempt) {
   return {
     'x-request-id': requestId,
-    ...(traceparent !== undefined && { traceparent }),
+    ...omitUndefined({ traceparent }),
     // The SDK sends the key in this header.
     ...(model.api === 'anthropic' && { authorization: null }),
     ...providerHeaders({ model, apiKey, native: chat.native }),

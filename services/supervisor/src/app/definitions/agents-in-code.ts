@@ -1,5 +1,5 @@
 import { ConfigError, schemaProblems } from '@writ/config';
-import { type AgentDefinition, isId, isWritError } from '@writ/kernel';
+import { type AgentDefinition, isId, isWritError, omitUndefined } from '@writ/kernel';
 import type { AgentSettings } from '../../domain/manifest/agent-definition.ts';
 import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import type { Extensions } from '../../domain/manifest/applicable-settings.ts';
@@ -67,7 +67,7 @@ export function createAgent(settings: AgentInCode, extensions: Extensions = {}):
     const manifest = frozen(manifestOf(copy, extensions));
     created.add(manifest);
     if (run !== undefined) {
-      functions.set(manifest, { name, run, ...(version !== undefined && { version }) });
+      functions.set(manifest, { name, run, ...omitUndefined({ version }) });
     }
     return manifest;
   } catch (error) {

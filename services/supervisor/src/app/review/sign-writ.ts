@@ -1,5 +1,5 @@
 import { mintWrit, type SignedToken } from '@writ/identity';
-import { InternalError } from '@writ/kernel';
+import { InternalError, omitUndefined } from '@writ/kernel';
 import { resultFieldsFor } from '@writ/policy';
 import type { Tx } from '../../context.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
@@ -47,7 +47,7 @@ export async function signWrit(
       decisionId: row.decision_id,
       policyVersion: row.policy_version,
       executedFrom: executed_from,
-      ...(maxToolCalls !== undefined && { maxToolCalls }),
+      ...omitUndefined({ maxToolCalls }),
       allowedTools: JSON.parse(agent.tools) as string[],
       resultFields: [...resultFieldsFor(policy, action.name)],
       sessionId: run.session_id,

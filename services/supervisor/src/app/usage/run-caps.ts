@@ -1,5 +1,6 @@
 import {
   type ExecutionBudget,
+  omitUndefined,
   PreconditionError,
   type RunKey,
   UnavailableError,
@@ -49,8 +50,7 @@ export async function recordRunCaps(
     const { deadlineMs, maxActiveMs } = budgetFromJson(stored);
     return budgetToJson({
       ...caps,
-      ...(deadlineMs !== undefined && { deadlineMs }),
-      ...(maxActiveMs !== undefined && { maxActiveMs }),
+      ...omitUndefined({ deadlineMs, maxActiveMs }),
     });
   };
   await saveRun(trx, key, { run_budget: withCaps(run.run_budget) });

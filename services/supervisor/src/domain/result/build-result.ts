@@ -1,4 +1,4 @@
-import { argsHash, outcomeOf } from '@writ/kernel';
+import { argsHash, omitUndefined, outcomeOf } from '@writ/kernel';
 import { countEffects, isNothingDone } from './effects.ts';
 import { handoffFailure, handoffObservation } from './handoff.ts';
 import { actionName, isCall, type RecordedAction } from './recorded-action.ts';
@@ -30,15 +30,14 @@ export function buildResult(records: ResultRecords): RunResult {
   return {
     status: outcomeOf(stopReason).status,
     stopReason,
-    ...(phase !== undefined && { phase }),
+    ...omitUndefined({ phase }),
     answer,
     usage: tab?.runUsage ?? NO_USAGE,
     trace: decisions.flatMap((decision) => traceRow(decision, receiptOf(decision), stopReason)),
     history: decisions.flatMap((decision) =>
       historyEntry(decision, receiptOf(decision), stopped && decision === stoppedAt),
     ),
-    ...(rawAction !== undefined && { rawAction }),
-    ...(action !== undefined && { action }),
+    ...omitUndefined({ rawAction, action }),
     detail: detail || stopSentence(stopReason, action),
     workerDetail: detail,
     unverified: ending.unverified && !agreesWithTab(records),
@@ -93,7 +92,7 @@ function traceRow(
       decision: verdict,
       executedFrom: decision.executedFrom ?? 'original',
       ok: failure === undefined,
-      ...(failure !== undefined && { stopReason: failure }),
+      ...omitUndefined({ stopReason: failure }),
       ...(human !== undefined && { humanApproved: human.approved }),
       riskScore: decision.risk,
       ...(receipt?.outcome !== undefined && { outcome: receipt.outcome }),
@@ -134,11 +133,11 @@ function historyEntry(
       action,
       decision: decision.verdict,
       reason: decision.reason,
-      ...(revisedAction !== undefined && { revisedAction }),
+      ...omitUndefined({ revisedAction }),
       executedAction,
       executedFrom: decision.executedFrom ?? 'original',
       observationJson,
-      ...(human !== undefined && { humanApproval: human }),
+      ...omitUndefined({ humanApproval: human }),
       agent: decision.agent,
       callId: decision.callId,
     },

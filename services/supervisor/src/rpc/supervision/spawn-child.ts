@@ -1,4 +1,5 @@
 import type { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
+import { omitUndefined } from '@writ/kernel';
 import type { Handler } from '@writ/rpc';
 import { callingAgent } from '../../app/agent/admit-agent.ts';
 import { type ReviewedSpawn, spawnChild as spawn } from '../../app/agent/spawn-child.ts';
@@ -24,7 +25,7 @@ export function spawnChild(
 }
 
 function response({ decision, slotRefusal, child }: ReviewedSpawn) {
-  if (child === undefined) return { decision, ...(slotRefusal !== undefined && { slotRefusal }) };
+  if (child === undefined) return { decision, ...omitUndefined({ slotRefusal }) };
   const { run, agent, paused } = child;
   return {
     decision,

@@ -7,6 +7,7 @@ import {
   SdkHttpError,
 } from '@modelcontextprotocol/client';
 import type { JsonObject } from '@writ/kernel';
+import { omitUndefined } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import { MCP_CONTENT } from '../../domain/result.ts';
 import {
@@ -132,7 +133,7 @@ async function invoke(
         arguments: { ...args },
         _meta: {
           'writ/idempotency-key': idempotencyKey,
-          ...(traceparent !== undefined && { traceparent }),
+          ...omitUndefined({ traceparent }),
         },
       },
       { signal, timeout: timeoutMs + TIMEOUT_SLACK_MS },
