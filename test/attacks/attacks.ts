@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from 'node:http2';
 import { connect as connectTcp, type Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { WritClient } from '@writ/client';
 import { newId } from '@writ/kernel';
 import { untilAdmitted } from '../load/admitted.ts';
@@ -28,6 +29,10 @@ export interface Attack {
 
 /** Streams per connection. */
 const PER_CONNECTION = 1_000;
+/** The connections that a port accepts at once. */
+const CONNECTIONS = 10_000;
+/** Generous: a new connection is served a second after the port is full. */
+const SERVED_MS = 10_000;
 
 /** The attacks, each at ports of the platform or by a model or tool that it calls. */
 export const ATTACKS: readonly Attack[] = [
@@ -41,6 +46,7 @@ export const ATTACKS: readonly Attack[] = [
     isAtPorts: true,
     start: (platform) => unfinishedPosts(platform),
   },
+  { name: 'idle connections', isAtPorts: true, start: (platform) => idleConnections(platform) },
   { name: 'watches of one key', isAtPorts: true, start: (platform) => watches(platform) },
   { name: 'stream resets', isAtPorts: true, start: (platform) => resets(platform) },
   {
@@ -90,6 +96,19 @@ async function healthWatches(platform: AttackTarget) {
   );
   for (const address of platform.internal) await checkHealth(address);
   return async () => void (await Promise.all(ends.map((end) => end())));
+}
+
+/** Resolves when the server serves a new connection. @throws when it does not in {@link SERVED_MS} */
+async function untilServed(address: string): Promise<void> {
+  const endsAt = performance.now() + SERVED_MS;
+  for (;;) {
+    try {
+      return await checkHealth(address);
+    } catch (error) {
+      if (performance.now() > endsAt) throw error;
+      await pause(50);
+    }
+  }
 }
 
 /** @throws when the server does not answer that it serves */
@@ -171,6 +190,22 @@ async function unfinishedPosts(platform: AttackTarget) {
     sockets.push(socket);
   }
   await Promise.all(sockets.map((socket) => (socket.connecting ? once(socket, 'connect') : null)));
+  return async () => {
+    for (const socket of sockets) socket.destroy();
+  };
+}
+
+/** Opens as many connections as the port accepts, and sends nothing. */
+async function idleConnections(platform: AttackTarget) {
+  const { hostname, port } = new URL(platform.edgeUrl);
+  const sockets: Socket[] = [];
+  while (sockets.length < CONNECTIONS) {
+    const opening = Array.from({ length: 500 }, () => connectTcp(Number(port), hostname));
+    for (const socket of opening) socket.on('error', () => undefined);
+    sockets.push(...opening);
+    await Promise.all(opening.map((socket) => once(socket, 'connect').catch(() => undefined)));
+  }
+  await untilServed(new URL(platform.edgeUrl).host);
   return async () => {
     for (const socket of sockets) socket.destroy();
   };

@@ -27,7 +27,7 @@ export interface RpcLimits {
    * 1,000.
    */
   readonly maxOpenCalls?: number;
-  /** Maximum connections to the port. Default 10,000. */
+  /** Maximum connections to the port; near it, those on which nothing arrives are closed. Default 10,000. */
   readonly maxConnections?: number;
   /** Idle timeout of a connection without calls, ms. Default 5 minutes. */
   readonly connectionIdleMs?: number;

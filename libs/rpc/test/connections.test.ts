@@ -92,6 +92,33 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     await vi.waitFor(() => client().startRun(START, ALLOWED));
   });
 
+  it('closes quiet connections for new ones at the limit, those with calls last (BD-2)', async () => {
+    const { server, client } = await start(
+      transport,
+      {
+        async *watchRun(_, { signal }) {
+          yield {};
+          await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        },
+        startRun: async () => ({}),
+      },
+      { limits: { maxConnections: 20 } },
+    );
+    const events = client({ health: 'unchecked' })
+      .watchRun({ runId: 'run-1' }, ALLOWED)
+      [Symbol.asyncIterator]();
+    await events.next();
+    let hasEnded = false;
+    const ended = rejection(events.next()).finally(() => {
+      hasEnded = true;
+    });
+    for (let count = 0; count < 40; count += 1) await dial(server.port);
+    await vi.waitFor(() => client({ health: 'unchecked' }).startRun(START, ALLOWED));
+    expect(hasEnded).toBe(false);
+    await server.close(0);
+    await ended;
+  });
+
   it('limits open calls separately from other calls (SYS-4)', async () => {
     const { address, client, telemetry } = await start(
       transport,

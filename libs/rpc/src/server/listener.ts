@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { UnavailableError } from '@writ/kernel';
 import type { Telemetry } from '@writ/telemetry';
+import { OpenConnections } from './open-connections.ts';
 
 /** Time for connections to close after the last call has ended, ms. */
 const CLOSE_GRACE_MS = 500;
@@ -29,34 +30,34 @@ export class Listener {
   readonly host: string;
   readonly port: number;
   readonly #server: Server;
-  readonly #sockets: ReadonlySet<Socket>;
+  readonly #connections: OpenConnections;
   #closed: Promise<void> | undefined;
 
-  private constructor(host: string, server: Server, sockets: ReadonlySet<Socket>) {
+  private constructor(host: string, server: Server, connections: OpenConnections) {
     this.host = host;
     this.port = (server.address() as AddressInfo).port;
     this.#server = server;
-    this.#sockets = sockets;
+    this.#connections = connections;
   }
 
   /**
-   * Starts to listen; connections over the limit are closed at once.
+   * Starts to listen. At the limit of connections, quiet ones are closed; a further one is refused while there are none.
    * @throws UnavailableError PORT_IN_USE, or LISTEN_FAILED for another reason
    */
   static async open(options: ListenerOptions): Promise<Listener> {
     const { host, port, portSetting, accept, limits, telemetry } = options;
-    const sockets = new Set<Socket>();
+    const connections = new OpenConnections(limits.maxConnections);
     const server = createServer(
       { noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEPALIVE_DELAY_MS },
       (socket) => {
-        sockets.add(socket);
-        socket.once('close', () => sockets.delete(socket));
+        connections.add(socket, performance.now());
         accept(socket);
       },
     );
     server.maxConnections = limits.maxConnections;
     let warnedAt = Number.NEGATIVE_INFINITY;
     server.on('drop', () => {
+      connections.closeQuiet(performance.now());
       if (performance.now() - warnedAt < WARN_INTERVAL_MS) return;
       warnedAt = performance.now();
       const limit = limits.maxConnections;
@@ -68,7 +69,7 @@ export class Listener {
     } catch (error) {
       throw cannotListen(host, port, portSetting, error);
     }
-    return new Listener(host, server, sockets);
+    return new Listener(host, server, connections);
   }
 
   /** `host:port`, with brackets around an IPv6 host. */
@@ -84,9 +85,7 @@ export class Listener {
 
   /** Closes the port and destroys the connections that are still open after a grace period. */
   async close(): Promise<void> {
-    const timer = setTimeout(() => {
-      for (const socket of this.#sockets) socket.destroy();
-    }, CLOSE_GRACE_MS);
+    const timer = setTimeout(() => this.#connections.destroy(), CLOSE_GRACE_MS);
     await this.stopAccepting();
     clearTimeout(timer);
   }

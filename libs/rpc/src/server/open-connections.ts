@@ -1,0 +1,62 @@
+import type { Socket } from 'node:net';
+
+/** Share of the limit at which quiet connections are closed, so that new ones are accepted before it is reached. */
+const FULL = 0.95;
+/** Share of the limit that is closed at once. */
+const CLOSED_AT_ONCE = 0.1;
+/** A connection is quiet when nothing has arrived on it for this time, ms. */
+const QUIET_MS = 500;
+/** Minimum interval between two searches for quiet connections, ms. */
+const SEARCH_INTERVAL_MS = 250;
+
+interface Arrivals {
+  /** Bytes that had arrived at the last search. */
+  bytes: number;
+  /** When something last arrived, as of the last search. */
+  at: number;
+}
+
+/**
+ * The open connections of a port. Near its limit, it closes connections on which nothing arrives, first those on which the
+ * fewest bytes have arrived: connections that are only held open must not keep out a client that halts (BD-2).
+ */
+export class OpenConnections {
+  readonly #limit: number;
+  readonly #arrivals = new Map<Socket, Arrivals>();
+  #searchedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** Adds a connection until it is closed. Times are milliseconds of a monotonic clock. */
+  add(socket: Socket, now: number): void {
+    this.#arrivals.set(socket, { bytes: socket.bytesRead, at: now });
+    socket.once('close', () => this.#arrivals.delete(socket));
+    if (this.#arrivals.size >= this.#limit * FULL) this.closeQuiet(now);
+  }
+
+  /** Closes quiet connections; returns how many. */
+  closeQuiet(now: number): number {
+    if (now - this.#searchedAt < SEARCH_INTERVAL_MS) return 0;
+    this.#searchedAt = now;
+    const quiet: Socket[] = [];
+    for (const [socket, arrivals] of this.#arrivals) {
+      const { bytesRead } = socket;
+      if (bytesRead !== arrivals.bytes) {
+        arrivals.bytes = bytesRead;
+        arrivals.at = now;
+      } else if (now - arrivals.at >= QUIET_MS) quiet.push(socket);
+    }
+    const closed = quiet
+      .sort((one, other) => one.bytesRead - other.bytesRead)
+      .slice(0, Math.ceil(this.#limit * CLOSED_AT_ONCE));
+    for (const socket of closed) socket.destroy();
+    return closed.length;
+  }
+
+  /** Closes all connections. */
+  destroy(): void {
+    for (const socket of this.#arrivals.keys()) socket.destroy();
+  }
+}
