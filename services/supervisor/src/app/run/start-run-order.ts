@@ -45,7 +45,7 @@ export function startRunOrder(context: SupervisorContext): OrderHandler {
           async commit(trx, at) {
             await delivered(trx, run, at);
             // Without the delay of the commit.
-            starts.observe(performance.now() - startedAt);
+            starts.observe(performance.now() - startedAt, performance.now());
           },
         };
       },

@@ -17,7 +17,20 @@ const DECREASE = 0.97;
 /** Weights of a new measurement in the averages. */
 const RECENT_WEIGHT = 0.2;
 const UNLOADED_WEIGHT = 0.05;
-const SLOWER_WEIGHT = 0.01;
+/** A machine is slower permanently when starts have taken longer for about this time at the least limit, ms. */
+const SLOWER_MS = 60_000;
+/** Most of this time that counts for one start, ms: no start says anything about the time before the one that it follows. */
+const MAX_BETWEEN_MS = 500;
+
+/** What a start shows beside its duration. */
+interface Observed {
+  /** Average duration of the last starts, ms. */
+  readonly recent: number;
+  /** The active runs, including those that are being started. */
+  readonly active: number;
+  /** Time since the start before it, ms. */
+  readonly betweenMs: number;
+}
 
 /**
  * How many runs may be active before further starts wait (BD-5). The duration of a start is work of the platform
@@ -28,6 +41,7 @@ export class StartLimit {
   #limit = INITIAL_LIMIT;
   #unloadedMs: number | undefined;
   #recentMs: number | undefined;
+  #observedAt = Number.NEGATIVE_INFINITY;
 
   /** The limit of active runs. */
   get current(): number {
@@ -38,11 +52,14 @@ export class StartLimit {
    * Adapts the limit to a start that has succeeded.
    * @param ms its duration
    * @param active the active runs, including those that are being started
+   * @param now milliseconds of a monotonic clock
    */
-  observe(ms: number, active: number): void {
+  observe(ms: number, active: number, now: number): void {
     const recent = average(this.#recentMs, ms, RECENT_WEIGHT);
     this.#recentMs = recent;
-    const unloaded = this.#learnUnloaded(ms, recent, active);
+    const betweenMs = Math.min(now - this.#observedAt, MAX_BETWEEN_MS);
+    this.#observedAt = now;
+    const unloaded = this.#learnUnloaded(ms, { recent, active, betweenMs });
     if (recent > unloaded * SLOWDOWN + SLACK_MS) {
       this.#limit = Math.max(MIN_ACTIVE_RUNS, this.#limit * DECREASE);
     } else if (active >= this.current) {
@@ -51,12 +68,16 @@ export class StartLimit {
     }
   }
 
-  /** A store or a machine can become slower permanently; then the slower starts are those without load. */
-  #learnUnloaded(ms: number, recent: number, active: number): number {
+  /**
+   * A store or a machine can become slower permanently; then the slower starts are those without load. Starts under an
+   * overload of seconds are not.
+   */
+  #learnUnloaded(ms: number, { recent, active, betweenMs }: Observed): number {
     let unloaded = this.#unloadedMs;
     if (unloaded === undefined || recent < unloaded) unloaded = recent;
     else if (active <= 1) unloaded = average(unloaded, ms, UNLOADED_WEIGHT);
-    else if (this.#limit <= MIN_ACTIVE_RUNS) unloaded = average(unloaded, ms, SLOWER_WEIGHT);
+    else if (this.#limit <= MIN_ACTIVE_RUNS)
+      unloaded = average(unloaded, ms, betweenMs / SLOWER_MS);
     this.#unloadedMs = unloaded;
     return unloaded;
   }

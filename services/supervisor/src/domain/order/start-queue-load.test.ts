@@ -82,7 +82,7 @@ class SimulatedPlatform {
       const { work = [], ended } = this.#runs.get(order.run_id) ?? {};
       const started = (): void => {
         this.queue.setActive(TENANT, order.run_id, true, this.now);
-        this.queue.observe(this.now - startedAt);
+        this.queue.observe(this.now - startedAt, this.now);
         this.queue.started(order);
       };
       const over = (): void => {

@@ -14,7 +14,7 @@ function admitted(queue: StartQueue<StartOrder>, now: number, ms = 10): StartOrd
   const orders: StartOrder[] = [];
   for (let order = queue.next(now); order !== undefined; order = queue.next(now)) {
     queue.setActive(order.tenant, order.run_id, true, now);
-    queue.observe(ms);
+    queue.observe(ms, now);
     queue.started(order);
     orders.push(order);
   }
@@ -111,10 +111,10 @@ describe('StartQueue', () => {
   it('holds one waiting start under lasting load when few runs may be active (BD-5)', () => {
     const queue = new StartQueue<StartOrder>(LIMITS);
     // Starts beside other runs take longer than the first one.
-    queue.observe(20);
+    queue.observe(20, 0);
     const running = Array.from({ length: MIN_ACTIVE_RUNS }, (_, run) => start('acme', run));
     for (const { run_id: runId } of running) queue.setActive('acme', runId, true, 0);
-    for (let times = 0; times < 100; times += 1) queue.observe(60);
+    for (let times = 0; times < 100; times += 1) queue.observe(60, times);
     expect(queue.limit).toBeLessThan(MIN_ACTIVE_RUNS + 2);
     let number = running.length;
     let rejected = 0;
@@ -169,7 +169,7 @@ describe('StartQueue', () => {
 describe('StartLimit', () => {
   it('grows while starts take as long as without load, however many runs are active (BD-5)', () => {
     const limit = new StartLimit();
-    for (let active = 1; active <= 500; active += 1) limit.observe(20, active);
+    for (let active = 1; active <= 500; active += 1) limit.observe(20, active, active);
     expect(limit.current).toBeGreaterThanOrEqual(499);
   });
 
@@ -177,7 +177,7 @@ describe('StartLimit', () => {
     const limit = new StartLimit();
     const starts = [];
     for (let active = limit.current; active < 500; active = limit.current) {
-      limit.observe(20, active);
+      limit.observe(20, active, active);
       starts.push(active);
     }
     expect(starts.length).toBeLessThan(80);
@@ -185,9 +185,9 @@ describe('StartLimit', () => {
 
   it('shrinks while starts take over half as long again, down to a minimum (BD-5)', () => {
     const limit = new StartLimit();
-    for (let number = 0; number < 20; number += 1) limit.observe(20, 1);
+    for (let number = 0; number < 20; number += 1) limit.observe(20, 1, number);
     const before = limit.current;
-    for (let number = 0; number < 80; number += 1) limit.observe(60, 32);
+    for (let number = 0; number < 80; number += 1) limit.observe(60, 32, number);
     expect(before).toBeGreaterThan(MIN_ACTIVE_RUNS);
     expect(limit.current).toBe(MIN_ACTIVE_RUNS);
   });
@@ -197,8 +197,15 @@ describe('StartLimit', () => {
     ['many', 100],
   ])('grows again on a machine that stays slower while %s runs are active (BD-5)', (_, active) => {
     const limit = new StartLimit();
-    limit.observe(20, 1);
-    for (let number = 0; number < 500; number += 1) limit.observe(100, active);
+    limit.observe(20, 1, 0);
+    for (let now = 0; now < 180_000; now += PROBE_MS) limit.observe(100, active, now);
     expect(limit.current).toBeGreaterThan(MIN_ACTIVE_RUNS);
+  });
+
+  it('does not take the starts under an overload of seconds for those without load (BD-5)', () => {
+    const limit = new StartLimit();
+    limit.observe(5, 1, 0);
+    for (let now = 0; now < 10_000; now += 25) limit.observe(20, limit.current, now);
+    expect(limit.current).toBe(MIN_ACTIVE_RUNS);
   });
 });

@@ -127,8 +127,8 @@ export class StartQueue<Order extends StartOrder> {
   }
 
   /** Adapts the limit to a start that has succeeded after `ms`. */
-  observe(ms: number): void {
-    this.#limit.observe(ms, this.active);
+  observe(ms: number, now: number): void {
+    this.#limit.observe(ms, this.active, now);
   }
 
   /** Records that a start that was taken is over. */
