@@ -1,9 +1,12 @@
 import { type JsonObject, type ToolContext, ToolFailure, type Tools } from '@writ/kernel';
+import { evaluate } from './expression.ts';
 import { findDocuments, readDocument } from './library.ts';
+import { createNote } from './notes.ts';
 import { publish } from './shelf.ts';
+import { describeTime } from './time.ts';
 
 /** Tools of the team. */
-export async function createTools({ dataDir }: ToolContext): Promise<Tools> {
+export async function createTools({ dataDir, clock }: ToolContext): Promise<Tools> {
   return {
     search_library: async (args) => ({ documents: findDocuments(textOf(args, 'words')) }),
     read_document: async (args) => {
@@ -17,6 +20,9 @@ export async function createTools({ dataDir }: ToolContext): Promise<Tools> {
       const number = publish(dataDir, { ...brief, run_id: runId, idempotency_key: idempotencyKey });
       return { status: 'ok', number, title: brief.title };
     },
+    calculator: async (args) => ({ result: evaluate(textOf(args, 'expression')) }),
+    note: createNote(dataDir),
+    now: async ({ time_zone: zone = 'UTC' }) => describeTime(clock.now(), String(zone)),
   };
 }
 

@@ -12,12 +12,13 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dataDir, { recursive: true, force: true }));
 
-async function call(tool: string, args: Record<string, string>) {
+/** Calls a tool of a new instance of the tools. */
+async function call(tool: string, args: Record<string, string>, runId = 'run_1') {
   const tools = await createTools({ dataDir, variables: {}, clock: systemClock });
   const context: ToolCall = {
     idempotencyKey: 'idem_1',
     tenant: 'acme',
-    runId: 'run_1',
+    runId,
     agentName: 'writer',
     callId: 'op-1',
     signal: new AbortController().signal,
@@ -41,5 +42,56 @@ describe('the library', () => {
     expect(await call('publish_brief', brief)).toMatchObject({ status: 'ok', number: 1 });
     expect(await call('publish_brief', brief)).toMatchObject({ number: 2 });
     expect(readShelf(dataDir)).toHaveLength(2);
+  });
+});
+
+describe('calculator', () => {
+  it('evaluates an expression or reports its error', async () => {
+    expect(await call('calculator', { expression: '(2 + 3) * 4' })).toEqual({ result: 20 });
+    const failure = call('calculator', { expression: '1 / 0' });
+    await expect(failure).rejects.toThrow(ToolFailure);
+    await expect(failure).rejects.toThrow('divides by zero');
+  });
+});
+
+describe('now', () => {
+  it('returns the time in a time zone', async () => {
+    const { utc, unix_seconds, local } = (await call('now', {
+      time_zone: 'Asia/Kolkata',
+    })) as { utc: string; unix_seconds: number; local: string };
+    expect(Date.parse(utc)).toBeGreaterThanOrEqual(unix_seconds * 1_000);
+    expect(Date.parse(`${local}Z`) - unix_seconds * 1_000).toBe(5.5 * 3_600_000);
+    await expect(call('now', { time_zone: 'Mars/Crater' })).rejects.toThrow(
+      new ToolFailure('time_zone must be an IANA name, such as Europe/Lisbon.'),
+    );
+  });
+});
+
+describe('note', () => {
+  const write = (name: string, text: string, runId?: string) =>
+    call('note', { action: 'write', name, text }, runId);
+  const read = (name: string, runId?: string) => call('note', { action: 'read', name }, runId);
+
+  it('keeps the texts of a run across a new instance of the tools', async () => {
+    expect(await call('note', { action: 'list' })).toEqual({ notes: [] });
+    await write('plan', 'first');
+    await write('plan', 'Größe');
+    expect(await read('plan')).toEqual({ name: 'plan', text: 'Größe' });
+    expect(await call('note', { action: 'list' })).toEqual({
+      notes: [{ name: 'plan', size_bytes: 7 }],
+    });
+    await expect(read('plan', 'run_2')).rejects.toThrow('Note plan does not exist.');
+  });
+
+  it('names the exceeded limit or the missing argument', async () => {
+    const text = 'x'.repeat(16_384);
+    await expect(write('big', `${text}x`)).rejects.toThrow('at most 16384 bytes');
+    await expect(call('note', { action: 'write', name: 'a' })).rejects.toThrow('text is');
+    await expect(call('note', { action: 'read' })).rejects.toThrow('name is required to read.');
+    for (let n = 0; n < 16; n += 1) await write(`n${n}`, text, 'run_full');
+    await expect(write('one', 'x', 'run_full')).rejects.toThrow('at most 262144 bytes');
+    expect(await write('n0', 'x', 'run_full')).toEqual({ name: 'n0', size_bytes: 1 });
+    for (let n = 0; n < 64; n += 1) await write(`n${n}`, 'x', 'run_many');
+    await expect(write('one', 'x', 'run_many')).rejects.toThrow('A run keeps at most 64 notes.');
   });
 });

@@ -14,7 +14,6 @@ import { gatewayRoutes } from './rpc/index.ts';
 import { LiveTools } from './sources/live-tools.ts';
 import { MAX_TIMEOUT_MS } from './sources/tool-entry.ts';
 import { openGatewayStore } from './store/gateway-store.ts';
-import { createNotes } from './store/notes.ts';
 
 /** The service that executes tools. */
 export type ToolGateway = Awaited<ReturnType<typeof createToolGateway>>;
@@ -44,7 +43,6 @@ export const createToolGateway = defineService({
       variables: config.variables,
       clock,
       telemetry,
-      notes: createNotes(store, clock),
       shareOf: (name, limit, user) =>
         createSlotShare({ store, replicas: store.replicas, name, limit, user }),
       providerToken: tokenFor(TOOL_PROVIDER),

@@ -14,7 +14,15 @@ const SERVER = fileURLToPath(new URL('../../test/mcp/fragile-server.ts', import.
 const SHAPES = fileURLToPath(new URL('../../test/modules/shapes.ts', import.meta.url));
 const telemetry = createTelemetry({ service: 'tool-gateway', logLevel: 'silent' });
 const mcp = { kind: 'mcp', command: process.execPath, args: [SERVER] };
-const now = { name: 'now', source: 'own' };
+const shapes = { kind: 'local', module: SHAPES };
+const shape = (name: string) => ({
+  name,
+  description: 'A shape.',
+  input_schema: { type: 'object' },
+  side_effect: 'read_only',
+  risk: 0,
+  source: 'shapes',
+});
 
 let dir: string;
 let file: string;
@@ -39,7 +47,6 @@ async function open(document: object): Promise<void> {
     variables: {},
     clock: systemClock,
     telemetry,
-    notes: { list: async () => [], read: async () => undefined, write: async () => undefined },
     shareOf: (_, limit) => localSlotShare(limit),
     providerToken: async () => '',
   });
@@ -59,21 +66,21 @@ async function invoke(tool: string): Promise<ToolAnswer | undefined> {
 
 describe('reload of the tools file (TG-6)', () => {
   it('applies a valid file as a whole: a new version without the removed tools (TG-2)', async () => {
-    const own = { kind: 'builtin' };
-    await open({ tools: [now], sources: { own } });
+    await open({ tools: [shape('text')], sources: { shapes } });
     const { version } = live.now.registry;
-    await reload({ tools: [{ name: 'calculator', source: 'own' }], sources: { own } });
-    expect(names()).toEqual(['calculator']);
+    await reload({ tools: [shape('list')], sources: { shapes } });
+    expect(names()).toEqual(['list']);
     expect(live.now.registry.version).not.toBe(version);
   });
 
   it('rejects an invalid file as a whole with file, line and column, and keeps the previous tools', async () => {
-    await open({ tools: [now], sources: { own: { kind: 'builtin' } } });
+    const fetch = { name: 'http_fetch', source: 'own' };
+    await open({ tools: [fetch], sources: { own: { kind: 'builtin' } } });
     const { registry } = live.now;
     const logged = vi.spyOn(telemetry.log, 'error');
     await writeFile(
       file,
-      'tools:\n  - { name: now, source: own }\n  - { name: now, source: missing }\n',
+      'tools:\n  - { name: http_fetch, source: own }\n  - { name: http_fetch, source: missing }\n',
     );
     await live.reload();
     await reload({ tools: [], sources: { bad: { kind: 'local', module: './nowhere.ts' } } });
@@ -88,19 +95,11 @@ describe('reload of the tools file (TG-6)', () => {
   });
 
   it('rejects a file that declares a tool that an open module does not have', async () => {
-    const tool = (name: string) => ({
-      name,
-      description: 'A shape.',
-      input_schema: { type: 'object' },
-      side_effect: 'read_only',
-      risk: 0,
-      source: 'shapes',
-    });
-    const sources = { shapes: { kind: 'local', module: SHAPES } };
-    await open({ tools: [tool('text')], sources });
-    await reload({ tools: [tool('text'), tool('list')], sources });
+    const sources = { shapes };
+    await open({ tools: [shape('text')], sources });
+    await reload({ tools: [shape('text'), shape('list')], sources });
     expect(names()).toEqual(['list', 'text']);
-    await reload({ tools: [tool('text'), tool('unheard_of')], sources });
+    await reload({ tools: [shape('text'), shape('unheard_of')], sources });
     expect(names()).toEqual(['list', 'text']);
   });
 

@@ -1,7 +1,6 @@
 import type { Clock } from '@writ/kernel';
 import type { ChannelTls } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
-import type { Notes } from '../domain/notes.ts';
 import { openBuiltinSource } from './builtin/builtin-source.ts';
 import { openLocalSource } from './local.ts';
 import { openProviderSource } from './provider.ts';
@@ -21,8 +20,6 @@ export interface SourceParts {
   readonly variables: Readonly<Record<string, string>>;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
-  /** Storage of the built-in tool `note`. */
-  readonly notes: Notes;
   /** Creates this replica's share of a source's slots. */
   readonly shareOf: ShareOf;
   /** Service token of the gateway for tool providers. */
@@ -53,7 +50,7 @@ export async function openSource(
 
 async function open(declaration: SourceDeclaration, parts: SourceParts): Promise<ToolSource> {
   const { name, origin, tools, place } = declaration;
-  const { telemetry, providerToken, providerTls, dataDir, variables, clock, notes } = parts;
+  const { telemetry, providerToken, providerTls, dataDir, variables, clock } = parts;
   switch (origin.kind) {
     case 'local':
       return await openLocalSource({
@@ -78,6 +75,6 @@ async function open(declaration: SourceDeclaration, parts: SourceParts): Promise
       return openMcpSource({ name, server: origin.server, log: telemetry.log });
     }
     case 'builtin':
-      return openBuiltinSource({ name, egress: origin.egress, clock, notes, log: telemetry.log });
+      return openBuiltinSource({ name, egress: origin.egress, log: telemetry.log });
   }
 }

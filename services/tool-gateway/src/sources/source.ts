@@ -37,7 +37,7 @@ export type OfferedTool = Pick<
   ToolDefinition,
   'description' | 'inputSchema' | 'sideEffect' | 'risk'
 > &
-  Partial<Pick<ToolDefinition, 'timeoutMs' | 'maxCallsPerAgent' | 'maxRepeats'>>;
+  Partial<Pick<ToolDefinition, 'timeoutMs' | 'maxCallsPerAgent'>>;
 
 /** Offered tools by name. */
 export type OfferedTools = Readonly<Record<string, OfferedTool>>;

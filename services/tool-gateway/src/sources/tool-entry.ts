@@ -36,7 +36,7 @@ export function toDefinition(entry: ToolEntry, offered: Partial<OfferedTool> = {
     maxOutputBytes: entry.max_output_bytes ?? DEFAULTS.maxOutputBytes,
     maxCallsPerAgent:
       entry.max_calls_per_agent ?? offered.maxCallsPerAgent ?? DEFAULTS.maxCallsPerAgent,
-    maxRepeats: entry.max_repeats ?? offered.maxRepeats ?? DEFAULTS.maxRepeats,
+    maxRepeats: entry.max_repeats ?? DEFAULTS.maxRepeats,
     risk: entry.risk ?? offered.risk ?? 1,
     source: entry.source,
   };

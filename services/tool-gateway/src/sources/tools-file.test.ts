@@ -130,7 +130,7 @@ describe('loadToolsFile (TG-6)', () => {
     [
       'a built-in tool that does not exist',
       GOOD.replace('kind: local, module: ./src/tools.ts', 'kind: builtin'),
-      '/bank/tools.yaml:3:11: built-in tool pay does not exist. Available tools: calculator, http_fetch, note, now.',
+      '/bank/tools.yaml:3:11: built-in tool pay does not exist. Available tools: http_fetch.',
     ],
     [
       'an allowlist with an unknown tool',
@@ -144,18 +144,18 @@ describe('loadToolsFile (TG-6)', () => {
     else expect(problem).toMatch(expected);
   });
 
-  it('takes definitions from built-in tools and overrides from tools.yaml', () => {
+  it('takes the definition from the built-in tool and overrides from tools.yaml', () => {
     const { registry, sources } = load(`
 tools:
-  - { name: now, source: own, risk: 0.2, timeout: 3s }
+  - { name: http_fetch, source: own, risk: 0.2, timeout: 3s }
 sources:
   own: { kind: builtin, allow_hosts: ["WIKI.corp:443", "[0:0::1]:8080"], allow_ports: [8443] }
 `);
-    expect(registry.tools.get('now')).toMatchObject({
+    expect(registry.tools.get('http_fetch')).toMatchObject({
       sideEffect: 'read_only',
       risk: 0.2,
       timeoutMs: 3_000,
-      maxCallsPerAgent: 20,
+      maxCallsPerAgent: 10,
     });
     expect(sources[0]?.origin).toEqual({
       kind: 'builtin',

@@ -2,7 +2,7 @@ import { ConfigError, loadYaml, type YamlInput } from '@writ/config';
 import { InvalidRequestError, isWritError, TOOL_NAME_PATTERN } from '@writ/kernel';
 import { type Allow, createRegistry, EVERY, type Registry } from '../domain/registry.ts';
 import { compileTool, type Tool } from '../domain/tool.ts';
-import { BUILTIN_TOOLS } from './builtin/builtin-source.ts';
+import { HTTP_FETCH } from './builtin/http-fetch.ts';
 import { mcpName, nameAtServer } from './mcp/mcp-name.ts';
 import type { OfferedTools } from './source.ts';
 import { readOrigin, type SourceOrigin, type Variables } from './source-origin.ts';
@@ -132,10 +132,9 @@ function readTool(
     const message = `source ${entry.source} is not declared under sources.`;
     return void problems.add([...path, 'source'], message);
   }
-  const offered = source.kind === 'builtin' ? builtin(name) : undefined;
-  if (source.kind === 'builtin' && offered === undefined) {
-    const available = Object.keys(BUILTIN_TOOLS).join(', ');
-    const message = `built-in tool ${name} does not exist. Available tools: ${available}.`;
+  const isBuiltin = source.kind === 'builtin';
+  if (isBuiltin && name !== 'http_fetch') {
+    const message = `built-in tool ${name} does not exist. Available tools: http_fetch.`;
     return void problems.add([...path, 'name'], message);
   }
   const isMcp = source.kind === 'mcp';
@@ -143,7 +142,8 @@ function readTool(
     const message = `tools of ${entry.source} are named ${mcpName(entry.source, '<tool>')}.`;
     return void problems.add([...path, 'name'], message);
   }
-  const missing = offered === undefined ? missingIn(entry) : [];
+  const offered = isBuiltin ? HTTP_FETCH : undefined;
+  const missing = isBuiltin ? [] : missingIn(entry);
   const definition = problems.collect([...path, 'timeout'], () => toDefinition(entry, offered));
   if (isMcp && missing.length > 0) return 'open';
   for (const field of missing) problems.add(path, `${path.join('.')} needs "${field}".`);
@@ -203,10 +203,6 @@ function isOffered({ sources }: ToolsDocument, tool: string): boolean {
   return Object.entries(sources).some(
     ([source, { kind }]) => kind === 'mcp' && nameAtServer(source, tool) !== undefined,
   );
-}
-
-function builtin(name: string) {
-  return Object.hasOwn(BUILTIN_TOOLS, name) ? BUILTIN_TOOLS[name] : undefined;
 }
 
 function allowedNames({ allow = {} }: ToolsDocument): [string[], number, string][] {

@@ -207,7 +207,7 @@ export const TOOLS_SCHEMA: JsonSchema = {
             {},
             {
               allow_hosts: about(
-                'Addresses host:port that its tools may connect to although they are not public.',
+                'Addresses host:port that http_fetch may connect to although they are not public.',
                 { type: 'array', items: TEXT },
                 { default: 'none' },
               ),

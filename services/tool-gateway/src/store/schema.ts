@@ -142,20 +142,7 @@ const refusals = table('refusals', {
   unique: { refusals_id: ['refusal_id'] },
 });
 
-/** One row for each note of a run. */
-const notes = table('notes', {
-  columns: {
-    tenant: column.text(),
-    run_id: column.text(),
-    name: column.text(),
-    text: column.text(),
-    size_bytes: column.integer(),
-    written_at: column.timestamp(),
-  },
-  primaryKey: ['tenant', 'run_id', 'name'],
-});
-
-const OWN_TABLES = [calls, receipts, counters, epochs, refusals, notes] as const;
+const OWN_TABLES = [calls, receipts, counters, epochs, refusals] as const;
 
 /** Every table of the tool gateway, in the order of creation. */
 export const TABLES = [outboxTable, slotLeasesTable, freezesTable, ...OWN_TABLES] as const;

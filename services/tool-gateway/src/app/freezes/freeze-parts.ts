@@ -2,7 +2,6 @@ import { type FreezeOrder, type FreezeParts, purges } from '@writ/freeze';
 import type { GatewayContext } from '../../context.ts';
 import { inFlightCallRows, keyOf, purgeResults } from '../../store/calls.ts';
 import type { GatewayTransaction } from '../../store/gateway-store.ts';
-import { purgeNotes } from '../../store/notes.ts';
 import type { GatewayDatabase } from '../../store/schema.ts';
 
 /** Returns what the freeze handlers need to freeze the calls of the gateway (SV-9, SUP-8). */
@@ -41,6 +40,4 @@ async function purge(trx: GatewayTransaction, { scope }: FreezeOrder): Promise<v
   const { tenant, runId, instance } = scope;
   if (tenant === undefined || runId === undefined) return;
   await purgeResults(trx, { tenant, runId, ...(instance && { instance }) });
-  // Notes belong to the run; its other agents may still read them.
-  if (instance === undefined) await purgeNotes(trx, { tenant, runId });
 }

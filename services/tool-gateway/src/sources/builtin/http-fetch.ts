@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import { type JsonObject, ToolFailure } from '@writ/kernel';
-import { EgressRefusal, guardedRequest } from '@writ/service';
-import type { BuiltinTool } from './builtin-tool.ts';
+import { type JsonObject, ToolFailure, type ToolFunction } from '@writ/kernel';
+import { type EgressAllowance, EgressRefusal, guardedRequest } from '@writ/service';
+import type { OfferedTool } from '../source.ts';
 
 /** Largest part of a body that is read; the tool's `max_output_bytes` may cut further. */
 const MAX_BODY_BYTES = 1_048_576;
@@ -9,8 +9,8 @@ const HEADERS = { accept: 'application/json, text/*;q=0.9, */*;q=0.1', 'user-age
 const TEXTUAL = /^(text\/|application\/([a-z0-9.+-]+\+)?(json|xml|javascript|yaml)\b)/i;
 const JSON_TYPE = /^application\/([a-z0-9.+-]+\+)?json\b/i;
 
-/** Fetches a page or an API of the public internet through the egress guard (TG-9). */
-export const httpFetch: BuiltinTool = {
+/** Definition of the tool that {@link createHttpFetch} returns. */
+export const HTTP_FETCH: OfferedTool = {
   description:
     'Gets a page or a JSON document from the open internet. Gives back the status, the content type ' +
     'and the body as text, or as json where it is JSON.',
@@ -26,26 +26,28 @@ export const httpFetch: BuiltinTool = {
   risk: 0.5,
   timeoutMs: 15_000,
   maxCallsPerAgent: 10,
-  create:
-    ({ egress }) =>
-    async ({ url, method }, { signal }) => {
-      try {
-        const { response, ...found } = await guardedRequest(String(url), {
-          method: method === 'HEAD' ? 'HEAD' : 'GET',
-          headers: HEADERS,
-          allowance: egress,
-          signal,
-        });
-        const contentType = response.headers['content-type'] ?? '';
-        const body = await readBody(response, contentType);
-        return { ...found, content_type: contentType, ...body };
-      } catch (error) {
-        if (error instanceof EgressRefusal) throw new ToolFailure(error.message);
-        if (signal.aborted || error instanceof ToolFailure) throw error;
-        throw new ToolFailure('The server is unreachable or aborted its response.');
-      }
-    },
 };
+
+/** Creates the tool that fetches a page or an API of the public internet through the egress guard (TG-9). */
+export function createHttpFetch(allowance: EgressAllowance): ToolFunction {
+  return async ({ url, method }, { signal }) => {
+    try {
+      const { response, ...found } = await guardedRequest(String(url), {
+        method: method === 'HEAD' ? 'HEAD' : 'GET',
+        headers: HEADERS,
+        allowance,
+        signal,
+      });
+      const contentType = response.headers['content-type'] ?? '';
+      const body = await readBody(response, contentType);
+      return { ...found, content_type: contentType, ...body };
+    } catch (error) {
+      if (error instanceof EgressRefusal) throw new ToolFailure(error.message);
+      if (signal.aborted || error instanceof ToolFailure) throw error;
+      throw new ToolFailure('The server is unreachable or aborted its response.');
+    }
+  };
+}
 
 async function readBody(response: IncomingMessage, contentType: string): Promise<JsonObject> {
   if ((response.headers['content-encoding'] ?? 'identity') !== 'identity') {

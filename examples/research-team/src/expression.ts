@@ -1,7 +1,4 @@
-/** An expression that cannot be evaluated; the message is one sentence. */
-export class ExpressionError extends Error {
-  override readonly name = 'ExpressionError';
-}
+import { ToolFailure } from '@writ/kernel';
 
 const MAX_LENGTH = 1_000;
 const MAX_DEPTH = 64;
@@ -36,20 +33,20 @@ const FUNCTIONS: ReadonlyMap<
 /**
  * The value of an arithmetic expression. `^` binds strongest and to the right, then signs, then
  * `* / %`, then `+ -`.
- * @throws ExpressionError for a syntax error, or a value that is not finite or not exact
+ * @throws ToolFailure for a syntax error, or a value that is not finite or not exact
  */
 export function evaluate(text: string): number {
   if (text.length > MAX_LENGTH) {
-    throw new ExpressionError(`expression is longer than ${MAX_LENGTH} characters.`);
+    throw new ToolFailure(`expression is longer than ${MAX_LENGTH} characters.`);
   }
   const value = new Parser(tokens(text)).parse();
   if (!Number.isFinite(value)) {
-    throw new ExpressionError(
+    throw new ToolFailure(
       'expression has no finite value: it divides by zero, or is out of range.',
     );
   }
   if (Number.isInteger(value) && !Number.isSafeInteger(value)) {
-    throw new ExpressionError('The value is past 2^53 and cannot be represented exactly.');
+    throw new ToolFailure('The value is past 2^53 and cannot be represented exactly.');
   }
   // `+ 0` turns -0 into 0, which JSON parsers treat differently.
   return (Number.isInteger(value) ? value : Number(value.toPrecision(DIGITS))) + 0;
@@ -65,7 +62,7 @@ function tokens(text: string): readonly Token[] {
     const at = TOKEN.lastIndex;
     const match = TOKEN.exec(source);
     if (match === null)
-      throw new ExpressionError(`expression cannot be read from character ${at + 1}.`);
+      throw new ToolFailure(`expression cannot be read from character ${at + 1}.`);
     const [, number, name, sign] = match;
     found.push(number === undefined ? (name ?? sign ?? '').toLowerCase() : Number(number));
   }
@@ -109,7 +106,7 @@ class Parser {
   #signed(): number {
     this.#depth += 1;
     if (this.#depth > MAX_DEPTH) {
-      throw new ExpressionError(`expression is nested deeper than ${MAX_DEPTH}.`);
+      throw new ToolFailure(`expression is nested deeper than ${MAX_DEPTH}.`);
     }
     const value = this.#take('-')
       ? -this.#signed()
@@ -149,7 +146,7 @@ class Parser {
     const args = [this.#sum()];
     while (this.#take(',')) args.push(this.#sum());
     if (known.takes === 1 && args.length > 1) {
-      throw new ExpressionError(`${name} takes one argument, not ${args.length}.`);
+      throw new ToolFailure(`${name} takes one argument, not ${args.length}.`);
     }
     return this.#closed(known.run(...args));
   }
@@ -165,9 +162,9 @@ class Parser {
     return is;
   }
 
-  #unexpected(): ExpressionError {
+  #unexpected(): ToolFailure {
     const token = this.#tokens[this.#at];
-    return new ExpressionError(
+    return new ToolFailure(
       token === undefined ? 'expression ends too early.' : `expression has an unexpected ${token}.`,
     );
   }

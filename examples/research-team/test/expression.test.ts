@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { evaluate } from './expression.ts';
+import { evaluate } from '../src/expression.ts';
 
-describe('expressions of the calculator (TG-6)', () => {
+describe('expressions of the calculator', () => {
   it.each([
     ['1 + 2 * 3', 7],
     ['(1 + 2) * 3', 9],

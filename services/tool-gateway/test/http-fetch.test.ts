@@ -1,8 +1,6 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { FreezeCause } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
-import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Fixture, startFixture } from './gateway-fixture.ts';
 
@@ -16,15 +14,16 @@ beforeAll(async () => {
   server = createServer((request, response) => page(request, response));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const tools = ['http_fetch', 'now', 'calculator', 'note'];
   const text = JSON.stringify({
-    tools: tools.map((name) => ({
-      name,
-      source: 'own',
-      max_calls_per_agent: 1_000,
-      max_repeats: 1_000,
-      ...(name === 'http_fetch' && { timeout: '300ms' }),
-    })),
+    tools: [
+      {
+        name: 'http_fetch',
+        source: 'own',
+        timeout: '300ms',
+        max_calls_per_agent: 1_000,
+        max_repeats: 1_000,
+      },
+    ],
     sources: { own: { kind: 'builtin', allow_hosts: [`$\{PAGE}`] } },
   });
   fixture = await startFixture({
@@ -38,52 +37,23 @@ afterAll(async () => {
   await new Promise((resolve) => server.close(resolve));
 });
 
-async function call(tool: string, args: object, runId = 'run_1') {
+async function call(args: object) {
   calls += 1;
-  const answer = await fixture.call({ tool, args, runId, callId: `op-${calls}` });
+  const answer = await fixture.call({ tool: 'http_fetch', args, callId: `op-${calls}` });
   const result = answer.result === undefined ? undefined : JSON.parse(answer.result.content);
   return { ...answer, result };
 }
 
-const get = (path = '/', more = {}) =>
-  call('http_fetch', { url: `http://${address}${path}`, ...more });
+const get = (path = '/', more = {}) => call({ url: `http://${address}${path}`, ...more });
 
-describe('built-in tools (TG-6)', () => {
-  it('define themselves, with overrides from tools.yaml', async () => {
+describe('http_fetch', () => {
+  it('defines itself, with overrides from tools.yaml (TG-6)', async () => {
     const { tools } = await fixture.asSupervisor.listTools({});
     expect(tools.map(({ name, timeout }) => [name, timeout?.nanos])).toEqual([
-      ['calculator', 0],
       ['http_fetch', 300_000_000],
-      ['note', 0],
-      ['now', 0],
     ]);
   });
 
-  it('calculator evaluates an expression or reports its error', async () => {
-    expect(await call('calculator', { expression: '(2 + 3) * 4' })).toMatchObject({
-      status: CallStatus.OK,
-      result: { result: 20 },
-    });
-    expect(await call('calculator', { expression: '1 / 0' })).toMatchObject({
-      status: CallStatus.ERROR,
-      stopReason: 'tool_error:calculator',
-      message: expect.stringContaining('divides by zero'),
-    });
-  });
-
-  it('now returns the time in a time zone', async () => {
-    const { result } = await call('now', { time_zone: 'Asia/Kolkata' });
-    const { utc, unix_seconds, local } = result;
-    expect(Date.parse(utc)).toBeGreaterThanOrEqual(unix_seconds * 1_000);
-    expect(Date.parse(`${local}Z`) - unix_seconds * 1_000).toBe(5.5 * 3_600_000);
-    expect(await call('now', { time_zone: 'Mars/Crater' })).toMatchObject({
-      status: CallStatus.ERROR,
-      message: 'time_zone must be an IANA name, such as Europe/Lisbon.',
-    });
-  });
-});
-
-describe('http_fetch', () => {
   it('returns JSON as JSON and other text types as text', async () => {
     page = (_, response) => response.setHeader('content-type', 'application/json').end('{"a":[1]}');
     expect((await get('/api?q=1')).result).toEqual({
@@ -115,7 +85,7 @@ describe('http_fetch', () => {
 
   it('stays behind the egress guard (TG-9)', async () => {
     page = (_, response) => response.writeHead(302, { location: 'http://169.254.169.254/' }).end();
-    for (const attempt of [get(), call('http_fetch', { url: 'http://[::1]/' })]) {
+    for (const attempt of [get(), call({ url: 'http://[::1]/' })]) {
       expect(await attempt).toMatchObject({
         status: CallStatus.ERROR,
         stopReason: 'tool_error:http_fetch',
@@ -151,53 +121,5 @@ describe('http_fetch', () => {
     expect((await get()).message).toContain('within its timeout of 300 ms');
     page = (request) => request.socket.destroy();
     expect((await get()).message).toBe('The server is unreachable or aborted its response.');
-  });
-});
-
-describe('note', () => {
-  const write = (name: string, text: string, runId?: string) =>
-    call('note', { action: 'write', name, text }, runId);
-  const read = (name: string, runId?: string) => call('note', { action: 'read', name }, runId);
-
-  it('keeps the texts of a run across a crash', async () => {
-    await write('plan', 'first');
-    await write('plan', 'Größe');
-    await fixture.crash();
-    expect((await read('plan')).result).toEqual({ name: 'plan', text: 'Größe' });
-    expect((await call('note', { action: 'list' })).result).toEqual({
-      notes: [{ name: 'plan', size_bytes: 7 }],
-    });
-    expect((await read('plan', 'run_2')).message).toBe('Note plan does not exist.');
-  });
-
-  it('names the exceeded limit or the missing argument', async () => {
-    const text = 'x'.repeat(16_384);
-    expect((await write('big', `${text}x`)).message).toContain('at most 16384 bytes');
-    expect((await call('note', { action: 'write', name: 'a' })).message).toContain('text is');
-    expect((await call('note', { action: 'read' })).message).toBe('name is required to read.');
-    for (let n = 0; n < 16; n += 1) await write(`n${n}`, text, 'run_full');
-    expect((await write('one', 'x', 'run_full')).message).toContain('at most 262144 bytes');
-    expect((await write('n0', 'x', 'run_full')).status).toBe(CallStatus.OK);
-  });
-
-  it('is deleted at the end of a run that keeps nothing (SUP-4)', async () => {
-    await write('secret', 'lost soon', 'run_ends');
-    const scope = { kind: { case: 'run', value: { tenant: 'acme', runId: 'run_ends' } } } as const;
-    await fixture.asSupervisor.freeze({
-      order: {
-        orderId: 'end_1',
-        scope,
-        cause: FreezeCause.END,
-        reason: 'The run has ended.',
-        orderedBy: 'supervisor',
-        retention: HistoryRetention.RUN,
-      },
-    });
-    const rows = await fixture.gateway.store.db
-      .selectFrom('notes')
-      .selectAll()
-      .where('run_id', '=', 'run_ends')
-      .execute();
-    expect(rows).toEqual([]);
   });
 });
