@@ -1,7 +1,7 @@
 /** The limit before the first measurement. */
 const INITIAL_LIMIT = 16;
 /** The limit never falls below this number. */
-export const MIN_ACTIVE_RUNS = 4;
+export const MIN_ACTIVE_RUNS = 2;
 /** The platform is overloaded when a start takes this many times as long as without load… */
 const SLOWDOWN = 1.6;
 /** …and this much longer, ms: very short starts vary by a multiple without any load. */

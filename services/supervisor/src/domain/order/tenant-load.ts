@@ -5,7 +5,7 @@ const BURST_RATIO = 4;
 /** Time without a rejection after which the next burst is accepted, ms. */
 export const CALM_MS = 5_000;
 /** A tenant may have this many runs in flight under any load. */
-export const MIN_LEVEL = 5;
+export const MIN_LEVEL = 3;
 /** A tenant keeps the level and the rate of ends of this time and the one before it, ms. */
 export const LEVEL_MS = 5_000;
 
