@@ -5,12 +5,14 @@ import {
   VoidState,
 } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
-import { UnavailableError } from '@writ/kernel';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { ManualClock, UnavailableError } from '@writ/kernel';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { LOOK_UP, RefundHarness, refund } from './refund-harness.ts';
 
 const { signal } = AgentWorkerService.method;
 const { freeze, voidWrit } = ToolGatewayService.method;
+/** Far more than the longest back-off of an order. */
+const AHEAD_MS = 50 * 60_000;
 const down = () => new UnavailableError('UNAVAILABLE', 'The peer is down.');
 
 describe('a call to a peer that is unavailable', () => {
@@ -58,6 +60,31 @@ describe('a call to a peer that is unavailable', () => {
     await untilRunning(agent.scope.runId);
     expect(fakes.requests(signal)).toHaveLength(3);
     expect(failures('wake_agent')).toHaveLength(2);
+  });
+
+  it('is repeated at once when the clock that planned the next attempt was ahead (BD-3)', async () => {
+    const clock = new ManualClock(new Date());
+    const skewed = await RefundHarness.start({ clock });
+    onTestFinished(() => skewed.close());
+    const { fakes, spans } = skewed.supervisor;
+    const agent = await skewed.agent();
+    let isAhead = false;
+    fakes.answer(freeze, () => {
+      if (isAhead) return {};
+      isAhead = true;
+      clock.step(AHEAD_MS);
+      throw down();
+    });
+    const { runId } = agent.scope;
+    await skewed.supervisor.runs().cancelRun({ requestId: 'c-1', runId });
+    const failed = () =>
+      spans
+        .spans()
+        .filter(({ name, status }) => name === 'order end_run' && status.code === 'error');
+    await expect.poll(failed, { timeout: 30_000 }).toHaveLength(1);
+    clock.step(-AHEAD_MS);
+    const stateNow = async () => (await skewed.supervisor.runs().getRun({ runId })).run?.state;
+    await expect.poll(stateNow, { timeout: 30_000 }).toBe(RunState.CANCELLED);
   });
 
   it('is retried while a client waits for its signal (RT-3)', async () => {

@@ -1,8 +1,10 @@
 import type { RunKey } from '@writ/kernel';
 import { pickColumns, preparePerColumns, prepareQuery } from '@writ/store';
-import type { OrderKind } from '../domain/order/order-rules.ts';
+import type { ExpressionBuilder } from 'kysely';
+import type { DueTerms, OrderKind } from '../domain/order/order-rules.ts';
 import { noteChange, notesOf, type OrderRow } from './change/commit-notes.ts';
 import { orders } from './schema/order.ts';
+import type { SupervisorDatabase } from './schema.ts';
 import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
 
 /** An order to place. */
@@ -87,7 +89,7 @@ export async function makeOrderDue(
 /** Due open orders of some kinds, in the order of placement. */
 export async function dueOrders(
   db: SupervisorReader,
-  now: Date,
+  terms: DueTerms,
   limit: number,
   kinds: readonly OrderKind[],
 ): Promise<OrderRow[]> {
@@ -95,7 +97,7 @@ export async function dueOrders(
     .selectFrom('orders')
     .selectAll()
     .where('state', '=', 'open')
-    .where('next_attempt_at', '<=', now)
+    .where(isDue(terms))
     // A newer release may have placed orders of other kinds.
     .where('kind', 'in', kinds)
     .orderBy('created_at')
@@ -109,15 +111,20 @@ export async function dueOrders(
 export async function findDueOrder(
   db: SupervisorReader,
   orderId: string,
-  now: Date,
+  terms: DueTerms,
 ): Promise<OrderRow | undefined> {
   return await db
     .selectFrom('orders')
     .selectAll()
     .where('order_id', '=', orderId)
     .where('state', '=', 'open')
-    .where('next_attempt_at', '<=', now)
+    .where(isDue(terms))
     .executeTakeFirst();
+}
+
+function isDue({ now, latest }: DueTerms) {
+  return (eb: ExpressionBuilder<SupervisorDatabase, 'orders'>) =>
+    eb.or([eb('next_attempt_at', '<=', now), eb('next_attempt_at', '>', latest)]);
 }
 
 /** When the next open order after `now` is due; undefined when there is none. */

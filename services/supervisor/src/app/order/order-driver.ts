@@ -3,6 +3,7 @@ import { backoffMs, isWritError, type RunKey } from '@writ/kernel';
 import { contextFromTraceparent, withSpan } from '@writ/telemetry';
 import type { SupervisorContext } from '../../context.ts';
 import {
+  dueTerms,
   type HaltOrderKind,
   isDelayedByHalt,
   isHaltOrder,
@@ -80,14 +81,14 @@ export class OrderDriver {
    * time of the next attempt, and when another replica drives the key
    */
   async drive(key: string, order: OrderRow): Promise<boolean> {
-    const { store, telemetry, clock } = this.#context;
+    const { store, telemetry, clock, config } = this.#context;
     if (!store.replicas.shared) return await this.#drive(order);
     try {
       const claim = await store.replicas.claim(`orders of ${key}`);
       if (claim !== undefined) {
         try {
           // The order may have progressed since it was read.
-          const due = await findDueOrder(store.db, order.order_id, clock.now());
+          const due = await findDueOrder(store.db, order.order_id, dueTerms(config, clock.now()));
           return due === undefined || (await this.#drive(due));
         } finally {
           await claim.release();

@@ -3,6 +3,7 @@ import { WakeableLoop } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import type { HaltPayload } from '../../domain/order/order-payloads.ts';
 import {
+  dueTerms,
   HALT_ORDERS,
   isHaltOrder,
   isOrderKind,
@@ -112,12 +113,13 @@ export class OrderEngine {
 
   /** Starts the orders that are due; returns the pause until the next one is, ms. */
   async #startDue(): Promise<number> {
-    const { store, clock } = this.#context;
+    const { store, clock, config } = this.#context;
     const now = clock.now();
-    for (const order of await dueOrders(store.db, now, MAX_AT_ONCE * 4, HALT_ORDERS)) {
+    const terms = dueTerms(config, now);
+    for (const order of await dueOrders(store.db, terms, MAX_AT_ONCE * 4, HALT_ORDERS)) {
       this.#offer(order);
     }
-    const due = await dueOrders(store.db, now, MAX_AT_ONCE * 4, RUNNING_ORDERS);
+    const due = await dueOrders(store.db, terms, MAX_AT_ONCE * 4, RUNNING_ORDERS);
     this.#mustRead = due.length === MAX_AT_ONCE * 4;
     for (const order of due) {
       if (this.#driving.size >= MAX_AT_ONCE) {
@@ -126,7 +128,7 @@ export class OrderEngine {
       }
       this.#offer(order);
     }
-    if (await this.#starts.read(now)) this.#mustRead = true;
+    if (await this.#starts.read(terms)) this.#mustRead = true;
     const next = await nextDueAt(store.db, now);
     const dueInMs = next === undefined ? MAX_SLEEP_MS : next.getTime() - now.getTime();
     return Math.min(MAX_SLEEP_MS, Math.max(1, dueInMs));

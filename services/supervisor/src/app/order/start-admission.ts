@@ -1,4 +1,5 @@
 import type { SupervisorContext } from '../../context.ts';
+import type { DueTerms } from '../../domain/order/order-rules.ts';
 import { PROBE_MS } from '../../domain/order/start-queue.ts';
 import type { OrderRow } from '../../store/change/commit-notes.ts';
 import { dueOrders } from '../../store/orders.ts';
@@ -48,9 +49,9 @@ export class StartAdmission {
   }
 
   /** Reads the starts that are due, and the active runs if there are such starts; returns whether there may be more. */
-  async read(at: Date): Promise<boolean> {
+  async read(terms: DueTerms): Promise<boolean> {
     const { store, starts } = this.#context;
-    const due = await dueOrders(store.db, at, MAX_READ, ['start_run']);
+    const due = await dueOrders(store.db, terms, MAX_READ, ['start_run']);
     if (due.length > 0) starts.replaceActive(await activeRuns(store.db), performance.now());
     // Another replica may have driven starts that this one has in memory.
     if (store.replicas.shared) starts.replace(due);

@@ -55,6 +55,21 @@ export function stepsFrom(kind: OrderKind, stored: string): readonly string[] {
   return index === -1 ? steps : steps.slice(index);
 }
 
+/** Which orders are due. */
+export interface DueTerms {
+  readonly now: Date;
+  /** No attempt is planned later than this: a later time is that of a clock that was ahead, and the order is due. */
+  readonly latest: Date;
+}
+
+/** The orders that are due at `now`; `orderRetryMaxMs` is the longest back-off (BD-3). */
+export function dueTerms(
+  { orderRetryMaxMs }: { readonly orderRetryMaxMs: number },
+  now: Date,
+): DueTerms {
+  return { now, latest: new Date(now.getTime() + orderRetryMaxMs) };
+}
+
 /** Errors that a retry does not change. */
 const PERMANENT: readonly ErrorKind[] = [
   'invalid_argument',
