@@ -1,4 +1,5 @@
 import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
+import { PreconditionError } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { openWorkerStore } from '../src/store/worker-store.ts';
 import { RUN, TENANT } from './delivery.ts';
@@ -169,6 +170,30 @@ describe('a worker that crashes', () => {
     await vi.waitFor(() => expect(world.steps()).toEqual(['STEP_START 1', 'STEP_END 1 cancelled']));
     const row = await store.db.selectFrom('agents').selectAll().executeTakeFirst();
     expect(row).toMatchObject({ step_started: 1, step_ended: 1 });
+  });
+
+  it('after its final was approved leaves the end of its agent to the supervisor, which has its last events (HK-1, AG-7)', async () => {
+    const world = await startWorld();
+    const reviewed = world.faults.silenceAt('after review op-2');
+    await startUncommitting(world);
+    void world.deliver();
+    await reviewed;
+    const [request] = world.supervisor.requests;
+    const recordedEvents = (request?.events ?? []).map(({ event }) => event);
+    const over = new PreconditionError('RUN_ENDED', 'The run has ended.', {
+      stop_reason: 'success',
+    });
+    world.faults.failAt('before generate op-1', over);
+    const { store } = await world.startWorker({ ...FROZEN, parkMs: 3_600_000 });
+    await vi.waitFor(async () => expect((await world.describe()).state).toBe(AgentState.SUSPENDED));
+    const order = { tenant: TENANT, runId: RUN, stopReason: 'success' };
+    expect(
+      await world.worker.cancel({ ...order, requestId: 'await-1', awaitEnd: true }),
+    ).toMatchObject({ hasEnded: false });
+    await world.worker.cancel({ ...order, requestId: 'cancel-1', recordedEvents });
+    await vi.waitFor(() => expect(world.steps()).toEqual(['STEP_START 1', 'STEP_END 1 success']));
+    const row = await store.db.selectFrom('agents').selectAll().executeTakeFirst();
+    expect(row).toMatchObject({ state: 'COMPLETED', step_started: 1, step_ended: 1 });
   });
 
   for (const moment of ['before', 'after'] as const) {

@@ -125,7 +125,9 @@ async function report(
     return await end(scope, recorded);
   } catch (error) {
     if (error instanceof PeerRefusal) return await retryReport(scope, stop, error, settings);
-    if (error instanceof AlreadyEnded) return await end(scope, error.stopReason ?? stop.stopReason);
+    if (error instanceof AlreadyEnded) {
+      return await endAs(scope, error.stopReason ?? stop.stopReason, settings);
+    }
     throw error;
   }
 }
@@ -157,8 +159,26 @@ async function endAlreadyEnded(
   }
   // A crash may have followed the review of the partial final that ended the agent.
   if ((await repeatPartialFinal(scope)).ended) return await end(scope, 'paused');
-  if (stopReason !== undefined) return await end(scope, stopReason);
+  if (stopReason !== undefined) return await endAs(scope, stopReason, settings);
   return await report(scope, { stopReason: 'error:run_ended', phase: 'supervisor' }, settings);
+}
+
+/**
+ * Ends an agent whose end the supervisor has recorded already. When its answer was approved, another process ran it
+ * further than this one knows: it is left to the supervisor, which ends it with the events that only its requests
+ * carried (HK-1).
+ */
+async function endAs(
+  scope: RunScope,
+  recorded: string,
+  { parkMs }: EndingSettings,
+): Promise<LeaseOutcome> {
+  if (recorded !== 'success') return await end(scope, recorded);
+  const wakeAt = new Date(scope.session.meta.clock.now().getTime() + parkMs);
+  await scope.commits.commit({
+    changes: rest(scope, { type: 'suspended', waitingFor: [], wakeAt }),
+  });
+  return 'ended_elsewhere';
 }
 
 async function end(scope: RunScope, recorded: string): Promise<LeaseOutcome> {

@@ -78,11 +78,11 @@ async function endAgents(
   let ended = 0;
   let hasWoken = false;
   for (const agent of concerned) {
+    const lost = await lostEvents(trx, agent, recorded);
     if (isTerminal(statusOf(agent).state)) {
-      unreported.push(...readEvents(agent.unreported_events));
+      unreported.push(...(await addLostEvents(trx, { agent, lost }, order, events)));
       continue;
     }
-    const lost = await lostEvents(trx, agent, recorded);
     const end = await endAgent(trx, { agent, lost }, { order, answer }, events);
     unreported.push(...end.carried);
     hasWoken ||= end.hasWoken;
@@ -108,19 +108,11 @@ async function endAgent(
 ): Promise<{ readonly carried: readonly CarriedEvent[]; readonly hasWoken: boolean }> {
   const { stop_reason: stopReason, cancelled_at: at } = order;
   const status = statusOf(agent);
-  const steps = lastSteps(agent, lost);
-  const last = lastEvents(events, { ...agent, ...steps }, order);
-  const carried = addEvents(
-    readEvents(agent.unreported_events),
-    last.map(({ payload }) => carriedEvent(payload)),
-  );
+  const carried = await addLostEvents(trx, { agent, lost }, order, events);
   await saveAgent(trx, keyOf(agent), {
     ...statusColumns(reduceAgent(status, { type: 'ended', stopReason }), at),
     lease_owner: null,
     lease_expires_at: null,
-    step_started: steps.step_started,
-    step_ended: steps.step_started,
-    unreported_events: JSON.stringify(carried),
   });
   for (const name of status.waitingFor) {
     const since = readWaits(agent.waiting_since).get(name);
@@ -131,8 +123,34 @@ async function endAgent(
   // have died before it published the answer.
   if (order.instance === '' && agent.reply_to !== null) await endFollows(trx, keyOf(agent));
   else hasWoken = await onAgentEnded(trx, agent, { stopReason, answer }, at);
-  for (const event of [...lost, ...last]) await events.append(trx, event, at);
   return { carried, hasWoken };
+}
+
+/**
+ * Adds what only the supervisor has of the last steps of an agent, and ends them: the worker that runs the agent can no
+ * longer write. Returns its events that no request has carried.
+ */
+async function addLostEvents(
+  trx: WorkerTransaction,
+  { agent, lost }: { readonly agent: AgentRow; readonly lost: readonly WorkerEvent[] },
+  { stop_reason: status, cancelled_at: at }: Omit<CancelRow, 'ended'>,
+  events: WorkerEvents,
+): Promise<readonly CarriedEvent[]> {
+  const unreported = readEvents(agent.unreported_events);
+  const { step_started: step, step_ended: ended } = lastSteps(agent, lost);
+  const last = ended < step ? [events.stepEnded({ agent, step }, { status, after: [] }, at)] : [];
+  if (lost.length + last.length === 0) return unreported;
+  for (const event of [...lost, ...last]) await events.append(trx, event, at);
+  const carried = addEvents(
+    unreported,
+    last.map(({ payload }) => carriedEvent(payload)),
+  );
+  await saveAgent(trx, keyOf(agent), {
+    step_started: step,
+    step_ended: step,
+    unreported_events: JSON.stringify(carried),
+  });
+  return carried;
 }
 
 /**
@@ -205,14 +223,4 @@ async function deleteUnretained(
     run,
     unretained.map(({ instance }) => instance),
   );
-}
-
-/** The worker that runs the agent can no longer write, so its step ends here. */
-function lastEvents(
-  events: WorkerEvents,
-  agent: AgentRow,
-  { stop_reason: status, cancelled_at: at }: Omit<CancelRow, 'ended'>,
-): WorkerEvent[] {
-  const { step_started: step, step_ended: ended } = agent;
-  return ended < step ? [events.stepEnded({ agent, step }, { status, after: [] }, at)] : [];
 }
