@@ -100,6 +100,7 @@ export {
   DeadlineError,
   InternalError,
   InvalidRequestError,
+  isClockError,
   isRetryable,
   isWritError,
   NotFoundError,

@@ -1,5 +1,5 @@
 import {
-  isWritError,
+  isClockError,
   type PeerClocks,
   PermissionDeniedError,
   UnauthenticatedError,
@@ -123,7 +123,7 @@ async function readServiceToken(
     .verify('service', token, { issuer: SERVICE_NAMES, audience })
     .catch((error: unknown) => {
       // The signature is verified before the times.
-      if (isOfClock(error)) observeClock(peerClocks, parseToken('service', token).issuer, call);
+      if (isClockError(error)) observeClock(peerClocks, parseToken('service', token).issuer, call);
       throw error;
     });
   observeClock(peerClocks, issuer, call);
@@ -132,13 +132,6 @@ async function readServiceToken(
     throw notAllowed(call, `${issuer} with a token that names another service`);
   const { name, replica, tenants } = claims;
   return { name, replica, tenants, ...(exceptTenants.length > 0 && { exceptTenants }) };
-}
-
-/** Whether a token was rejected only for its times. */
-function isOfClock(error: unknown): boolean {
-  if (!isWritError(error)) return false;
-  const { check } = error.metadata;
-  return error.reason === 'TOKEN_EXPIRED' || check === 'iat' || check === 'nbf';
 }
 
 function observeClock(

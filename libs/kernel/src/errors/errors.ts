@@ -140,3 +140,10 @@ export function wrapUnknown(error: unknown): WritError {
     { cause: error },
   );
 }
+
+/** Whether an error rejects a token only for its times: it passes once a clock is corrected (BD-3). */
+export function isClockError(error: unknown): boolean {
+  if (!isWritError(error)) return false;
+  const { check } = error.metadata;
+  return error.reason === 'TOKEN_EXPIRED' || check === 'iat' || check === 'nbf';
+}

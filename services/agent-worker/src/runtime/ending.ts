@@ -178,7 +178,7 @@ async function endAs(
   await scope.commits.commit({
     changes: rest(scope, { type: 'suspended', waitingFor: [], wakeAt }),
   });
-  return 'ended_elsewhere';
+  return 'ended_by_peer';
 }
 
 async function end(scope: RunScope, recorded: string): Promise<LeaseOutcome> {

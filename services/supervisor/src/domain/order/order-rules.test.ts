@@ -25,11 +25,20 @@ describe('order rules', () => {
     expect(isPermanent(new UnavailableError('UNAVAILABLE', 'Away.'), 1_000_000)).toBe(false);
     for (const fault of [
       new InternalError('INTERNAL', 'Oh.'),
-      new UnauthenticatedError('TOKEN_EXPIRED', 'Old.'),
+      new UnauthenticatedError('TOKEN_INVALID', 'Unknown.', { check: 'kid' }),
       new TypeError('oh'),
     ]) {
       expect(isPermanent(fault, 1)).toBe(false);
       expect(isPermanent(fault, 8)).toBe(true);
+    }
+  });
+
+  it('never gives up on tokens that a wrong clock makes invalid (BD-3)', () => {
+    for (const rejected of [
+      new UnauthenticatedError('TOKEN_INVALID', 'Issued in the future.', { check: 'iat' }),
+      new UnauthenticatedError('TOKEN_EXPIRED', 'Old.'),
+    ]) {
+      expect(isPermanent(rejected, 1_000_000)).toBe(false);
     }
   });
 

@@ -1,4 +1,4 @@
-import { type ErrorKind, isWritError } from '@writ/kernel';
+import { type ErrorKind, isClockError, isWritError } from '@writ/kernel';
 
 /** The steps of each kind of order. Each step is idempotent, so that it can be repeated. */
 export const ORDER_STEPS = {
@@ -94,6 +94,7 @@ const PERMANENT_AFTER = 8;
 /** Whether a retry cannot succeed. */
 export function isPermanent(error: unknown, attempts: number): boolean {
   if (!isWritError(error)) return attempts >= PERMANENT_AFTER;
+  if (isClockError(error)) return false;
   if (PERMANENT.includes(error.kind)) return true;
   return !TRANSIENT.includes(error.kind) && attempts >= PERMANENT_AFTER;
 }
