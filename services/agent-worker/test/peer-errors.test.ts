@@ -146,6 +146,17 @@ describe('a worker with failing peers', () => {
     });
   });
 
+  it('ends a child whose answer was approved when another process ran it, since its parent waits (AG-3)', async () => {
+    const world = await startWorld();
+    const ended = new PreconditionError('RUN_ENDED', 'The run has ended.', {
+      stop_reason: 'success',
+    });
+    world.faults.failAt('before review op-2', ended);
+    await world.startWorker();
+    await world.deliver({ from: 'parent-1' });
+    expect((await world.until('COMPLETED')).stopReason).toBe('success');
+  });
+
   it('asks the supervisor for the stop reason when a peer does not name it (AG-7, RT-4)', async () => {
     const world = await startWorld();
     world.supervisor.endings.set(RUN, { stopReason: 'halted', answer: '' });

@@ -165,15 +165,16 @@ async function endAlreadyEnded(
 
 /**
  * Ends an agent whose end the supervisor has recorded already. When its answer was approved, another process ran it
- * further than this one knows: it is left to the supervisor, which ends it with the events that only its requests
- * carried (HK-1).
+ * further than this one knows: a root is left to the supervisor, which ends it with the events that only its requests
+ * carried (HK-1). A child ends at once, since its parent waits for it.
  */
 async function endAs(
   scope: RunScope,
   recorded: string,
   { parkMs }: EndingSettings,
 ): Promise<LeaseOutcome> {
-  if (recorded !== 'success') return await end(scope, recorded);
+  const isRoot = scope.session.row.reply_to === null;
+  if (recorded !== 'success' || !isRoot) return await end(scope, recorded);
   const wakeAt = new Date(scope.session.meta.clock.now().getTime() + parkMs);
   await scope.commits.commit({
     changes: rest(scope, { type: 'suspended', waitingFor: [], wakeAt }),

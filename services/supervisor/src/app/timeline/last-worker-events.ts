@@ -4,7 +4,7 @@ import type { SupervisorReader } from '../../store/supervisor-store.ts';
 import { hookOfEntry, hookPayload } from '../../wire/timeline.ts';
 
 /** More than a worker emits before it stores them. */
-const LIMIT = 64;
+const LIMIT = 128;
 
 /**
  * The events of the worker among the last entries of a timeline, for an order that ends agents: a request may have
