@@ -63,9 +63,12 @@ async function rejectExceededQuota(store: SupervisorStore): Promise<void> {
   });
 }
 
-/** Errors after which a client repeats its request, to any supervisor. */
+/**
+ * Errors after which a client repeats its request, to any supervisor. One that has just lost its sessions reports
+ * NOT_SERVING until it has others.
+ */
 const RETRIED =
-  /^(STORE_(UNREACHABLE|COMMIT_FAILED|COMMIT_UNKNOWN)|HALTED|HALT_PENDING|RESUME_PENDING|RUN_QUOTA_EXCEEDED|START_QUEUE_FULL)$/;
+  /^(UNAVAILABLE|STORE_(UNREACHABLE|COMMIT_FAILED|COMMIT_UNKNOWN)|HALTED|HALT_PENDING|RESUME_PENDING|RUN_QUOTA_EXCEEDED|START_QUEUE_FULL)$/;
 
 async function repeated<T>(request: () => Promise<T>): Promise<T> {
   for (;;) {
@@ -184,7 +187,7 @@ async function rejectedByHalt(
       () => 'approved',
       (error: unknown) => (isWritError(error) ? error.reason : String(error)),
     );
-    if (reason.startsWith('STORE_')) continue;
+    if (reason === 'UNAVAILABLE' || reason.startsWith('STORE_')) continue;
     expect(reason).toBe('HALTED');
     return;
   }
