@@ -89,6 +89,15 @@ async function startUncommitting(world: World): Promise<void> {
   });
 }
 
+/** Delivers to a worker that has its first action reviewed and commits nothing of it; returns the events of that request. */
+async function carryUncommitted(world: World) {
+  const reviewed = world.faults.silenceAt('after review op-2');
+  await startUncommitting(world);
+  void world.deliver();
+  await reviewed;
+  return world.supervisor.requests[0]?.events ?? [];
+}
+
 function expectUndisturbed(world: World): void {
   expect(world.meter.paid).toEqual(PAID);
   expect(world.supervisor.decided).toEqual(DECIDED);
@@ -152,12 +161,8 @@ describe('a worker that crashes', () => {
 
   it('after a request carried an event that it has not stored leaves it to the end of the agent (HK-1)', async () => {
     const world = await startWorld();
-    const reviewed = world.faults.silenceAt('after review op-2');
-    await startUncommitting(world);
-    void world.deliver();
-    await reviewed;
-    const [request] = world.supervisor.requests;
-    const recordedEvents = request?.events.filter(({ mac }) => mac.length === 0) ?? [];
+    const carried = await carryUncommitted(world);
+    const recordedEvents = carried.filter(({ mac }) => mac.length === 0);
     expect(recordedEvents).toHaveLength(1);
     const { store } = await world.startWorker(FROZEN);
     const order = { tenant: TENANT, runId: RUN, stopReason: 'cancelled' };
@@ -174,12 +179,8 @@ describe('a worker that crashes', () => {
 
   it('after its final was approved leaves the end of its agent to the supervisor, which has its last events (HK-1, AG-7)', async () => {
     const world = await startWorld();
-    const reviewed = world.faults.silenceAt('after review op-2');
-    await startUncommitting(world);
-    void world.deliver();
-    await reviewed;
-    const [request] = world.supervisor.requests;
-    const recordedEvents = (request?.events ?? []).map(({ event }) => event);
+    const carried = await carryUncommitted(world);
+    const recordedEvents = carried.map(({ event }) => event);
     const over = new PreconditionError('RUN_ENDED', 'The run has ended.', {
       stop_reason: 'success',
     });

@@ -140,10 +140,7 @@ async function retryReport(
   { parkMs }: EndingSettings,
 ): Promise<LeaseOutcome> {
   if (isWritError(cause) && cause.kind === 'not_found') return await end(scope, stop.stopReason);
-  const wakeAt = new Date(scope.session.meta.clock.now().getTime() + parkMs);
-  await scope.commits.commit({
-    changes: rest(scope, { type: 'suspended', waitingFor: [], wakeAt }),
-  });
+  await suspendFor(scope, parkMs);
   return `report_refused:${stopReason}`;
 }
 
@@ -175,10 +172,7 @@ async function endAs(
 ): Promise<LeaseOutcome> {
   const isRoot = scope.session.row.reply_to === null;
   if (recorded !== 'success' || !isRoot) return await end(scope, recorded);
-  const wakeAt = new Date(scope.session.meta.clock.now().getTime() + parkMs);
-  await scope.commits.commit({
-    changes: rest(scope, { type: 'suspended', waitingFor: [], wakeAt }),
-  });
+  await suspendFor(scope, parkMs);
   return 'ended_by_peer';
 }
 
@@ -258,7 +252,7 @@ async function restart(
   thrown: unknown,
   settings: EndingSettings,
 ): Promise<LeaseOutcome> {
-  const { row, manifest, meta } = scope.session;
+  const { row, manifest } = scope.session;
   const { instance } = scope.session.lease;
   const length = scope.journal.length;
   const policy = new RetryPolicy(manifest.limits.maxRetries, { [instance]: row.failures });
@@ -271,12 +265,15 @@ async function restart(
   }
   const limits = { baseMs: settings.restartMs, maxMs: Number.POSITIVE_INFINITY };
   const delayMs = backoffMs(failures + 1, limits, NO_JITTER);
-  const wakeAt = new Date(meta.clock.now().getTime() + delayMs);
-  const changes = rest(scope, { type: 'suspended', waitingFor: [], wakeAt });
-  await scope.commits.commit({
-    changes: { ...changes, failures: failures + 1, failed_length: length },
-  });
+  await suspendFor(scope, delayMs, { failures: failures + 1, failed_length: length });
   return `restart:${what}`;
+}
+
+/** Leaves the agent to its next lease, after `ms`. */
+async function suspendFor(scope: RunScope, ms: number, changes: AgentChanges = {}): Promise<void> {
+  const wakeAt = new Date(scope.session.meta.clock.now().getTime() + ms);
+  const suspended = rest(scope, { type: 'suspended', waitingFor: [], wakeAt });
+  await scope.commits.commit({ changes: { ...suspended, ...changes } });
 }
 
 async function commitInactive(

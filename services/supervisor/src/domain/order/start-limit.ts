@@ -19,7 +19,7 @@ const RECENT_WEIGHT = 0.2;
 const UNLOADED_WEIGHT = 0.05;
 /** A machine is slower permanently when starts have taken longer for about this time at the least limit, ms. */
 const SLOWER_MS = 60_000;
-/** Most of this time that counts for one start, ms: no start says anything about the time before the one that it follows. */
+/** Longest interval between two starts that counts, ms: a pause without starts shows nothing about their duration. */
 const MAX_BETWEEN_MS = 500;
 
 /** What a start shows beside its duration. */
