@@ -16,7 +16,9 @@ describe('writ audit', () => {
   const at = (name: string) => join(folder, name);
 
   /** Runs a command line; returns its output and exit code. */
-  const writ = async (line: string, env: Readonly<Record<string, string>> = {}) => {
+  const writ = async (line: string, variables: Readonly<Record<string, string>> = {}) => {
+    // Not the data folder of a platform that was started in the checkout, with its API key.
+    const env = { WRIT_DATA: folder, ...variables };
     const [out, err]: [string[], string[]] = [[], []];
     const print = (text: string) => void out.push(text);
     const exit = await runCli(line.split(' '), { env, print, warn: (text) => void err.push(text) });
