@@ -18,7 +18,7 @@ export interface WorkerSettings {
 
 /** Messages to this process. */
 export type WorkerCommand =
-  /** Freeze before the n-th transaction from now on; 0 = do not freeze. */
+  /** Freeze before the n-th transaction of a run from now on; 0 = do not freeze. */
   { readonly kind: 'freeze'; readonly before: number } | { readonly kind: 'stop' };
 
 /** Messages of this process. */
@@ -27,7 +27,7 @@ export type WorkerMessage =
   | { readonly kind: 'freezing' }
   /** `refused` is the error of the transaction that the freeze interrupted; empty when it committed. */
   | { readonly kind: 'thawed'; readonly refused: string }
-  /** Transactions since the last command. */
+  /** Transactions of runs since the last command. */
   | { readonly kind: 'count'; readonly transactions: number };
 
 let freezeBefore = 0;
@@ -40,7 +40,8 @@ const send = (message: WorkerMessage): Promise<void> =>
 async function open(location: AgentWorkerConfig['store']): Promise<WorkerStore> {
   const store = await openWorkerStore(location);
   const transaction: WorkerStore['transaction'] = async (work, options) => {
-    if (options?.background === true) return await store.transaction(work, options);
+    // Orders of the supervisor and claims, which write without a lease, name a tenant or several runs.
+    if (options?.run === undefined) return await store.transaction(work, options);
     transactions += 1;
     if (transactions !== freezeBefore) return await store.transaction(work, options);
     freezeBefore = 0;

@@ -33,7 +33,8 @@ export async function frozenWorker({ rounds, seed }: { rounds: number; seed: num
     const frozen = await ForkedWorker.start(test, 'worker-a');
     workers.push(frozen);
     known.worker = frozen;
-    workers.push(await ForkedWorker.start(test, 'worker-b'));
+    const other = await ForkedWorker.start(test, 'worker-b');
+    workers.push(other);
     const database = new WorkerDatabase(test);
     const lastWrite = await undisturbedRun(test, frozen, database);
     const left = new Map<string, string>();
@@ -56,6 +57,8 @@ export async function frozenWorker({ rounds, seed }: { rounds: number; seed: num
         if (freezing === undefined) continue;
       }
       await frozen.untilStopped();
+      // The supervisor reaches the other worker once its connection to the frozen one has timed out.
+      known.worker = other;
       const { owner, epoch } = database.agent(runId);
       // A worker that is frozen inside a transaction keeps the database locked.
       if (owner === 'worker-a' && database.isUnlocked()) {
@@ -64,6 +67,10 @@ export async function frozenWorker({ rounds, seed }: { rounds: number; seed: num
       }
       const thawed = before === 0 ? undefined : frozen.next('thawed');
       frozen.signal('SIGCONT');
+      known.worker = frozen;
+      // Closes connections to the other worker.
+      proxy.fail('down');
+      proxy.fail('none');
       const outcome = await thawed;
       if (outcome !== undefined && left.has(runId)) {
         attempted += 1;
