@@ -168,5 +168,6 @@ async function loadLiving({ store, config }: ProxyContext, key: AgentKey): Promi
 async function noteUse({ store, clock }: ProxyContext, agent: AgentRow): Promise<void> {
   const now = clock.now();
   if (now.getTime() - agent.used_at.getTime() < agent.idle_ms / 4) return;
-  await store.transaction((trx) => saveAgent(trx, keyOf(agent), { used_at: now }));
+  const key = keyOf(agent);
+  await store.transaction((trx) => saveAgent(trx, key, { used_at: now }), { run: key });
 }

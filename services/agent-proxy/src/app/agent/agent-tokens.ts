@@ -2,7 +2,7 @@ import { type AgentKey, agentKeyText, type Clock, PreconditionError } from '@wri
 import { type AgentCredentials, areFresh } from '../../domain/credentials.ts';
 import type { ProxyPeers } from '../../peers/peers.ts';
 import { type AgentRow, findAgent, keyOf, saveAgent } from '../../store/agents.ts';
-import type { ProxyStore } from '../../store/proxy-store.ts';
+import type { ProxyStore, ProxyTransaction } from '../../store/proxy-store.ts';
 
 /** The tokens of external agents, renewed before they expire; replicas share them through the store. */
 export class AgentTokens {
@@ -50,11 +50,12 @@ export class AgentTokens {
 
   async #renew(agent: AgentKey, { supervisor }: AgentCredentials): Promise<AgentCredentials> {
     const fresh = await this.#peers.refreshTokens(supervisor);
-    await this.#store.transaction(async (trx) => {
+    const save = async (trx: ProxyTransaction): Promise<void> => {
       const row = await findAgent(trx, agent);
       if (row === undefined || row.ended_at !== null) throw ended(agent);
       await saveAgent(trx, agent, { credentials: JSON.stringify(fresh) });
-    });
+    };
+    await this.#store.transaction(save, { run: agent });
     return fresh;
   }
 }

@@ -2,6 +2,7 @@ import type { RunKey } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import { agentsOf, cancelsOf, insertCancel, keyOf, saveAgent } from '../../store/agents.ts';
 import { deleteCalls } from '../../store/calls.ts';
+import type { ProxyTransaction } from '../../store/proxy-store.ts';
 
 /** An order to end agents. */
 export interface CancelOrder extends RunKey {
@@ -20,7 +21,7 @@ export async function cancelAgents(
   { requestId, instance, stopReason, ...run }: CancelOrder,
 ): Promise<number> {
   const at = clock.now();
-  const { ended, agents } = await store.transaction(async (trx) => {
+  const end = async (trx: ProxyTransaction) => {
     const known = (await cancelsOf(trx, run)).find(({ request_id: id }) => id === requestId);
     if (known !== undefined) return { ended: known.ended, agents: [] };
     const concerned = (await agentsOf(trx, run)).filter(
@@ -42,7 +43,8 @@ export async function cancelAgents(
     });
     if (instance === '') await deleteCalls(trx, run);
     return { ended: concerned.length, agents: concerned.map(keyOf) };
-  });
+  };
+  const { ended, agents } = await store.transaction(end, { run });
   for (const agent of agents) {
     open.abort(agent, stopReason);
     slots.forget(agent);

@@ -20,7 +20,7 @@ export async function deliverAgent(
 ): Promise<boolean> {
   const { agent: key, name, requestId, digest, models, deadlineAt, traceparent } = delivery;
   const at = clock.now();
-  const isNew = await store.transaction(async (trx) => {
+  const insert = async (trx: ProxyTransaction): Promise<boolean> => {
     if (await isRepeat(trx, delivery)) return false;
     await insertAgent(trx, {
       tenant: key.tenant,
@@ -45,7 +45,8 @@ export async function deliverAgent(
       ended_at: null,
     });
     return true;
-  });
+  };
+  const isNew = await store.transaction(insert, { run: key });
   if (isNew) slots.delivered(key, delivery.slotGrant);
   return isNew;
 }

@@ -49,14 +49,15 @@ export async function numberClientTool(
   request: ClientToolRequest,
   apart: ReadonlySet<string> = new Set(),
 ): Promise<ToolCallRow> {
-  return await store.transaction(async (trx) => {
+  const work = async (trx: ProxyTransaction): Promise<ToolCallRow> => {
     const known = await knownClientTool(trx, agent, request);
     if (known !== undefined) return known;
     const latest = await latestToolCall(trx, agent, clientToolDigest(request));
     const mayAttach = latest !== undefined && !latest.delivered && !apart.has(latest.call_id);
     if (mayAttach && latest.approval_id !== null) return latest;
     return await storeClientTool(trx, agent, request, clock.now());
-  });
+  };
+  return await store.transaction(work, { run: agent });
 }
 
 /** Returns the row of a call: its own, or that of the equal call whose approval it has used. */
@@ -96,11 +97,12 @@ export async function useApproval(
 ): Promise<boolean> {
   const key = toolCallKeyOf(row);
   const user = sha256Hex(toolUseId);
-  return await store.transaction(async (trx) => {
+  const work = async (trx: ProxyTransaction): Promise<boolean> => {
     const current = await findToolCall(trx, key);
     if (current === undefined) return false;
     if (current.delivered) return current.delivered_to === user;
     await saveToolCall(trx, key, { delivered: true, delivered_to: user });
     return true;
-  });
+  };
+  return await store.transaction(work, { run: key });
 }

@@ -1,5 +1,6 @@
 import type { AgentKey } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
+import type { ProxyTransaction } from '../../store/proxy-store.ts';
 import { saveToolCall, toolCallKeyOf } from '../../store/tool-calls.ts';
 import type { HookedResult } from '../../wire/claude-code-hook.ts';
 import { knownClientTool, storeClientTool } from './number-client-tool.ts';
@@ -16,14 +17,15 @@ export async function recordClientResult(
 ): Promise<void> {
   const request = requestOfHook(call);
   const at = clock.now();
-  const recorded = await store.transaction(async (trx) => {
+  const work = async (trx: ProxyTransaction) => {
     const known = await knownClientTool(trx, agent, request);
     const found = known ?? (await storeClientTool(trx, agent, request, at));
     if (found.result_at !== null) return undefined;
     const result = { result_at: at, result_status: status, result_sha256: sha256 };
     await saveToolCall(trx, toolCallKeyOf(found), { ...result, result_bytes: bytes });
     return { row: found, isReviewed: known !== undefined };
-  });
+  };
+  const recorded = await store.transaction(work, { run: agent });
   if (recorded === undefined) return;
   const { row, isReviewed } = recorded;
   const { run_id, instance, call_id, tool } = row;

@@ -11,6 +11,7 @@ import { nextCallNumber } from '../../domain/next-call.ts';
 import type { StoredResponseCall } from '../../peers/peers.ts';
 import { type AgentRow, keyOf } from '../../store/agents.ts';
 import { insertCall, latestCall, markDelivered } from '../../store/calls.ts';
+import type { ProxyTransaction } from '../../store/proxy-store.ts';
 import { endAgent } from '../agent/end-agent.ts';
 import type { OpenRequest } from '../agent/open-requests.ts';
 
@@ -135,7 +136,7 @@ async function numbered(
   }
   const digest = sha256Hex(`${dialect}:${JSON.stringify(headers)}:${sha256Hex(body)}`);
   const idOf = (number: number) => derivedId('call', key.instance, digest, String(number));
-  const number = await store.transaction(async (trx) => {
+  const take = async (trx: ProxyTransaction): Promise<number> => {
     const latest = await latestCall(trx, key, digest);
     const connected = latest !== undefined && requests.isConnected(key, idOf(latest.number));
     const next = nextCallNumber(latest && { ...latest, connected }, isRetry);
@@ -143,11 +144,13 @@ async function numbered(
       await insertCall(trx, { ...key, digest, number: next }, clock.now());
     open.callId = idOf(next);
     return next;
-  }, REPEATABLE);
+  };
+  const options = { ...REPEATABLE, run: key };
+  const number = await store.transaction(take, options);
   return {
     callId: idOf(number),
     delivered: () =>
-      store.transaction((trx) => markDelivered(trx, { ...key, digest, number }), REPEATABLE),
+      store.transaction((trx) => markDelivered(trx, { ...key, digest, number }), options),
   };
 }
 

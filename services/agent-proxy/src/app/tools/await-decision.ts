@@ -1,6 +1,7 @@
 import type { CallKey } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import { UNKNOWN_OUTCOME } from '../../domain/tool-answer.ts';
+import type { ProxyTransaction } from '../../store/proxy-store.ts';
 import { findToolCall, saveToolCall } from '../../store/tool-calls.ts';
 import type { WaitTerms } from './waits.ts';
 
@@ -10,7 +11,7 @@ export async function noteApproval(
   call: CallKey,
   approvalId: string,
 ): Promise<void> {
-  await store.transaction(async (trx) => {
+  const note = async (trx: ProxyTransaction): Promise<void> => {
     const row = await findToolCall(trx, call);
     if (row === undefined || row.approval_id === approvalId) return;
     const isSecond = row.approval_id !== null || approvalId === UNKNOWN_OUTCOME;
@@ -18,7 +19,8 @@ export async function noteApproval(
       approval_id: approvalId,
       ...(isSecond && { decided_at: null }),
     });
-  });
+  };
+  await store.transaction(note, { run: call });
 }
 
 /** Waits for the decision of a person; returns false when the hold time of the request has expired. */

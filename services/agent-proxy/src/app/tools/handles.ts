@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { type AgentKey, InvalidRequestError } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import { deleteHandle, findHandle, type HandleRow, insertHandle } from '../../store/handles.ts';
+import type { ProxyTransaction } from '../../store/proxy-store.ts';
 import { saveToolCall, toolCallKeyOf } from '../../store/tool-calls.ts';
 import type { NumberedCall } from './number-call.ts';
 
@@ -10,12 +11,14 @@ const RETRY_MS = 10 * 60_000;
 /** How long a task can be read: until its run ends, which deletes it, and at most this long, ms. */
 export const TASK_MS = 24 * 60 * 60_000;
 
+type Parts = Pick<ProxyContext, 'store' | 'clock'>;
+
 /**
  * Creates what a client gives back with the repeat of a request that waits: random, of one agent and one call, and
  * valid once. Everything that it stands for is in the row.
  */
 export async function issueRetry(
-  context: ProxyContext,
+  context: Parts,
   row: NumberedCall,
   retry: number,
 ): Promise<string> {
@@ -23,12 +26,12 @@ export async function issueRetry(
 }
 
 /** Creates a task that stands for a call: from then on the call is executed without a further request (AP-4). */
-export async function issueTask(context: ProxyContext, row: NumberedCall): Promise<string> {
+export async function issueTask(context: Parts, row: NumberedCall): Promise<string> {
   return await issue(context, row, 0, TASK_MS);
 }
 
 async function issue(
-  { store, clock }: ProxyContext,
+  { store, clock }: Parts,
   row: NumberedCall,
   retry: number,
   ttlMs: number,
@@ -37,7 +40,8 @@ async function issue(
   const now = clock.now();
   const { tenant, run_id, instance, call_id } = row;
   const expires_at = new Date(now.getTime() + ttlMs);
-  await store.transaction(async (trx) => {
+  const call = toolCallKeyOf(row);
+  const insert = async (trx: ProxyTransaction): Promise<void> => {
     await insertHandle(trx, {
       handle,
       tenant,
@@ -48,8 +52,9 @@ async function issue(
       expires_at,
       created_at: now,
     });
-    if (retry === 0) await saveToolCall(trx, toolCallKeyOf(row), { task_at: now });
-  });
+    if (retry === 0) await saveToolCall(trx, call, { task_at: now });
+  };
+  await store.transaction(insert, { run: call });
   return handle;
 }
 
@@ -58,18 +63,19 @@ async function issue(
  * @throws InvalidRequestError INVALID_REQUEST_STATE when it was never issued to this agent, was used, or has expired
  */
 export async function takeRetry(
-  { store, clock }: ProxyContext,
+  { store, clock }: Parts,
   agent: AgentKey,
   state: string,
 ): Promise<HandleRow> {
-  return await store.transaction(async (trx) => {
+  const take = async (trx: ProxyTransaction): Promise<HandleRow> => {
     const found = await findHandle(trx, agent, state);
     if (found === undefined || found.retry === 0 || found.expires_at <= clock.now()) {
       throw invalidState();
     }
     await deleteHandle(trx, state);
     return found;
-  });
+  };
+  return await store.transaction(take, { run: agent });
 }
 
 /** Refuses a state that does not belong to the repeated call. */

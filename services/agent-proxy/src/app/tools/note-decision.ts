@@ -1,6 +1,7 @@
 import type { CallKey } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import { saveAgent } from '../../store/agents.ts';
+import type { ProxyTransaction } from '../../store/proxy-store.ts';
 import { findToolCall, saveToolCall } from '../../store/tool-calls.ts';
 
 /**
@@ -12,13 +13,14 @@ export async function noteDecision(
   call: CallKey,
 ): Promise<boolean> {
   const at = clock.now();
-  const isNew = await store.transaction(async (trx) => {
+  const note = async (trx: ProxyTransaction): Promise<boolean> => {
     const row = await findToolCall(trx, call);
     if (row === undefined || row.decided_at !== null) return false;
     await saveToolCall(trx, call, { decided_at: at });
     await saveAgent(trx, call, { used_at: at });
     return true;
-  });
+  };
+  const isNew = await store.transaction(note, { run: call });
   waits.wake(call.callId);
   return isNew;
 }

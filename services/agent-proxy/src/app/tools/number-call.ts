@@ -1,5 +1,6 @@
 import { type AgentKey, derivedId, sha256Hex } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
+import type { ProxyTransaction } from '../../store/proxy-store.ts';
 import {
   insertToolCall,
   latestToolCall,
@@ -35,13 +36,14 @@ export async function numberToolCall(
   const idOf = (number: number) =>
     derivedId('call', agent.instance, 'tool', digest, String(number));
   await deliveries.settled(agent, digest);
-  return await store.transaction(async (trx) => {
+  const take = async (trx: ProxyTransaction): Promise<ToolCallRow> => {
     const latest = await latestToolCall(trx, agent, digest);
     if (latest !== undefined && (!latest.delivered || ownId !== '')) return latest;
     const number = (latest?.number ?? 0) + 1;
     const key = { ...agent, callId: idOf(number) };
     return await insertToolCall(trx, key, { tool, digest, number, created_at: clock.now() });
-  });
+  };
+  return await store.transaction(take, { run: agent });
 }
 
 /** Returns what equal calls have in common. */
@@ -54,5 +56,6 @@ export async function markToolDelivered(
   { store }: Pick<ProxyContext, 'store'>,
   row: ToolCallRow,
 ): Promise<void> {
-  await store.transaction((trx) => saveToolCall(trx, toolCallKeyOf(row), { delivered: true }));
+  const call = toolCallKeyOf(row);
+  await store.transaction((trx) => saveToolCall(trx, call, { delivered: true }), { run: call });
 }

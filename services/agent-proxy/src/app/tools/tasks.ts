@@ -2,6 +2,7 @@ import { type AgentKey, isWritError, NotFoundError } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import type { ToolAnswer } from '../../domain/tool-answer.ts';
 import { findHandle } from '../../store/handles.ts';
+import type { ProxyTransaction } from '../../store/proxy-store.ts';
 import { decidedTasks, findToolCall, saveToolCall, toolCallKeyOf } from '../../store/tool-calls.ts';
 import { actWithoutSlot } from '../agent/act-for-agent.ts';
 import { currentDecision, finishCall } from './call-tool.ts';
@@ -60,11 +61,9 @@ export async function cancelTask(context: ProxyContext, { row }: ToolTask): Prom
     peers.withdraw(row.call_id, options),
   );
   if (!isWithdrawn) return;
-  await store.transaction(async (trx) => {
-    const at = clock.now();
-    const ended = { cancelled: true, delivered: true, decided_at: at, task_ended_at: at };
-    await saveToolCall(trx, call, ended);
-  });
+  const at = clock.now();
+  const ended = { cancelled: true, delivered: true, decided_at: at, task_ended_at: at };
+  await store.transaction((trx) => saveToolCall(trx, call, ended), { run: call });
   waits.wake(row.call_id);
 }
 
@@ -90,13 +89,14 @@ async function endTask(
 ): Promise<ToolAnswer | undefined> {
   const { store, clock } = context;
   const call = toolCallKeyOf(row);
-  const isMine = await store.transaction(async (trx) => {
+  const claim = async (trx: ProxyTransaction): Promise<boolean> => {
     const now = await findToolCall(trx, call);
     if (now === undefined || now.cancelled) return false;
     const until = new Date(clock.now().getTime() + CLAIM_MS);
     if (now.task_ended_at === null) await saveToolCall(trx, call, { claimed_until: until });
     return true;
-  });
+  };
+  const isMine = await store.transaction(claim, { run: call });
   if (!isMine) return undefined;
   const answer = await currentDecision(context, call)
     .then((decision) => finishCall(context, call, decision, { holdMs: 0, signal }))
@@ -104,7 +104,7 @@ async function endTask(
   if (answer.kind === 'waiting') return undefined;
   if (row.task_ended_at === null) {
     const ended = { task_ended_at: clock.now() };
-    await store.transaction((trx) => saveToolCall(trx, call, ended));
+    await store.transaction((trx) => saveToolCall(trx, call, ended), { run: call });
   }
   return answer;
 }

@@ -1,0 +1,152 @@
+import { type AgentKey, isWritError, systemClock } from '@writ/kernel';
+import {
+  endSessions,
+  isPostgresAvailable,
+  type PostgresLocation,
+  postgresLocation,
+} from '@writ/testing/postgres';
+import { seeded } from '@writ/testing/random';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { numberClientTool, useApproval } from '../src/app/client-tools/number-client-tool.ts';
+import { noteApproval } from '../src/app/tools/await-decision.ts';
+import { Deliveries } from '../src/app/tools/deliveries.ts';
+import { issueRetry, takeRetry } from '../src/app/tools/handles.ts';
+import { noteDecision } from '../src/app/tools/note-decision.ts';
+import { markToolDelivered, numberToolCall } from '../src/app/tools/number-call.ts';
+import { Waits } from '../src/app/tools/waits.ts';
+import { openProxyStore } from '../src/store/proxy-store.ts';
+import { type ToolCallRow, toolCallKeyOf } from '../src/store/tool-calls.ts';
+
+const AGENTS: readonly AgentKey[] = ['run-1', 'run-2', 'run-3'].flatMap((runId) =>
+  ['root', 'child'].map((instance) => ({ tenant: 'acme', runId, instance })),
+);
+const TOOLS = ['pay', 'look'];
+const CLIENTS = 8;
+const STEPS = 25;
+
+/** An agent-proxy without its listeners. */
+async function startReplica(location: PostgresLocation) {
+  const store = await openProxyStore(location);
+  onTestFinished(() => store.close());
+  const clock = systemClock;
+  return { location, store, clock, waits: new Waits(clock), deliveries: new Deliveries() };
+}
+
+type Replica = Awaited<ReturnType<typeof startReplica>>;
+
+/** What the clients saw, by what may be seen once. */
+class Seen {
+  readonly #counts = new Map<string, number>();
+
+  once(what: string): void {
+    this.#counts.set(what, (this.#counts.get(what) ?? 0) + 1);
+  }
+
+  get twice(): readonly string[] {
+    return [...this.#counts].flatMap(([what, count]) => (count > 1 ? [what] : []));
+  }
+
+  count(prefix: string): number {
+    return [...this.#counts.keys()].filter((what) => what.startsWith(prefix)).length;
+  }
+}
+
+/** Makes a request until its outcome is known, each time at any replica. */
+async function untilKnown<T>(
+  replicas: readonly Replica[],
+  pick: <E>(list: readonly E[]) => E,
+  request: (replica: Replica) => Promise<T>,
+): Promise<T> {
+  for (;;) {
+    try {
+      return await request(pick(replicas));
+    } catch (error) {
+      if (!isWritError(error) || !error.reason.startsWith('STORE_')) throw error;
+      expect(error.reason).toMatch(/^STORE_(UNREACHABLE|COMMIT_FAILED|COMMIT_UNKNOWN)$/);
+    }
+  }
+}
+
+async function runClient(replicas: readonly Replica[], client: number, seen: Seen): Promise<void> {
+  const random = seeded(client + 1);
+  const pick = <E>(list: readonly E[]): E => list[Math.floor(random() * list.length)] as E;
+  const known = <T>(request: (replica: Replica) => Promise<T>) =>
+    untilKnown(replicas, pick, request);
+  for (let step = 0; step < STEPS; step += 1) {
+    if (client === 0 && random() < 0.2) await endSessions(pick(replicas).location);
+    const agent = pick(AGENTS);
+    const request = { tool: pick(TOOLS), argumentsJson: '{}', ownId: '' };
+    const row = await known((replica) => numberToolCall(replica, agent, request));
+    const retry = await known((replica) => issueRetry(replica, row, 1));
+    const takes = Array.from({ length: 2 }, () => takeOnce(pick(replicas), agent, retry));
+    for (const taken of await Promise.all(takes)) if (taken) seen.once(`retry ${retry}`);
+    if (random() < 0.5) await known((replica) => markToolDelivered(replica, row));
+    await decideClientTool({ known, agent, seen, id: `c${client}-${step}` });
+  }
+}
+
+/** Takes a retry; false when another request took it, or the outcome is unknown. */
+async function takeOnce(replica: Replica, agent: AgentKey, retry: string): Promise<boolean> {
+  try {
+    await takeRetry(replica, agent, retry);
+    return true;
+  } catch (error) {
+    if (!isWritError(error)) throw error;
+    expect(error.reason).toMatch(/^(INVALID_REQUEST_STATE|STORE_.*)$/);
+    return false;
+  }
+}
+
+interface Client {
+  readonly known: <T>(request: (replica: Replica) => Promise<T>) => Promise<T>;
+  readonly agent: AgentKey;
+  readonly seen: Seen;
+  readonly id: string;
+}
+
+/** A call of the client waits for a person, is decided, and its approval is used by one call of the model. */
+async function decideClientTool({ known, agent, seen, id }: Client): Promise<void> {
+  const request = {
+    tool: 'shell',
+    argumentsJson: '{"command":"ls"}',
+    toolUseId: id,
+    modelCallId: '',
+    definitionDigest: '',
+  };
+  const row = await known((replica) => numberClientTool(replica, agent, request));
+  const call = toolCallKeyOf(row);
+  await known((replica) => noteApproval(replica, call, `approval-of-${call.callId}`));
+  if (await known((replica) => noteDecision(replica, call))) seen.once(`decision ${call.callId}`);
+  if (await known((replica) => useApproval(replica, row, id))) seen.once(`use ${call.callId}`);
+}
+
+describe.runIf(isPostgresAvailable())('agent-proxies on one PostgreSQL schema', () => {
+  it('number equal calls one after the other and give each retry and approval to one request, with lost sessions (AP-4, AP-5, SYS-5)', async () => {
+    const location = await postgresLocation();
+    const replicas = [
+      await startReplica(location),
+      await startReplica(location),
+      await startReplica(location),
+    ];
+    const seen = new Seen();
+    await Promise.all(
+      Array.from({ length: CLIENTS }, (_, client) => runClient(replicas, client, seen)),
+    );
+    expect(seen.twice).toEqual([]);
+    for (const what of ['retry', 'decision', 'use']) expect(seen.count(what)).toBeGreaterThan(20);
+    const [{ store }] = replicas as [Replica];
+    const rows = await store.db.selectFrom('tool_calls').selectAll().orderBy('number').execute();
+    const ofTools = rows.filter(({ tool }) => tool !== 'shell');
+    for (const equal of Object.values(Object.groupBy(ofTools, groupOf))) {
+      const numbers = equal?.map(({ number }) => number) ?? [];
+      expect(numbers).toEqual(numbers.map((_, index) => index + 1));
+      // A call is a new one only when the equal one before it was delivered.
+      expect(equal?.slice(0, -1).every(({ delivered }) => delivered)).toBe(true);
+    }
+    expect(ofTools.length).toBeGreaterThan(AGENTS.length * TOOLS.length);
+  });
+});
+
+function groupOf({ run_id, instance, digest }: ToolCallRow): string {
+  return `${run_id}/${instance}/${digest}`;
+}
