@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import type { ServiceName } from '@writ/identity';
-import { type Example, loadExample } from '@writ/platform';
 import {
   type DistributedPlatform,
   type Replica,
   startDistributedPlatform,
 } from '@writ/testing/distributed';
 import { untilAdmitted } from '../load/admitted.ts';
+import { twoStepExample } from '../load/two-step-example.ts';
 import type { BenchOptions } from './bench.ts';
 import { median } from './measure.ts';
 
@@ -75,7 +75,7 @@ async function secondReplica(
   forMs: number,
 ): Promise<ServiceFigures> {
   const counts = Object.fromEntries(SERVICES.map((each) => [each, each === service ? 2 : 1]));
-  const platform = await startDistributedPlatform({ example: twoSteps(), replicas: counts });
+  const platform = await startDistributedPlatform({ example: twoStepExample(), replicas: counts });
   try {
     const second = platform.replica(`${service}-1`);
     await measure(platform, WARM_UP_MS);
@@ -125,19 +125,4 @@ async function measure({ client }: DistributedPlatform, forMs: number): Promise<
   };
   await Promise.all(Array.from({ length: IN_FLIGHT }, driveRuns));
   return ended / ((performance.now() - from) / 1_000);
-}
-
-/** The refund desk with a model that looks up an account and answers. */
-function twoSteps(): Example {
-  const example = loadExample('refund-desk');
-  const script = example.scripts.find(({ name }) => name === example.script);
-  if (script === undefined) throw new Error('The example has no default script.');
-  const first = script.entries[0];
-  if (first === undefined) throw new Error('The script has no entries.');
-  const second = {
-    when: { json_path: { 'state_summary.steps_completed': 1 } },
-    reply: { json: { kind: 'final', answer: 'The account was read.' } },
-  };
-  const twoStep = { ...script, name: 'two-steps', entries: [first, second] };
-  return { ...example, script: twoStep.name, scripts: [twoStep] };
 }

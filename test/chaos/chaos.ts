@@ -13,6 +13,8 @@ export interface ChaosOptions {
   readonly strandedWithinMs?: number;
   /** Runs in flight at the same time; default 6. */
   readonly inFlight?: number;
+  /** Replicas of each service; default 2. */
+  readonly replicas?: number;
   /** Receives one line for each disturbance. */
   readonly log?: (line: string) => void;
 }
@@ -33,9 +35,10 @@ export interface ChaosReport {
  * that the seed determines.
  */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
-  const { seed, forMs, inFlight = 6, strandedWithinMs = 60_000, log = () => undefined } = options;
+  const { seed, forMs, inFlight = 6, strandedWithinMs = 60_000, replicas } = options;
+  const { log = () => undefined } = options;
   const report = await underLoad(
-    { seed, inFlight, hostile: { strandedWithinMs } },
+    { seed, inFlight, replicas, hostile: { strandedWithinMs } },
     async (scene) => await disturb(scene, seeded(seed), forMs, log),
   );
   const { outcome, load, endedAfterMs, freeAfterMs, violations, diagnostics } = report;

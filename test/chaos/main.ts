@@ -1,6 +1,7 @@
 /**
  * `npm run chaos -- --seed N --minutes M`: injects random faults under load and checks every invariant. `--within SECONDS`
- * (60): time from the end of all faults until no run that does not wait holds anything.
+ * (60): time from the end of all faults until no run that does not wait holds anything. `--replicas N` (2): replicas of each
+ * service.
  */
 import { parseArgs } from 'node:util';
 import { runChaos } from './chaos.ts';
@@ -11,6 +12,7 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: '2' },
     'in-flight': { type: 'string', default: '6' },
     within: { type: 'string', default: '60' },
+    replicas: { type: 'string', default: '2' },
     quiet: { type: 'boolean', default: false },
   },
 });
@@ -19,12 +21,13 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => 
 const seed = Number(values.seed);
 const startedAt = performance.now();
 const seconds = () => ((performance.now() - startedAt) / 1_000).toFixed(1).padStart(6);
-const title = `chaos, seed ${seed}, ${values.minutes} minutes`;
+const title = `chaos, seed ${seed}, ${values.minutes} minutes, ${values.replicas} replicas`;
 const { figures, violations, diagnostics } = await runChaos({
   seed,
   forMs: Number(values.minutes) * 60_000,
   strandedWithinMs: Number(values.within) * 1_000,
   inFlight: Number(values['in-flight']),
+  replicas: Number(values.replicas),
   ...(values.quiet ? {} : { log: (line: string) => console.log(`${seconds()}  ${line}`) }),
 });
 console.log(`${violations.length === 0 ? 'PASS' : 'FAIL'}: ${title}`);

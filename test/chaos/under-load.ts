@@ -24,6 +24,8 @@ export interface LoadOptions {
   readonly inFlight: number;
   /** Total number of runs; default unlimited. */
   readonly runs?: number;
+  /** Replicas of each service; default 2. */
+  readonly replicas?: number | undefined;
   /** Faults of clocks and disks and an attacker as well, and runs that wait for a person meanwhile. */
   readonly hostile?: HostileOptions;
 }
@@ -59,17 +61,17 @@ const PATIENT_RUNS = 3;
 const DISK_MB = 512;
 
 /**
- * Runs `disturb` against two replicas of every service under load. Then ends every fault, waits for all
+ * Runs `disturb` against the replicas of every service under load. Then ends every fault, waits for all
  * runs to end and checks every invariant.
  */
 export async function underLoad<T>(
-  { seed, inFlight, runs, hostile }: LoadOptions,
+  { seed, inFlight, runs, replicas = 2, hostile }: LoadOptions,
   disturb: (scene: Scene) => Promise<T>,
 ): Promise<LoadReport<T>> {
   const opened = new AsyncDisposableStack();
   const giveUp = new AbortController();
   try {
-    const { platform, server } = await openPlatform(opened, hostile !== undefined);
+    const { platform, server } = await openPlatform(opened, replicas, hostile !== undefined);
     const load = new Load(platform, seeded(seed + 1), runs);
     const driven = load.drive(inFlight, giveUp.signal);
     driven.catch(() => undefined);
@@ -103,13 +105,14 @@ async function failureOf(driven: Promise<void>, giveUp: AbortController): Promis
   return failure;
 }
 
-async function openPlatform(opened: AsyncDisposableStack, isHostile: boolean) {
+async function openPlatform(opened: AsyncDisposableStack, replicas: number, isHostile: boolean) {
   const folder = mkdtempSync(join(tmpdir(), 'writ-chaos-'));
   opened.defer(() => rmSync(folder, { recursive: true, force: true }));
   const server = await startHostileServer();
   opened.defer(() => server.close());
   const platform = await startDistributedPlatform({
     example: combinedExample(join(folder, 'example'), isHostile ? server.url : undefined),
+    replicas,
     // A short lease lets another worker take over quickly.
     env: { WRIT_WORKER_LEASE_TTL: '3s' },
     fakeClocks: isHostile && isFakeClockAvailable(),

@@ -12,6 +12,7 @@ import { orderKills } from './orders.ts';
 import { boundedOverload } from './overload.ts';
 import { races } from './races.ts';
 import { cuts } from './replicated/cuts.ts';
+import { manyTenants } from './replicated/many-tenants.ts';
 import { natsDown } from './replicated/nats-down.ts';
 import { sharedRuns } from './replicated/shared-runs.ts';
 import { runMemory } from './run-memory.ts';
@@ -125,6 +126,18 @@ const LOAD_TESTS: Readonly<Record<string, LoadTest>> = {
   'shared-runs': {
     about: 'two workers share 200 runs: balance and added throughput (RT-2, SYS-5)',
     run: () => sharedRuns({ runs: 200 }),
+  },
+  'many-tenants': {
+    about: '1,000 tenants with 10 runs each on two replicas, and a hot tenant with a cap (SYS-5)',
+    run: () =>
+      manyTenants({
+        tenants: 1_000,
+        runsPerTenant: 10,
+        rounds: 5,
+        roundMs: 15_000,
+        perSecond: 3,
+        hotPerSecond: 3,
+      }),
   },
 };
 
