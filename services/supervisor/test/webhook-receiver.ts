@@ -60,9 +60,11 @@ tenants:
 
   /** Resolves with the requests once there are `count`. */
   async requests(count: number): Promise<readonly Received[]> {
-    await vi.waitFor(() => {
+    const missing = () => {
       if (this.received.length < count) throw new Error(`${this.received.length} requests.`);
-    });
+    };
+    // An attempt of a process that was killed is repeated after 30 seconds.
+    await vi.waitFor(missing, { timeout: 90_000 });
     return this.received;
   }
 
