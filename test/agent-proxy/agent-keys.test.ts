@@ -150,3 +150,29 @@ it('opens no run in place of a halted one, over the limit, or for a key that doe
     code: 'run_not_external',
   });
 });
+
+it('opens no run in place of one that reached its cap or was cancelled (AP-1, EM-2)', async () => {
+  const test = await proxyPlatform(await answering());
+  const { client } = await createAgentKey(test, 'capped-bot');
+  const openai = client({ 'x-writ-conversation': 'a' });
+  const capped = await ask(openai);
+  await expect(ask(openai)).rejects.toMatchObject({ status: 402, code: 'budget_exhausted' });
+  expect(await stopReasonOf(test, capped)).toBe('budget_exhausted:turns');
+  for (let time = 0; time < 2; time += 1) {
+    await expect(ask(openai)).rejects.toMatchObject({
+      status: 403,
+      code: 'run_ended',
+      message: expect.stringContaining('ended with budget_exhausted:turns'),
+    });
+  }
+  const other = client({ 'x-writ-conversation': 'b' });
+  const cancelled = await ask(other);
+  await test.client.runs.cancelRun({ requestId: newId('req'), runId: cancelled });
+  expect(await stopReasonOf(test, cancelled)).toBe('cancelled');
+  await expect(ask(other)).rejects.toMatchObject({
+    status: 403,
+    code: 'run_ended',
+    message: expect.stringContaining('ended with cancelled'),
+  });
+  expect(await runsOf(test)).toHaveLength(2);
+});

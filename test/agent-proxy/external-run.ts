@@ -59,6 +59,10 @@ agents:
     kind: external
     model: { model: ${ALIAS} }
     options: { max_open_runs: 1 }
+  - name: capped-bot
+    kind: external
+    model: { model: ${ALIAS} }
+    budget: { max_turns: 1, deadline: 1h }
   - name: reviewed-bot
     kind: external
     model: { model: ${ALIAS} }

@@ -15,7 +15,9 @@ import type { CallContext } from '@writ/rpc';
 import type { SupervisorContext } from '../../context.ts';
 import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import { descendants } from '../../domain/manifest/descendants.ts';
+import type { RunResult } from '../../domain/result/run-result.ts';
 import { planRun, type RunRequest } from '../../domain/run/plan-run.ts';
+import { mayReplace } from '../../domain/run/replace-run.ts';
 import { assertNotHalted } from '../../store/halt/halts.ts';
 import {
   type AgentKeyId,
@@ -44,7 +46,7 @@ interface Holder extends AgentKeyId {
 /**
  * Returns the run in which the holder of an agent key acts, once its agent has been delivered (AP-1). Transactions are
  * serialized, so that concurrent first requests of a conversation open one run. A run that has ended is followed by
- * another one, unless it is halted.
+ * another one, unless it is halted, was cancelled, or reached a cap.
  * @throws UnauthenticatedError TOKEN_INVALID; PermissionDeniedError ROLE_REQUIRED, TENANT_NOT_SERVED; NotFoundError
  *   AGENT_NOT_FOUND, RUN_NOT_FOUND; PreconditionError RUN_NOT_EXTERNAL, HALTED, RUN_ENDED; OverloadedError
  *   OPEN_RUNS_LIMIT, RUN_QUOTA_EXCEEDED, START_QUEUE_FULL; UnavailableError AGENT_NOT_DELIVERED
@@ -118,8 +120,8 @@ async function open(
     async (trx) => {
       const raced = await findOpen(trx, holder, request);
       if (raced !== undefined) return raced;
-      const latest = await assertMayOpen(context, trx, { holder, manifest, request });
       const now = clock.now();
+      const latest = await assertMayOpen(context, trx, { holder, manifest, request }, now);
       const run = await recordNew(trx, { holder, manifest, request, latest }, traceparent, {
         agents,
         now,
@@ -145,12 +147,16 @@ async function assertMayOpen(
   { config }: SupervisorContext,
   trx: SupervisorTransaction,
   { holder, manifest, request: { conversation } }: Opening,
+  now: Date,
 ): Promise<RunRow | undefined> {
   const { tenant } = holder;
   await assertNotHalted(trx, { tenant });
   const latest = await latestRunOf(trx, { ...holder, conversation });
   // A halt that ended the run holds until it is lifted.
-  if (latest !== undefined) await assertNotHalted(trx, rootKeyOf(latest));
+  if (latest !== undefined) {
+    await assertNotHalted(trx, rootKeyOf(latest));
+    assertReplaceable(latest, manifest, now);
+  }
   const most = Number(manifest.options?.max_open_runs ?? MAX_OPEN_RUNS);
   const { length: used } = await openRunsOf(trx, holder);
   if (used >= most) {
@@ -162,6 +168,19 @@ async function assertMayOpen(
   }
   await assertRunQuota(trx, tenant, config.maxRunsPerTenant);
   return latest;
+}
+
+/** @throws PreconditionError RUN_ENDED when the last run of the conversation is not followed by another one */
+function assertReplaceable(latest: RunRow, manifest: AgentManifest, now: Date): void {
+  const { run_id: runId, definition_hash: definitionHash, deadline_at: deadlineAt } = latest;
+  const { stopReason = '' } = JSON.parse(latest.result ?? '{}') as Partial<RunResult>;
+  if (mayReplace({ stopReason, definitionHash, deadlineAt }, manifest.definitionHash, now)) return;
+  const until = deadlineAt === null ? '' : ` before ${deadlineAt.toISOString()}`;
+  throw new PreconditionError(
+    'RUN_ENDED',
+    `Run ${runId} ended with ${stopReason}, and its conversation gets no other run${until}; change the limits of ${manifest.name}, or name another conversation.`,
+    { run_id: runId, stop_reason: stopReason },
+  );
 }
 
 async function recordNew(
