@@ -154,7 +154,7 @@ export class FakeSupervisor extends FakeReviews {
           this.#take(request);
           this.#end(key, request.stopReason);
           await this.#faults.pass(`after report ${request.stopReason}`);
-          return { stopReason: this.endings.get(key)?.stopReason ?? '' };
+          return { ...this.endings.get(key) };
         },
       }),
     ];

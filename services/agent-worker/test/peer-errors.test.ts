@@ -8,6 +8,7 @@ import {
 } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { AGENT, RUN, TENANT } from './delivery.ts';
+import { inactiveAgentRow } from './inactive-agent-row.ts';
 import { ScriptedModel } from './scripted-model.ts';
 import { World } from './world.ts';
 
@@ -146,16 +147,35 @@ describe('a worker with failing peers', () => {
     });
   });
 
-  it('ends a child whose answer was approved when another process ran it, since its parent waits (AG-3)', async () => {
-    const world = await startWorld();
-    const ended = new PreconditionError('RUN_ENDED', 'The run has ended.', {
-      stop_reason: 'success',
-    });
-    world.faults.failAt('before review op-2', ended);
-    await world.startWorker();
-    await world.deliver({ from: 'parent-1' });
-    expect((await world.until('COMPLETED')).stopReason).toBe('success');
-  });
+  it.each([{ stop_reason: 'success' }, {}])(
+    'replies for a child with the answer that was approved when another process ran it (AG-3): %o',
+    async (named) => {
+      const world = await startWorld();
+      world.supervisor.endings.set(RUN, { stopReason: 'success', answer: 'The brief.' });
+      const ended = new PreconditionError('RUN_ENDED', 'The run has ended.', named);
+      world.faults.failAt('before review op-2', ended);
+      const { store } = await world.startWorker();
+      const parent = {
+        instance: 'parent-1',
+        name: 'parent',
+        state: 'SUSPENDED',
+        waiting_for: '[]',
+      } as const;
+      await store.transaction((trx) =>
+        trx.insertInto('agents').values(inactiveAgentRow(parent)).execute(),
+      );
+      await world.deliver({ from: parent.instance });
+      expect((await world.until('COMPLETED')).stopReason).toBe('success');
+      const replies = await store.db
+        .selectFrom('signals')
+        .select('payload')
+        .where('instance', '=', parent.instance)
+        .execute();
+      expect(replies.map(({ payload }) => JSON.parse(payload))).toEqual([
+        { kind: 'replied', text: 'The brief.', partial: false },
+      ]);
+    },
+  );
 
   it('asks the supervisor for the stop reason when a peer does not name it (AG-7, RT-4)', async () => {
     const world = await startWorld();

@@ -71,6 +71,16 @@ describe('a malicious worker', () => {
     },
   );
 
+  it('gets the approved answer as the ending, whatever it reports afterwards (RT-4, AG-3)', async () => {
+    const agent = await harness.agent();
+    const receipts = [await agent.execute('look', LOOK_UP, CONTEXT)];
+    expect(await agent.propose('done', DONE, { receipts })).toMatchObject({ runEnded: true });
+    expect(await report(agent, 'error:run_ended')).toMatchObject({
+      stopReason: 'success',
+      answer: 'All is paid.',
+    });
+  });
+
   it.each(['success', 'paused', 'cancelled', 'halted'])(
     'is refused when it reports %s without an approval, and the run continues (SV-7)',
     async (stopReason) => {

@@ -60,6 +60,13 @@ interface OutcomeReport extends Shown {
   readonly detail?: string | undefined;
 }
 
+/** How an agent ended. */
+interface RecordedEnding {
+  readonly stopReason: string;
+  /** The approved answer with which it ended. */
+  readonly answer: string | undefined;
+}
+
 /** Client of the supervisor. Calls are idempotent and throw the supervisor's named errors. */
 export interface SupervisorPeer {
   /** Makes the supervisor reject calls of workers that held an earlier lease of the agent (RT-2). */
@@ -76,8 +83,8 @@ export interface SupervisorPeer {
   endChild(call: EndChildCall, options: CallOptions): Promise<string>;
   /** Returns new tokens; the token in the options may be expired. */
   refreshTokens(options: CallOptions): Promise<AgentCredentials>;
-  /** Reports how an agent ended; returns the recorded stop reason (AG-7). */
-  reportOutcome(report: OutcomeReport, options: CallOptions): Promise<string>;
+  /** Reports how an agent ended; returns the ending that is recorded (AG-7). */
+  reportOutcome(report: OutcomeReport, options: CallOptions): Promise<RecordedEnding>;
   close(): void;
 }
 
@@ -162,7 +169,8 @@ export function createSupervisorPeer(options: RpcClientOptions, ownTime: OwnTime
         },
         call,
       );
-      return recorded.stopReason;
+      const { answer } = recorded;
+      return { stopReason: recorded.stopReason, answer: answer === '' ? undefined : answer };
     },
     close() {
       reviews.close();

@@ -122,7 +122,8 @@ async function report(
     const recorded = await calls.call({ audience: 'supervisor', afterDeadline: true }, (options) =>
       peers.supervisor.reportOutcome(outcome, options),
     );
-    return await end(scope, recorded);
+    session.answer ??= recorded.answer;
+    return await endAs(scope, recorded.stopReason, settings);
   } catch (error) {
     if (error instanceof PeerRefusal) return await retryReport(scope, stop, error, settings);
     if (error instanceof AlreadyEnded) {
@@ -156,7 +157,9 @@ async function endAlreadyEnded(
   }
   // A crash may have followed the review of the partial final that ended the agent.
   if ((await repeatPartialFinal(scope)).ended) return await end(scope, 'paused');
-  if (stopReason !== undefined) return await endAs(scope, stopReason, settings);
+  // A child replies with the answer that was approved in another process, which the supervisor has.
+  const isAnswered = stopReason === 'success' && !isRoot(scope);
+  if (stopReason !== undefined && !isAnswered) return await endAs(scope, stopReason, settings);
   return await report(scope, { stopReason: 'error:run_ended', phase: 'supervisor' }, settings);
 }
 
@@ -170,10 +173,13 @@ async function endAs(
   recorded: string,
   { parkMs }: EndingSettings,
 ): Promise<LeaseOutcome> {
-  const isRoot = scope.session.row.reply_to === null;
-  if (recorded !== 'success' || !isRoot) return await end(scope, recorded);
+  if (recorded !== 'success' || !isRoot(scope)) return await end(scope, recorded);
   await suspendFor(scope, parkMs);
   return 'ended_by_peer';
+}
+
+function isRoot({ session }: RunScope): boolean {
+  return session.row.reply_to === null;
 }
 
 async function end(scope: RunScope, recorded: string): Promise<LeaseOutcome> {

@@ -248,7 +248,7 @@ function recordedPeers({ entries }: RecordedAgent, left: readonly RecordedEntry[
         withWrit(entries.find((one) => one.kind === 'review' && callIdOf(one) === callId)?.value),
       spawnChild: async ({ callId }: { callId: string }) => take('spawn', callId),
       endChild: async ({ callId }: { callId: string }) => take('end', callId),
-      reportOutcome: async ({ stopReason }: { stopReason: string }) => stopReason,
+      reportOutcome: async ({ stopReason }: { stopReason: string }) => ({ stopReason }),
     },
     executionMeter: {
       generate: async ({ callId }: { callId: string }) => take('llm', callId),

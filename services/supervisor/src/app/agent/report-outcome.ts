@@ -24,12 +24,12 @@ export interface OutcomeReport {
   readonly recordCarried: RecordCarried;
 }
 
-/** Ends the calling agent, unless it has an ending. Returns the stop reason that is recorded. */
+/** Ends the calling agent, unless it has an ending. Returns the ending that is recorded, with the approved answer if it has one. */
 export async function reportOutcome(
   context: SupervisorContext,
   { claim, detail, recordCarried }: OutcomeReport,
   call: CallContext,
-): Promise<{ readonly stopReason: string }> {
+): Promise<{ readonly stopReason: string; readonly answer: string }> {
   const work = async (tx: Tx) => {
     const { trx, at } = tx;
     const agent = await admitAgent(trx, call);
@@ -37,8 +37,9 @@ export async function reportOutcome(
     const { stopReason, callId } = claim;
     const checked = checkOutcome(claim, await evidence(tx, agent, callId));
     await recordEnding(trx, { ...keyOf(agent), stopReason, callId, detail, ...checked }, at);
-    const { ending_stop_reason: recorded } = await loadAgent(trx, keyOf(agent));
-    return { stopReason: recorded ?? stopReason };
+    const recorded = await loadAgent(trx, keyOf(agent));
+    const { ending_stop_reason, ending_answer: answer } = recorded;
+    return { stopReason: ending_stop_reason ?? stopReason, answer: answer ?? '' };
   };
   return await transact(context, work, { run: callingAgent(call) });
 }
