@@ -262,12 +262,16 @@ export class MeterWorld implements AsyncDisposable {
     request: Init<typeof GenerateRequestSchema> = {},
     options?: CallOptions,
     model: RpcClient<typeof ModelService> = this.model,
+    onChunk: () => void = () => undefined,
   ): Promise<Generated> {
     const chunks: GenerateResponse[] = [];
     let error: WritError | undefined;
     try {
       const stream = model.generate(ask(request), options ?? (await this.credentials()));
-      for await (const chunk of stream) chunks.push(chunk);
+      for await (const chunk of stream) {
+        chunks.push(chunk);
+        onChunk();
+      }
     } catch (thrown) {
       error = thrown as WritError;
     }

@@ -90,11 +90,16 @@ describe('a caller that disconnects', () => {
   });
 
   it('does not affect another caller of the same call (EM-7)', async () => {
-    await start({ scripts: { hello: [{ text: 'For both.', delay_ms: 60 }] } });
+    await start({
+      scripts: { hello: [{ text: 'For both.', chunk_size: 4, chunk_delay_ms: 500 }] },
+    });
     const stop = new AbortController();
-    const cancelled = world.generate({}, { ...(await world.credentials()), signal: stop.signal });
-    const other = world.generate();
-    await untilInFlight();
+    const stopped = { ...(await world.credentials()), signal: stop.signal };
+    const cancelled = world.generate({ deltas: true }, stopped);
+    const joined = Promise.withResolvers<void>();
+    const credentials = await world.credentials();
+    const other = world.generate({ deltas: true }, credentials, world.model, joined.resolve);
+    await joined.promise;
     stop.abort();
     await cancelled;
     expect(textOf(await other)).toBe('For both.');
