@@ -2,10 +2,11 @@ import type { WebResponse } from '@writ/rpc';
 import { type Authorized, beginRequest, endRequest } from '../app/access/authorize.ts';
 import type { OpenRequest } from '../app/agent/open-requests.ts';
 import type { ProxyContext } from '../context.ts';
+import { closeSlowReader } from './slow-reader.ts';
 
 /**
  * Serves a request of an agent, which counts as in progress meanwhile. A client that disconnects before it has its
- * answer aborts it.
+ * answer aborts it, as does one that does not read its answer.
  * @throws OverloadedError TOO_MANY_REQUESTS; what `work` throws
  */
 export async function serveRequest<T>(
@@ -15,6 +16,7 @@ export async function serveRequest<T>(
   work: (open: OpenRequest) => Promise<T>,
 ): Promise<T> {
   const open = beginRequest(context, authorized);
+  closeSlowReader(response, context.config.slowReaderMs);
   response.once('close', () => {
     if (!response.writableEnded) open.abort(new Error('the client disconnected'));
   });

@@ -1,29 +1,44 @@
 import { once } from 'node:events';
-import { createServer, get, type IncomingMessage, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  get,
+  type IncomingMessage,
+  request as post,
+  type RequestListener,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { toNodeHandler } from '@modelcontextprotocol/node';
+import { createMcpHandler, Server } from '@modelcontextprotocol/server';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { DIALECTS } from '../../wire/dialects/index.ts';
-import { EventStream } from './respond.ts';
+import { DIALECTS } from '../wire/dialects/index.ts';
+import { EventStream } from './model-endpoint/respond.ts';
+import { closeSlowReader } from './slow-reader.ts';
 
 const EVENTS = 32;
 /** Together larger than what the sockets of a connection buffer. */
 const eventOf = (number: number) =>
   JSON.stringify({ type: 'part', number, text: 'x'.repeat(1024 * 1024) });
 
-/** Both sides of a connection whose client reads nothing until it is resumed. */
-async function connection(): Promise<{ response: ServerResponse; client: IncomingMessage }> {
-  const accepted = Promise.withResolvers<ServerResponse>();
-  const server = createServer((_, response) => {
-    accepted.resolve(response);
-    response.write(': begin\n\n');
-  });
+/** Starts a server and returns its port. */
+async function listen(handle: RequestListener): Promise<number> {
+  const server = createServer(handle);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  const { port } = server.address() as AddressInfo;
+  return (server.address() as AddressInfo).port;
+}
+
+/** Both sides of a connection whose client reads nothing until it is resumed. */
+async function connection(): Promise<{ response: ServerResponse; client: IncomingMessage }> {
+  const accepted = Promise.withResolvers<ServerResponse>();
+  const port = await listen((_, response) => {
+    accepted.resolve(response);
+    response.write(': begin\n\n');
+  });
   const [client] = await once(get({ port, host: '127.0.0.1', agent: false }), 'response');
   return { response: await accepted.promise, client: client as IncomingMessage };
 }
@@ -31,10 +46,8 @@ async function connection(): Promise<{ response: ServerResponse; client: Incomin
 describe.each(DIALECTS)('a stream at $path', (dialect) => {
   it('is sent as fast as its client reads, without a loss (AP-2, BD-1)', async () => {
     const { response, client } = await connection();
-    const stream = new EventStream(response, dialect, {
-      slowReaderMs: 30_000,
-      keepAliveMs: 30_000,
-    });
+    closeSlowReader(response, 30_000);
+    const stream = new EventStream(response, dialect, 30_000);
     let sent = 0;
     const sending = (async () => {
       for (; sent < EVENTS; sent += 1) await stream.send(eventOf(sent));
@@ -51,7 +64,8 @@ describe.each(DIALECTS)('a stream at $path', (dialect) => {
 
   it('is closed when its client reads nothing for too long (AP-2, BD-1)', async () => {
     const { response, client } = await connection();
-    const stream = new EventStream(response, dialect, { slowReaderMs: 100, keepAliveMs: 30_000 });
+    closeSlowReader(response, 100);
+    const stream = new EventStream(response, dialect, 30_000);
     const sending = (async () => {
       for (let number = 0; number < EVENTS; number += 1) await stream.send(eventOf(number));
     })();
@@ -59,6 +73,40 @@ describe.each(DIALECTS)('a stream at $path', (dialect) => {
       message: expect.stringContaining('the client does not read its answer'),
     });
     expect(response.destroyed).toBe(true);
+    const failed = once(client, 'error');
+    client.resume();
+    await failed;
+  });
+});
+
+describe('an answer to a client of MCP', () => {
+  const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'large' } };
+  const text = 'x'.repeat(EVENTS * 1024 * 1024);
+
+  function createLargeServer(): Server {
+    const server = new Server({ name: 'large', version: '1' }, { capabilities: { tools: {} } });
+    server.setRequestHandler('tools/call', async () => ({ content: [{ type: 'text', text }] }));
+    return server;
+  }
+
+  it('ends its request when the client reads nothing for too long (AP-3, BD-1)', async () => {
+    const handle = toNodeHandler(createMcpHandler(createLargeServer));
+    const ended = Promise.withResolvers<ServerResponse>();
+    const port = await listen((received, response) => {
+      closeSlowReader(response, 100);
+      const { method = '', url = '' } = received;
+      const request = Object.assign(received, { method, url });
+      handle(request, response).then(() => ended.resolve(response), ended.reject);
+    });
+    const headers = {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+    };
+    const call = post({ port, host: '127.0.0.1', method: 'POST', headers, agent: false });
+    call.end(JSON.stringify(message));
+    const [client] = (await once(call, 'response')) as [IncomingMessage];
+    expect(client.statusCode).toBe(200);
+    expect((await ended.promise).destroyed).toBe(true);
     const failed = once(client, 'error');
     client.resume();
     await failed;

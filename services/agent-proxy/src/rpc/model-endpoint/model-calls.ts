@@ -113,7 +113,7 @@ async function streamAnswer(
   { dialect, asked, call, runId }: Answer,
   response: WebResponse,
 ): Promise<void> {
-  const stream = new EventStream(response, dialect, config);
+  const stream = new EventStream(response, dialect, config.keepAliveMs);
   const ids = idsOf(runId, call);
   let hasEvents = false;
   for await (const event of call.events) {

@@ -20,13 +20,19 @@ export function sendError(
 export class EventStream {
   readonly #response: WebResponse;
   readonly #dialect: Dialect;
-  readonly #times: StreamTimes;
+  readonly #keepAliveMs: number;
+  readonly #closed = new AbortController();
   #keepAlive: NodeJS.Timeout | undefined;
 
-  constructor(response: WebResponse, dialect: Dialect, times: StreamTimes) {
+  /** @param keepAliveMs time without an event after which the connection is kept open */
+  constructor(response: WebResponse, dialect: Dialect, keepAliveMs: number) {
     this.#response = response;
     this.#dialect = dialect;
-    this.#times = times;
+    this.#keepAliveMs = keepAliveMs;
+    response.once('close', () => {
+      clearInterval(this.#keepAlive);
+      this.#closed.abort();
+    });
   }
 
   /** Whether the client has received a part. */
@@ -48,22 +54,19 @@ export class EventStream {
         response.write(this.#dialect.keepAlive);
       }
     };
-    this.#keepAlive = setInterval(keepAlive, this.#times.keepAliveMs).unref();
-    response.once('close', () => clearInterval(this.#keepAlive));
+    this.#keepAlive = setInterval(keepAlive, this.#keepAliveMs).unref();
   }
 
   /**
    * Sends one event.
-   * @throws CancellationError when the client does not read
+   * @throws CancellationError when the connection is closed before the client has read enough
    */
   async send(json: string): Promise<void> {
     this.#keepAlive?.refresh();
     if (this.#response.write(this.#dialect.frame(json))) return;
-    const signal = AbortSignal.timeout(this.#times.slowReaderMs);
     try {
-      await once(this.#response, 'drain', { signal });
+      await once(this.#response, 'drain', { signal: this.#closed.signal });
     } catch {
-      this.#response.destroy();
       throw new CancellationError('the client does not read its answer');
     }
   }
@@ -72,12 +75,4 @@ export class EventStream {
     clearInterval(this.#keepAlive);
     this.#response.end(this.#dialect.end);
   }
-}
-
-/** Times of a stream, in milliseconds. */
-interface StreamTimes {
-  /** How long a client may take to accept what it is sent. */
-  readonly slowReaderMs: number;
-  /** Time without an event after which the connection is kept open. */
-  readonly keepAliveMs: number;
 }
