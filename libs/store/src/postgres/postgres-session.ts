@@ -45,6 +45,8 @@ export class PostgresSession {
   /** Host and port, for the log. */
   readonly #server: string;
   readonly #client: pg.Client;
+  readonly #socket: Socket;
+  #isCorked = false;
   /** Names of statements, from their second use. */
   readonly #names = new Map<string, string | undefined>();
   #broken = false;
@@ -52,8 +54,13 @@ export class PostgresSession {
   #inFlight = 0;
   #prepared = 0;
 
-  private constructor({ label, statementTimeoutMs }: SessionSettings, client: pg.Client) {
+  private constructor(
+    { label, statementTimeoutMs }: SessionSettings,
+    client: pg.Client,
+    socket: Socket,
+  ) {
     this.label = label;
+    this.#socket = socket;
     this.#server = `${client.host}:${client.port}`;
     this.statementTimeoutMs = statementTimeoutMs;
     this.#client = client;
@@ -83,7 +90,7 @@ export class PostgresSession {
       pipeline: true,
       types: { getTypeParser: () => (text: string) => text },
     });
-    const session = new PostgresSession(settings, client);
+    const session = new PostgresSession(settings, client, socket);
     // The time limit of pg also counts time in which the event loop was blocked and the answer not read.
     const cancel = afterLoopTime(connectTimeoutMs, () =>
       socket.destroy(new Error('timeout expired')),
@@ -163,6 +170,7 @@ export class PostgresSession {
 
   async #send<T>(query: () => Promise<T>): Promise<T> {
     this.#inFlight += 1;
+    this.#sendTogether();
     try {
       return await query();
     } catch (error) {
@@ -171,6 +179,17 @@ export class PostgresSession {
     } finally {
       this.#inFlight -= 1;
     }
+  }
+
+  /** Queries of one turn of the event loop, such as a savepoint and what follows it, are one write to the socket. */
+  #sendTogether(): void {
+    if (this.#isCorked) return;
+    this.#isCorked = true;
+    this.#socket.cork();
+    process.nextTick(() => {
+      this.#isCorked = false;
+      this.#socket.uncork();
+    });
   }
 
   #nameFor(sql: string): string | undefined {

@@ -86,7 +86,7 @@ export function cacheGenerationOf(trx: object): CacheGeneration | undefined {
 
 /**
  * Runs `work` once at the end of `trx`, inside it: what it throws undoes the transaction. The first registration of an
- * `owner` counts; owners run in the order of their registration.
+ * `owner` counts; owners begin in the order of their registration.
  */
 export function beforeCommit(trx: object, owner: object, work: () => Promise<void>): void {
   const state = stateOf(trx);
@@ -94,13 +94,19 @@ export function beforeCommit(trx: object, owner: object, work: () => Promise<voi
   if (!state.beforeCommit.has(owner)) state.beforeCommit.set(owner, work);
 }
 
-/** Runs what was registered for the end of `trx`; the store calls it once, after the work of the transaction. */
+/**
+ * Runs what was registered for the end of `trx`; the store calls it once, after the work of the transaction. No owner
+ * waits for another one, so that their statements share a round trip.
+ */
 export async function runBeforeCommit(trx: object): Promise<void> {
   const state = states.get(trx);
   const registered = state?.beforeCommit;
   if (state === undefined || registered === undefined) return;
   state.beforeCommit = undefined;
-  for (const work of registered.values()) await work();
+  const outcomes = await Promise.allSettled(Array.from(registered.values(), (work) => work()));
+  const failed = outcomes.find(({ status }) => status === 'rejected');
+  // The first is the cause: it has aborted the transaction of the others.
+  if (failed?.status === 'rejected') throw failed.reason;
 }
 
 /**

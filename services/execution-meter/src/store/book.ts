@@ -77,11 +77,12 @@ export async function book(trx: MeterTransaction, booking: Booking): Promise<Boo
     day,
     entry: ledger.entry,
   };
-  if (entry !== undefined && ledger.entry !== before?.entry) {
-    if (before === undefined) await insertEntry(trx, tab, entry, at);
-    else await updateEntry(trx, tab, entry, at);
-  }
-  if (change !== NO_CHANGE) await addToLevels(trx, key, change, ledger.levels);
+  const isChanged = entry !== undefined && ledger.entry !== before?.entry;
+  const writeEntry = before === undefined ? insertEntry : updateEntry;
+  await Promise.all([
+    isChanged ? writeEntry(trx, tab, entry, at) : undefined,
+    change === NO_CHANGE ? undefined : addToLevels(trx, key, change, ledger.levels),
+  ]);
   const settled = change.used.tokens > 0n || change.used.cost > 0n || change.used.turns > 0n;
   const result = { before: levels, levels: ledger.levels, entry };
   return { ...result, ...(settled && exceeded !== undefined && { exceeded }) };

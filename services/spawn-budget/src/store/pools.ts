@@ -114,17 +114,18 @@ export async function savePools(
   cache: PoolCache,
 ): Promise<void> {
   const rows: ReturnType<typeof fromMember>[] = [];
+  const updates: Promise<unknown>[] = [];
   for (const { before, after } of changes) {
     const changed: Member[] = [];
     for (const [instance, member] of after.pool.members)
       if (before.pool.members.get(instance) !== member) changed.push(member);
     if (changed.length === 0 && !isChanged(before, after)) continue;
     const stored = { ...after, stamp: cache.newStamp() };
-    await updatePool(trx, fromPool(stored));
+    updates.push(updatePool(trx, fromPool(stored)));
     cache.put(trx, stored);
     rows.push(...changed.map((member) => fromMember(after, member)));
   }
-  await upsertMembers(trx, rows);
+  await Promise.all([...updates, upsertMembers(trx, rows)]);
 }
 
 function isChanged({ pool: a }: StoredPool, { pool: b }: StoredPool): boolean {
