@@ -8,6 +8,9 @@ const start = async (options: MeterWorldOptions): Promise<void> => {
 };
 afterEach(() => world[Symbol.asyncDispose]());
 
+/** The first answer takes longer than a busy machine needs to make the other calls. */
+const HELD = [{ text: 'Hi.', delay_ms: 1_000 }, { text: 'Hi.' }];
+
 /** Makes `count` concurrent calls for an agent. */
 async function saturate(instance: string, priority: Priority, count: number) {
   await world.openTab({ agent: { name: 'support', instance } });
@@ -46,7 +49,7 @@ it('serves agents in the ratio of their weights, and BACKGROUND last (SUP-3)', a
 
 it('refuses calls above max_queued and reserves nothing for waiting calls (SUP-3)', async () => {
   await start({
-    scripts: { hello: [{ text: 'Hi.', delay_ms: 100 }] },
+    scripts: { hello: HELD },
     settings: 'max_in_flight: 1\n    max_queued: 2',
   });
   const calls = await saturate('support-1', Priority.NORMAL, 4);
@@ -60,7 +63,7 @@ it('refuses calls above max_queued and reserves nothing for waiting calls (SUP-3
 
 it('removes a cancelled call from the queue (SUP-8)', async () => {
   await start({
-    scripts: { hello: [{ text: 'Hi.', delay_ms: 50 }] },
+    scripts: { hello: HELD },
     settings: 'max_in_flight: 1',
   });
   const [running] = await saturate('support-1', Priority.NORMAL, 1);
