@@ -62,7 +62,9 @@ describe('a worker that takes over an agent', () => {
     await asked;
     const unavailable = new UnavailableError('UNAVAILABLE', 'The gateway is down.');
     world.gateway.refuseAdmission = unavailable;
-    const draining = await world.startWorker({ ...FROZEN, workerId: 'worker-1' });
+    // Long enough for its agent to stop: one that does not is left to the expiry of its lease.
+    const drained = { ...FROZEN, workerId: 'worker-1', drainMs: 5_000 };
+    const draining = await world.startWorker(drained);
     await vi.waitFor(() => expect(world.meter.admitted).toEqual([3n]));
     await draining.stop();
     world.gateway.refuseAdmission = undefined;
