@@ -2,7 +2,6 @@ import type { WebResponse } from '@writ/rpc';
 import { type Authorized, beginRequest, endRequest } from '../app/access/authorize.ts';
 import type { OpenRequest } from '../app/agent/open-requests.ts';
 import type { ProxyContext } from '../context.ts';
-import { closeSlowReader } from './slow-reader.ts';
 
 /**
  * Serves a request of an agent, which counts as in progress meanwhile. A client that disconnects before it has its
@@ -25,4 +24,15 @@ export async function serveRequest<T>(
   } finally {
     await endRequest(context, authorized, open);
   }
+}
+
+/**
+ * Closes the connection of a client that accepts nothing of what it is sent for `limitMs` milliseconds: a request with an
+ * answer that is never read would count as in progress, and its run as used, permanently (BD-1).
+ */
+export function closeSlowReader(response: WebResponse, limitMs: number): void {
+  response.setTimeout(limitMs, () => {
+    // An answer of which nothing is unread only takes long.
+    if (response.writableLength > 0) response.destroy();
+  });
 }

@@ -13,7 +13,7 @@ import { createMcpHandler, Server } from '@modelcontextprotocol/server';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { DIALECTS } from '../wire/dialects/index.ts';
 import { EventStream } from './model-endpoint/respond.ts';
-import { closeSlowReader } from './slow-reader.ts';
+import { closeSlowReader } from './serve-request.ts';
 
 const EVENTS = 32;
 /** Together larger than what the sockets of a connection buffer. */
@@ -77,6 +77,16 @@ describe.each(DIALECTS)('a stream at $path', (dialect) => {
     client.resume();
     await failed;
   });
+});
+
+it('a stream fails at once when its client had left before it began (AP-2)', async () => {
+  const { response, client } = await connection();
+  client.destroy();
+  await vi.waitFor(() => expect(response.destroyed).toBe(true));
+  const [dialect] = DIALECTS;
+  if (dialect === undefined) throw new Error('There is no dialect.');
+  const stream = new EventStream(response, dialect, 30_000);
+  await expect(stream.send(eventOf(1))).rejects.toMatchObject({ kind: 'cancelled' });
 });
 
 describe('an answer to a client of MCP', () => {

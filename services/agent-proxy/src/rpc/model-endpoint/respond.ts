@@ -33,6 +33,7 @@ export class EventStream {
       clearInterval(this.#keepAlive);
       this.#closed.abort();
     });
+    if (response.destroyed) this.#closed.abort();
   }
 
   /** Whether the client has received a part. */
