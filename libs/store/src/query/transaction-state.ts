@@ -103,10 +103,17 @@ export async function runBeforeCommit(trx: object): Promise<void> {
   const registered = state?.beforeCommit;
   if (state === undefined || registered === undefined) return;
   state.beforeCommit = undefined;
-  const outcomes = await Promise.allSettled(Array.from(registered.values(), (work) => work()));
-  const failed = outcomes.find(({ status }) => status === 'rejected');
-  // The first is the cause: it has aborted the transaction of the others.
-  if (failed?.status === 'rejected') throw failed.reason;
+  let failure: { readonly cause: unknown } | undefined;
+  const run = async (work: () => Promise<void>) => {
+    try {
+      await work();
+    } catch (cause) {
+      // The first in time has aborted the transaction of the others.
+      failure ??= { cause };
+    }
+  };
+  await Promise.all(Array.from(registered.values(), run));
+  if (failure !== undefined) throw failure.cause;
 }
 
 /**
