@@ -10,7 +10,8 @@ import { startKeyPeer } from '@writ/testing';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { FakeMeter, modelTimeout } from '../../services/agent-worker/test/fake-meter.ts';
 import { FaultSwitches } from '../../services/agent-worker/test/fault-switches.ts';
-import { ask, MeterWorld } from '../../services/execution-meter/test/meter-fixture.ts';
+import { MeterWorld } from '../../services/execution-meter/test/meter-fixture.ts';
+import { ask } from '../../services/execution-meter/test/model-calls.ts';
 
 interface Ask {
   readonly callId: string;

@@ -1,7 +1,8 @@
 import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
 import type { ErrorKind } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { AGENT, MeterWorld, PRICES, RUN, reference, TENANT } from './meter-fixture.ts';
+import { AGENT, MeterWorld, RUN, TENANT } from './meter-fixture.ts';
+import { PRICES, reference } from './models-yaml.ts';
 
 const SIM = `base_url: "${reference('SIM_URL')}", model: "sim:hello", max_output_tokens: 100`;
 const MODELS = [

@@ -7,8 +7,10 @@ import { ModelService } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { createModelSimulator } from '@writ/simulator';
 import { startKeyPeer } from '@writ/testing';
 import { expect, it, onTestFinished } from 'vitest';
-import { AGENT, ask, given, PRICES, RUN, reference, TENANT } from './meter-fixture.ts';
+import { AGENT, given, RUN, TENANT } from './meter-fixture.ts';
 import { startMeterProcess } from './meter-process.ts';
+import { ask } from './model-calls.ts';
+import { PRICES, reference } from './models-yaml.ts';
 
 it('settles unanswered calls in full after kill -9 and replays recorded answers (EM-3, EM-7)', async () => {
   const stack = new AsyncDisposableStack();

@@ -4,16 +4,9 @@ import { type AddressInfo, connect } from 'node:net';
 import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
 import { ChatRole, EndReason } from '@writ/contracts/writ/model/v1/model_pb';
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import {
-  AGENT,
-  given,
-  MeterWorld,
-  type MeterWorldOptions,
-  PRICES,
-  RUN,
-  TENANT,
-  textOf,
-} from './meter-fixture.ts';
+import { AGENT, given, MeterWorld, type MeterWorldOptions, RUN, TENANT } from './meter-fixture.ts';
+import { textOf } from './model-calls.ts';
+import { PRICES } from './models-yaml.ts';
 
 let world: MeterWorld;
 let server: Server | undefined;

@@ -4,15 +4,8 @@ import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
 import { EndReason } from '@writ/contracts/writ/model/v1/model_pb';
 import { isEventMac } from '@writ/identity';
 import { afterEach, describe, expect, it } from 'vitest';
-import {
-  AGENT,
-  type Generated,
-  MeterWorld,
-  type MeterWorldOptions,
-  RUN,
-  TENANT,
-  textOf,
-} from './meter-fixture.ts';
+import { AGENT, MeterWorld, type MeterWorldOptions, RUN, TENANT } from './meter-fixture.ts';
+import { type Generated, textOf } from './model-calls.ts';
 
 let world: MeterWorld;
 const start = async (options?: MeterWorldOptions): Promise<MeterWorld> => {

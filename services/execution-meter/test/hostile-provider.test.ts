@@ -6,7 +6,9 @@ import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
 import { EndReason } from '@writ/contracts/writ/model/v1/model_pb';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { RESPONSE_LIMITS } from '../src/providers/openai/bounded-fetch.ts';
-import { MeterWorld, PRICES, textOf } from './meter-fixture.ts';
+import { MeterWorld } from './meter-fixture.ts';
+import { textOf } from './model-calls.ts';
+import { PRICES } from './models-yaml.ts';
 
 type Respond = (response: ServerResponse, request: IncomingMessage) => void;
 

@@ -1,13 +1,11 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { DescMessage, MessageInitShape } from '@bufbuild/protobuf';
 import { type Bus, createInProcessBus, HOOK_SUBJECTS } from '@writ/bus';
 import {
   ExecutionMeterService as MeterContract,
   type OpenTabRequestSchema,
 } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
-import { ChatRole, type Finished } from '@writ/contracts/writ/model/v1/model_pb';
 import {
   type GenerateRequestSchema,
   type GenerateResponse,
@@ -33,6 +31,8 @@ import {
 } from '../src/index.ts';
 import { decodeHook, type HookEvent } from './hook-events.ts';
 import { type MeterProcess, startMeterProcess } from './meter-process.ts';
+import { ask, type Generated, type Init } from './model-calls.ts';
+import { modelsYaml } from './models-yaml.ts';
 
 /** Options of a test meter. */
 export interface MeterWorldOptions {
@@ -55,22 +55,9 @@ export interface Beside {
   readonly model: RpcClient<typeof ModelService>;
 }
 
-/** Initializer of a message. */
-export type Init<D extends DescMessage> = Extract<MessageInitShape<D>, { $typeName?: never }>;
-
-/** Complete result of a Generate call. */
-export interface Generated {
-  readonly chunks: readonly GenerateResponse[];
-  readonly finished: Finished | undefined;
-  readonly error: WritError | undefined;
-}
-
 export const TENANT = 'acme';
 export const RUN = 'run-1';
 export const AGENT = 'support-1';
-
-/** 1,000 nano-USD per token, input and output. */
-export const PRICES = 'prices: { input_per_million_usd: "1.00", output_per_million_usd: "1.00" }';
 
 /** A meter with its peers, a simulator and a collector of its events and spans. */
 export class MeterWorld implements AsyncDisposable {
@@ -301,50 +288,9 @@ export class MeterWorld implements AsyncDisposable {
   }
 
   #catalog(): string {
-    const { models, settings = '', tenants = '' } = this.#options;
-    if (models !== undefined) return `${models}\n${tenants}`;
-    const aliases = Object.keys(this.#options.scripts ?? { hello: [] }).map(
-      (name) => `  ${name}: { template: sim, model: "sim:${name}" }`,
-    );
-    return [
-      'templates:',
-      '  sim:',
-      `    base_url: ${reference('SIM_URL')}`,
-      '    api_key_env: SIM_KEY',
-      '    max_output_tokens: 100',
-      '    timeout: 5s',
-      `    ${settings.includes('prices') ? settings : `${PRICES}\n    ${settings}`}`,
-      'models:',
-      ...aliases,
-      tenants,
-    ].join('\n');
+    const { models, scripts = { hello: [] }, settings, tenants } = this.#options;
+    return modelsYaml({ models, scripts: Object.keys(scripts), settings, tenants });
   }
-}
-
-/** Returns a variable reference for models.yaml. */
-export function reference(name: string): string {
-  return `\${${name}}`;
-}
-
-/** Returns a request with one message. */
-export function ask(
-  request: Init<typeof GenerateRequestSchema> = {},
-): MessageInitShape<typeof GenerateRequestSchema> {
-  return {
-    callId: 'op-1',
-    model: 'hello',
-    messages: [
-      { role: ChatRole.USER, parts: [{ kind: { case: 'text', value: 'Say hello, please.' } }] },
-    ],
-    ...request,
-  };
-}
-
-/** Returns the text of an answer. */
-export function textOf({ finished }: Generated): string {
-  return (finished?.message?.parts ?? [])
-    .map(({ kind }) => (kind.case === 'text' ? kind.value : ''))
-    .join('');
 }
 
 export function given<T>(value: T | undefined): T {

@@ -1,14 +1,8 @@
 import type { GenerateRequestSchema } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { afterEach, describe, expect, it } from 'vitest';
-import {
-  AGENT,
-  type Init,
-  MeterWorld,
-  type MeterWorldOptions,
-  RUN,
-  reference,
-  TENANT,
-} from './meter-fixture.ts';
+import { AGENT, MeterWorld, type MeterWorldOptions, RUN, TENANT } from './meter-fixture.ts';
+import type { Init } from './model-calls.ts';
+import { reference } from './models-yaml.ts';
 
 let world: MeterWorld;
 const start = async (options?: MeterWorldOptions): Promise<MeterWorld> => {

@@ -13,8 +13,8 @@ import {
   type MeterWorldOptions,
   RUN,
   TENANT,
-  textOf,
 } from './meter-fixture.ts';
+import { textOf } from './model-calls.ts';
 
 let world: MeterWorld;
 let other: Beside;

@@ -3,15 +3,8 @@ import { FreezeCause, type ScopeSchema } from '@writ/contracts/writ/control/v1/f
 import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
 import { ManualClock } from '@writ/kernel';
 import { afterEach, describe, expect, it } from 'vitest';
-import {
-  AGENT,
-  type Init,
-  MeterWorld,
-  type MeterWorldOptions,
-  RUN,
-  TENANT,
-  textOf,
-} from './meter-fixture.ts';
+import { AGENT, MeterWorld, type MeterWorldOptions, RUN, TENANT } from './meter-fixture.ts';
+import { type Init, textOf } from './model-calls.ts';
 
 let world: MeterWorld;
 const start = async (options?: MeterWorldOptions): Promise<MeterWorld> => {
