@@ -4,11 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import type { ServiceName } from '@writ/identity';
-import {
-  type DistributedPlatform,
-  type Replica,
-  startDistributedPlatform,
-} from '@writ/testing/distributed';
+import { type DistributedPlatform, startDistributedPlatform } from '@writ/testing/distributed';
 import { untilAdmitted } from '../load/admitted.ts';
 import { twoStepExample } from '../load/two-step-example.ts';
 import type { BenchOptions } from './bench.ts';
@@ -23,7 +19,8 @@ const SERVICES = [
 ] as const satisfies readonly ServiceName[];
 const DEFAULT_ROUNDS = 5;
 const DEFAULT_SECONDS = 8;
-const WARM_UP_MS = 5_000;
+/** Enough runs to compile what a run executes, ms. */
+const WARM_UP_MS = 8_000;
 const IN_FLIGHT = 16;
 /** Minimum throughput with a second replica relative to one. */
 const MIN_RATIO = 0.97;
@@ -78,13 +75,14 @@ async function secondReplica(
   const platform = await startDistributedPlatform({ example: twoStepExample(), replicas: counts });
   try {
     const second = platform.replica(`${service}-1`);
-    await measure(platform, WARM_UP_MS);
     const one: number[] = [];
     const two: number[] = [];
     for (let round = 0; round < rounds; round += 1) {
-      await switched(second, 'stop');
+      await second.stop();
+      await warmUp(platform);
       one.push(await measure(platform, forMs));
-      await switched(second, 'start');
+      await second.start();
+      await warmUp(platform);
       two.push(await measure(platform, forMs));
     }
     const ratios = two.map((figure, round) => figure / (one[round] ?? Number.NaN));
@@ -94,9 +92,10 @@ async function secondReplica(
   }
 }
 
-async function switched(replica: Replica, to: 'start' | 'stop'): Promise<void> {
-  await replica[to]();
+/** Runs until a replica that was started is compiled and the other services have noticed the change. */
+async function warmUp(platform: DistributedPlatform): Promise<void> {
   await pause(SETTLE_MS);
+  await measure(platform, WARM_UP_MS);
 }
 
 let started = 0;
