@@ -181,8 +181,16 @@ class SqliteStore<DB> implements Store<DB> {
     if (reader === undefined) return this.#readInTurn(sql, parameters);
     return this.#group.read(() => {
       this.#writer.assertUsable();
-      return reader.query(sql, parameters);
+      return this.#committedBy(sql, reader).query(sql, parameters);
     });
+  }
+
+  /**
+   * The connection that reads committed data: the writer between transactions, whose pages are in memory, while another
+   * connection reads them again after each write (CO-1). A select cannot write.
+   */
+  #committedBy(sql: string, reader: SqliteConnection): SqliteConnection {
+    return sql.startsWith('select ') && !this.#writer.inTransaction ? this.#writer : reader;
   }
 
   /** An in-memory database has one connection, which would show uncommitted data. */
