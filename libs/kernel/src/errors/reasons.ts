@@ -113,7 +113,7 @@ export const REASONS = {
   CERTIFICATE_MISSING: { status: 'unauthenticated', meaning: 'The connection presents no service certificate.', action: 'Connect with the certificate of a service.' },
   CERTIFICATE_REJECTED: { status: 'unavailable', meaning: 'The client rejected the certificate of the server.', action: 'Check authority, host name and expiry of the certificate.' },
   CERTIFICATES_NOT_RENEWED: { status: 'failed_precondition', meaning: 'Some certificates still belong to the old authority.', action: 'Renew the certificates that the message names.' },
-  CLEARTEXT_NOT_ALLOWED: { status: 'failed_precondition', meaning: 'A service would call another host without TLS.', action: 'Configure TLS, or set WRIT_ALLOW_CLEARTEXT=true in a protected network.' },
+  CLEARTEXT_NOT_ALLOWED: { status: 'failed_precondition', meaning: 'An internal port on a non-loopback address has no TLS certificate.', action: 'Configure TLS, or set WRIT_ALLOW_CLEARTEXT=true in a protected network.' },
   CLEARTEXT_ADDRESS: { status: 'invalid_argument', meaning: 'A CA file is set for a cleartext address.', action: 'Use an https address, or remove the CA file.' },
   INVALID_TLS_FILE: { status: ['invalid_argument', 'failed_precondition'], meaning: 'A TLS file is missing or malformed.', action: 'Correct the file that the message names.' },
   TLS_NAME_MISMATCH: { status: 'failed_precondition', meaning: 'The certificate names another service.', action: 'Issue a certificate with the required URI.' },
