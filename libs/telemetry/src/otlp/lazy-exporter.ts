@@ -56,12 +56,12 @@ export class LazyExporter<T> implements SignalExporter<T> {
       this.#failing = true;
       log.warn(
         { endpoint, signal, problem: result.error?.message },
-        `OTLP export failed; dropping ${signal} until it recovers`,
+        'OTLP export failed; dropping its data until it recovers',
       );
     }
     if (!failed && this.#failing) {
       this.#failing = false;
-      log.info({ endpoint, signal }, `OTLP export of ${signal} recovered`);
+      log.info({ endpoint, signal }, 'OTLP export recovered');
     }
     return result;
   }

@@ -71,6 +71,12 @@ function open(url: string) {
   return { source, offers, error };
 }
 
+/** The last logged error, as `message: problem`. */
+function logged({ mock }: ReturnType<typeof open>['error']): string {
+  const [fields, message] = mock.lastCall ?? [];
+  return `${message}: ${(fields as { readonly problem?: string } | undefined)?.problem}`;
+}
+
 const call = (source: ToolSource) => source.invoke(toolInvocation('odd__look'));
 
 const UNREACHABLE = { kind: 'failed', message: 'The server of odd__look is unreachable.' };
@@ -80,7 +86,7 @@ describe('an MCP server over its limits is disabled alone (BD-1)', () => {
     const tools = Array.from({ length: 20_000 }, (_, n) => ({ ...TOOL, name: `t${n}` }));
     const { source, offers, error } = open((await serve({ tools })).url);
     const limit = `it offers 20000 tools; the limit is ${MCP_LIMITS.tools}`;
-    await expect.poll(() => error.mock.lastCall?.[1]).toBe(`MCP server disabled: ${limit}`);
+    await expect.poll(() => logged(error)).toBe(`MCP server disabled: ${limit}`);
     expect(offers).toEqual([{}]);
     expect(await call(source)).toEqual(UNREACHABLE);
   });
@@ -92,7 +98,7 @@ describe('an MCP server over its limits is disabled alone (BD-1)', () => {
       description: 'x'.repeat(50_000),
     }));
     const { error } = open((await serve({ tools })).url);
-    await expect.poll(() => error.mock.lastCall?.[1]).toMatch(/describes its tools in \d+ bytes/);
+    await expect.poll(() => logged(error)).toMatch(/describes its tools in \d+ bytes/);
   });
 
   it('for an event without an end on its notification stream', async () => {
@@ -108,9 +114,7 @@ describe('an MCP server over its limits is disabled alone (BD-1)', () => {
       },
     });
     const { source, offers, error } = open(url);
-    await expect
-      .poll(() => error.mock.lastCall?.[1])
-      .toContain('an event of more than 4194304 bytes');
+    await expect.poll(() => logged(error)).toContain('an event of more than 4194304 bytes');
     await expect.poll(() => offers.at(-1)).toEqual({});
     expect(await call(source)).toEqual(UNREACHABLE);
     // The rest waits in socket buffers.
@@ -122,9 +126,7 @@ describe('an MCP server over its limits is disabled alone (BD-1)', () => {
     onTestFinished(() => parse.mockRestore());
     const notify = async (stream: ServerResponse) => void stream.write(CHANGED.repeat(20_000));
     const { error } = open((await serve({ notify })).url);
-    await expect
-      .poll(() => error.mock.lastCall?.[1])
-      .toContain('more than 500 events in 10 seconds');
+    await expect.poll(() => logged(error)).toContain('more than 500 events in 10 seconds');
     expect(error).toHaveBeenCalledOnce();
     const parsed = parse.mock.calls.filter(([text]) => text.includes('list_changed'));
     expect(parsed.length).toBeLessThanOrEqual(MCP_LIMITS.messages);

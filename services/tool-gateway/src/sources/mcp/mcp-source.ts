@@ -47,7 +47,8 @@ export function openMcpSource(options: McpSourceOptions): ToolSource {
   const disable = (error: McpLimitError): void => {
     const { disabledMs } = MCP_LIMITS;
     if (connection.isSuspended) return;
-    log.error({ source, disabled_ms: disabledMs }, `MCP server disabled: it ${error.message}`);
+    const problem = `it ${error.message}`;
+    log.error({ source, problem, disabled_ms: disabledMs }, 'MCP server disabled');
     onOffer?.({});
     void connection.suspend(disabledMs);
   };
