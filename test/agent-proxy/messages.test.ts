@@ -19,7 +19,7 @@ const turns = (maxTurns: bigint) => ({
   runBudget: { $typeName: 'writ.supervision.v1.ExecutionBudget' as const, maxTurns },
 });
 
-it('meters an unmodified client of Anthropic, with cache writes by their prices (AP-2, EM-4)', async () => {
+it('meters an unmodified client of Anthropic, with the prices of cache writes (AP-2, EM-4)', async () => {
   const model = await scriptedModel((request, response) => answerText(request, response, 'Hi.'));
   const test = await proxyPlatform(model);
   const { runId, anthropic, token } = await startExternalRun(test);
@@ -34,7 +34,7 @@ it('meters an unmodified client of Anthropic, with cache writes by their prices 
     })
     .withResponse();
   expect(data).toMatchObject({ id: 'msg_1', content: [{ text: 'Hi.' }], stop_reason: 'end_turn' });
-  // 10 tokens for 10, 8 read for 1, 8 written for 12.5, 4 kept for an hour for 20, and 5 of output for 100 USD a million.
+  // USD per million tokens: 10 input at 10, 8 cache reads at 1, 8 cache writes at 12.5, 4 one-hour cache writes at 20, 5 output at 100.
   expect(response.headers.get('x-writ-cost-usd')).toBe('0.000788');
   expect(response.headers.get('request-id')).toBe(response.headers.get('x-writ-call-id'));
   const [asked] = model.requests;
@@ -102,7 +102,7 @@ it('bills the prompt that the provider reported when its stream breaks (AP-2, EM
   expect(totals?.estimatedTurns).toBe(1n);
 });
 
-it('refuses in the shape of Anthropic, with one request for a refusal (AP-2, EM-2)', async () => {
+it('returns errors in the format of Anthropic, each after one request (AP-2, EM-2)', async () => {
   const model = await scriptedModel((request, response) => answerText(request, response, 'Hm.'));
   const test = await proxyPlatform(model);
   const { runId, anthropic } = await startExternalRun(test, turns(1n));
@@ -159,7 +159,7 @@ it('refuses in the shape of Anthropic, with one request for a refusal (AP-2, EM-
   ).rejects.toMatchObject({ status: 401, type: 'authentication_error' });
 });
 
-it('answers a repeat of a message from its record, in its dialect (AP-2, EM-7)', async () => {
+it('answers a repeated message from the record, in the format of Anthropic (AP-2, EM-7)', async () => {
   const model = await scriptedModel((request, response) =>
     answerText(request, response, 'One two.'),
   );

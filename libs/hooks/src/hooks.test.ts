@@ -253,7 +253,7 @@ describe('CostTracker', () => {
   });
 });
 
-it('keeps the costs of runs without an end within a limit of memory (HK-3, CO-2)', async () => {
+it('limits the memory for costs of runs that never end (HK-3, CO-2)', async () => {
   const { manager } = watched();
   const tracker = new CostTracker(() => expect.unreachable());
   manager.register(tracker.hooks);
@@ -291,7 +291,7 @@ describe('the total of an agent', () => {
     return totals;
   };
 
-  it('contains its descendants, and that of the root the whole run (HK-3)', async () => {
+  it('includes its descendants; the total of the root covers the whole run (HK-3)', async () => {
     expect(await totalsOf({})).toEqual([
       ['grandchild-1', 1, 100],
       ['child-1', 2, 200],
@@ -299,7 +299,7 @@ describe('the total of an agent', () => {
     ]);
   });
 
-  it('is reported for each instance to a manager of one agent (HK-3)', async () => {
+  it('is reported for each instance when the manager has one agent (HK-3)', async () => {
     expect(await totalsOf({ agent: 'child' })).toEqual([['child-1', 1, 100]]);
     const twins = [
       llmEnd('e1', 'child'),

@@ -7,8 +7,8 @@ import { expect, it, onTestFinished } from 'vitest';
 import { lockDataFolder } from './data-folder.ts';
 
 /**
- * A process that locks the folder of its argument, prints the outcome, and runs until its input ends. It forgets the
- * lock, and collects garbage.
+ * A process that locks the folder of its argument, prints the outcome, and runs until its input ends. It keeps no
+ * reference to the lock, and runs a garbage collection.
  */
 const LOCKER = `
   import { lockDataFolder } from ${JSON.stringify(join(import.meta.dirname, 'data-folder.ts'))};

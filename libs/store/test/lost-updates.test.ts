@@ -39,7 +39,7 @@ function optionsOf(random: () => number): TransactionOptions {
   return { run: anyRun() };
 }
 
-/** Reads the accounts, adds one to each, and records which: a lost update shows as a wrong balance. */
+/** Adds one to each account and inserts an entry for it, so that a lost update is a balance that differs from its entries. */
 async function addOne(store: Ledger, id: string, options: TransactionOptions): Promise<void> {
   await store.transaction(async (trx) => {
     for (const name of accountsOf(options)) {
@@ -62,7 +62,7 @@ async function addOne(store: Ledger, id: string, options: TransactionOptions): P
 }
 
 describe.runIf(isPostgresAvailable())('transactions of three processes', () => {
-  it('lose no update and never deadlock, whatever they name, also when sessions end (EM-3, SYS-5)', async () => {
+  it('lose no update and never deadlock with any scope, also when sessions end (EM-3, SYS-5)', async () => {
     const { store, location } = await openLedger('PostgreSQL');
     const stores = [
       store,

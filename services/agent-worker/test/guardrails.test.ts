@@ -35,7 +35,7 @@ describe.each([
   ['custom', { kind: CUSTOM }],
   ['information', { kind: INFORMATION, outputTopic: 'weather', optionsJson: '{"max_items":1}' }],
 ] as const)('guardrails of a %s agent', (_, manifest) => {
-  it('continue a truncated answer and report a near budget, on record (AG-6, EM-5)', async () => {
+  it('continue a truncated answer, report a near budget and publish GUARDRAIL_TRIP (AG-6, EM-5)', async () => {
     const answers = [
       { text: 'First half, ', isCut: true },
       { text: 'second half.', nearBudget: true },
@@ -50,7 +50,7 @@ describe.each([
 describe('guardrails of a json-action agent', () => {
   const read = JSON.stringify({ kind: 'tool', name: 'get_refund_context', args: { user_id: 42 } });
 
-  it('request a truncated action again and report a near budget, on record (AG-6, EM-5)', async () => {
+  it('request a truncated action again, report a near budget and publish GUARDRAIL_TRIP (AG-6, EM-5)', async () => {
     const answers = [
       { text: '{"kind":"fin', isCut: true },
       { text: '{"kind":"final","answer":"Done."}', nearBudget: true },
@@ -61,7 +61,7 @@ describe('guardrails of a json-action agent', () => {
     await expect.poll(() => trips(world)).toEqual(['max_tokens', 'near_budget']);
   });
 
-  it('stop it before it proposes the same action once more, on record (AG-6)', async () => {
+  it('stop the agent before a fourth equal action and publish GUARDRAIL_TRIP (AG-6)', async () => {
     const onRefusal = RefusalHandling.TELL_MODEL;
     const answers = Array.from({ length: 8 }, () => read);
     const world = await start(answers, { kind: JSON_ACTION, onRefusal });
@@ -73,7 +73,7 @@ describe('guardrails of a json-action agent', () => {
 });
 
 describe('guardrails of a personal feed', () => {
-  it('continue a truncated answer, on record (AG-6)', async () => {
+  it('continue a truncated answer and publish GUARDRAIL_TRIP (AG-6)', async () => {
     const answers = ['It rains.', { text: 'First half, ', isCut: true }, 'second half.'];
     const manifest = {
       kind: PERSONAL_FEED,
@@ -93,7 +93,7 @@ describe('guardrails of a personal feed', () => {
 });
 
 describe('guardrails of a react agent', () => {
-  it('stop it when it repeats the same tool call, on record (AG-6)', async () => {
+  it('stop the agent when it repeats the same tool call and publish GUARDRAIL_TRIP (AG-6)', async () => {
     const again = { toolUses: [{ tool: 'get_refund_context', args: { user_id: 42 } }] };
     const world = await start([again, again, again, again], { kind: REACT });
     const { stopReason } = await world.until('ERROR');

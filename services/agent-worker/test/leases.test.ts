@@ -19,7 +19,7 @@ import { AT, inactiveAgentRow } from './inactive-agent-row.ts';
 /** Ids of workers, one of which is a prefix of the other. */
 const WORKERS = ['worker-1', 'worker-10'] as const;
 
-/** A step of the latest process of a worker, or of the one before it, which was stopped and continues. */
+/** An operation of the latest process of a worker, or of the previous one, which was paused and continues. */
 interface Move {
   readonly worker: (typeof WORKERS)[number];
   readonly isFormer: boolean;
@@ -152,7 +152,7 @@ describe('a lease', () => {
   });
   afterAll(() => store.close());
 
-  it('belongs to one process, which a restart of its worker fences, and its taker learns of an owner that may still act (RT-2)', async () => {
+  it('belongs to one process, is fenced by a restart of its worker, and names an owner that may still act to the next holder (RT-2)', async () => {
     let fleets = 0;
     await fc.assert(
       fc.asyncProperty(fc.array(move, { minLength: 5, maxLength: 30 }), async (moves) => {

@@ -133,7 +133,7 @@ describe('the effects of a run', () => {
     expect((await harness.ended(second)).result?.stopReason).toBe('nothing_done');
   });
 
-  it('are on record with their business outcome (SV-8)', async () => {
+  it('are in the audit record with their business outcome (SV-8)', async () => {
     const agent = await start();
     await endAfter(agent, 250, REFUSED);
     const { result } = await harness.ended(agent);

@@ -4,8 +4,8 @@ import type { InTurns } from '../calls/in-turns.ts';
 import type { WebRequest, WebResponse } from './web.ts';
 
 /**
- * Returns the request as Connect takes it, whose signal and content fail in turns with those of other requests when the
- * client disconnects: a connection can close with a thousand of them (BD-2).
+ * Converts a request for Connect. When the client disconnects, its signal aborts and its content fails in turns with the other
+ * requests of the connection, which can be a thousand (BD-2).
  */
 export function universalRequest(
   request: WebRequest,

@@ -14,7 +14,7 @@ export class PostgresReaders {
     this.#load = Array.from({ length: count }, () => 0);
   }
 
-  /** Runs `use` on the least loaded session, which answers shared use in order. */
+  /** Runs `use` on the least loaded session; a session that several callers share executes their statements in order. */
   async borrow<T>(use: (session: PostgresSession) => Promise<T>): Promise<T> {
     const slot = this.#load.indexOf(Math.min(...this.#load));
     this.#load[slot] = (this.#load[slot] ?? 0) + 1;

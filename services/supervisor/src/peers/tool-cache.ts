@@ -20,8 +20,8 @@ export type ListRegistry = (knownVersion: string) => Promise<RegistryAnswer>;
 
 /** How long a listing is used without revalidation, ms. */
 const FRESH_MS = 2_000;
-/** Least interval of lookups for an unknown tool, ms: a worker may invent a new name each time. */
-const LOOK_AGAIN_MS = 250;
+/** Shortest interval of requests for an unknown tool, ms: a worker may invent a new name each time. */
+const UNKNOWN_TOOL_INTERVAL_MS = 250;
 
 /**
  * Cache of the gateway's definitions by registry version. While the gateway is unreachable the cached definitions
@@ -33,8 +33,8 @@ export class ToolCache {
   readonly #clock: Clock;
   #listing: ToolListing | undefined;
   #emitsHookEvents = false;
-  #askedAt = Number.NEGATIVE_INFINITY;
-  #asking: Promise<void> | undefined;
+  #requestedAt = Number.NEGATIVE_INFINITY;
+  #request: Promise<void> | undefined;
   #failure: UnavailableError | undefined;
 
   constructor(list: ListRegistry, clock: Clock) {
@@ -58,29 +58,34 @@ export class ToolCache {
     if (this.#isOlderThan(FRESH_MS)) await this.#refresh(FRESH_MS);
     if (this.#listing === undefined) throw this.#failure ?? unknownTools();
     const known = wanted === undefined || this.#listing.tools.has(wanted);
-    if (!known && this.#isOlderThan(LOOK_AGAIN_MS)) await this.#refresh(LOOK_AGAIN_MS);
+    if (!known && this.#isOlderThan(UNKNOWN_TOOL_INTERVAL_MS)) {
+      await this.#refresh(UNKNOWN_TOOL_INTERVAL_MS);
+    }
     return this.#listing;
   }
 
   #isOlderThan(ms: number): boolean {
-    return this.#clock.monotonicMs() - this.#askedAt >= ms || this.#listing === undefined;
+    return this.#clock.monotonicMs() - this.#requestedAt >= ms || this.#listing === undefined;
   }
 
-  /** Asks once; again when it joined a request that was sent before `ms` ago: its answer may be too old. */
+  /**
+   * Requests the list. Joins a request in flight; when that one was sent more than `ms` ago, its response may be too old,
+   * so it sends another.
+   */
   async #refresh(ms: number): Promise<void> {
-    if (this.#asking !== undefined) {
-      await this.#asking;
+    if (this.#request !== undefined) {
+      await this.#request;
       if (!this.#isOlderThan(ms)) return;
     }
-    this.#asking ??= this.#ask().finally(() => {
-      this.#asking = undefined;
+    this.#request ??= this.#send().finally(() => {
+      this.#request = undefined;
     });
-    await this.#asking;
+    await this.#request;
   }
 
-  async #ask(): Promise<void> {
+  async #send(): Promise<void> {
     // A listing is as old as its request: the gateway may have answered from before a change.
-    const askedAt = this.#clock.monotonicMs();
+    const requestedAt = this.#clock.monotonicMs();
     try {
       const answer = await this.#list(this.#listing?.version ?? '');
       this.#listing = answer.listing ?? this.#listing;
@@ -89,7 +94,7 @@ export class ToolCache {
     } catch (error) {
       this.#failure = unknownTools(error);
     }
-    this.#askedAt = askedAt;
+    this.#requestedAt = requestedAt;
   }
 }
 

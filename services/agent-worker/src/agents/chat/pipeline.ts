@@ -15,7 +15,7 @@ export interface ChatPipeline {
    * Returns the turns before the first model call: instructions, history of the session, message.
    */
   open(ctx: AgentContext, message: Message): Promise<readonly ChatTurn[]>;
-  /** Number of those that are instructions or history. */
+  /** Number of the turns returned by `open` that are instructions or history. */
   readonly known: number;
   /** Returns the turns that the model sees (AG-2). */
   readonly view: View['show'];

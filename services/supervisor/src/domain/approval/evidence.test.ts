@@ -21,7 +21,7 @@ const step = (content: string, observation: string): StepRecord => ({
 });
 
 describe('selectEvidence', () => {
-  it('never exceeds 64 KiB, keeps the latest steps, and says what it cut (SV-5, BD-1)', () => {
+  it('never exceeds 64 KiB, keeps the latest steps, and marks truncated evidence (SV-5, BD-1)', () => {
     const text = fc
       .tuple(fc.constantFrom('a', 'ä', '€', '"', '\u0001'), fc.integer({ min: 0, max: 9_000 }))
       .map(([character, length]) => character.repeat(length));

@@ -12,9 +12,9 @@ export interface EffectRecord {
   readonly outcome: 'ok' | 'failed' | 'unknown' | undefined;
 }
 
-/** Counts what became of the actions with an effect (SV-7): done, failed, refused, or not known yet. */
+/** Counts the actions with an effect by state (SV-7). */
 export function countEffects(records: readonly EffectRecord[]): EffectsView {
-  const of = (fate: Fate) => records.filter((record) => fateOf(record) === fate).length;
+  const of = (state: EffectState) => records.filter((record) => stateOf(record) === state).length;
   return {
     effects_done: of('done'),
     effects_failed: of('failed'),
@@ -23,18 +23,19 @@ export function countEffects(records: readonly EffectRecord[]): EffectsView {
   };
 }
 
-/** Whether the run has an answer and nothing else: an action with an effect was refused, and none took place. */
+/** Whether an action with an effect was refused, and none was executed or is pending. */
 export function isNothingDone(effects: EffectsView): boolean {
   const { effects_done, effects_pending, effects_refused } = effects;
   return effects_refused > 0 && effects_done === 0 && effects_pending === 0;
 }
 
-type Fate = 'done' | 'failed' | 'refused' | 'pending';
+/** State of an action with an effect; `pending` until its approval or receipt. */
+type EffectState = 'done' | 'failed' | 'refused' | 'pending';
 
-function fateOf({ isTool, isApproved, stopReason, status, outcome }: EffectRecord): Fate {
+function stateOf({ isTool, isApproved, stopReason, status, outcome }: EffectRecord): EffectState {
   if (stopReason !== undefined) return 'refused';
   if (!isApproved) return 'pending';
-  // A delegation has taken place once the child runs, whatever its answer.
+  // A delegation is done once the child runs, whatever its answer.
   if (!isTool) return 'done';
   switch (status) {
     case 'ok':
@@ -42,7 +43,7 @@ function fateOf({ isTool, isApproved, stopReason, status, outcome }: EffectRecor
     case 'refused':
       return 'refused';
     case 'error':
-    // Approved, and never called before the run ended.
+    // The writ was voided: the run ended before the call.
     case 'void':
       return 'failed';
     default:
