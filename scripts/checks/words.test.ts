@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { applyAllowed, findWords, readAllowed } from './words.ts';
+import { applyAllowed, findWords, isChecked, readAllowed } from './words.ts';
 
 const found = (text: string, file = 'libs/bus/src/a.ts') =>
   findWords(file, text).map(({ line, found: word }) => `${line} ${word}`);
@@ -31,6 +31,24 @@ describe('the word check', () => {
     expect(found('// Rejects what is none; there is none.')).toEqual(['1 is none']);
     expect(found('const retryBounds = 1; // Upper bounds.')).toEqual(['1 bounds']);
   });
+
+  it.each([
+    'clients/console/src/app.tsx',
+    'deploy/grafana/red.json',
+    'clients/python/pyproject.toml',
+    'deploy/systemd/writ@.service',
+    'docs/explanation/request-flow.svg',
+    '.ci/run',
+  ])('reads %s', (file) => {
+    expect(isChecked(file)).toBe(true);
+  });
+
+  it.each(['package-lock.json', 'vendor/proto/a.proto', 'libs/contracts/gen/a_pb.ts'])(
+    'skips %s, which is generated or belongs to others',
+    (file) => {
+      expect(isChecked(file)).toBe(false);
+    },
+  );
 
   it('accepts the names of examples and "stands for"', () => {
     expect(found("examples/refund-desk examples/news-feed - stands for 'none'")).toEqual([]);

@@ -193,11 +193,13 @@ function allFindings(): readonly Finding[] {
   return [...rest, ...stale];
 }
 
-function isChecked(file: string): boolean {
-  return (
-    /(\.(ts|mjs|md|proto|ya?ml|py|go|sh|sql|conf|tpl|txt)|\/run|Dockerfile)$/.test(file) &&
-    !/^(vendor|libs\/contracts\/gen)\/|^scripts\/checks\/words/.test(file)
-  );
+const CHECKED =
+  /(\.(tsx?|mjs|md|proto|ya?ml|py|go|sh|sql|conf|tpl|txt|css|html|json|service|target|env|toml|svg)|\/run|Dockerfile)$/;
+const EXCLUDED = /^(vendor|libs\/contracts\/gen)\/|^scripts\/checks\/words|^package-lock\.json$/;
+
+/** Whether the words of a file are checked: source, documentation and configuration that the repository maintains. */
+export function isChecked(file: string): boolean {
+  return CHECKED.test(file) && !EXCLUDED.test(file);
 }
 
 /**

@@ -139,21 +139,21 @@ describe('writ certs --replace-ca', () => {
     };
     const callers = [callOn(worker, supervisor), callOn(supervisor, worker)];
     /** Waits for calls on new connections. */
-    const makeCalls = async (): Promise<void> => {
+    const sendCalls = async (): Promise<void> => {
       const before = calls;
       await expect.poll(() => calls).toBeGreaterThan(before + 20);
       expect(failures).toEqual([]);
     };
     const before = serialOf(join(folder, 'ca.crt'));
-    await makeCalls();
+    await sendCalls();
     for (const step of ['begin', 'issue', 'finish']) {
       const { exit, err } = await certs('--replace-ca', step);
       expect({ step, exit, err }).toEqual({ step, exit: 0, err: '' });
       // The services reload at different times.
       await worker.update();
-      await makeCalls();
+      await sendCalls();
       await supervisor.update();
-      await makeCalls();
+      await sendCalls();
     }
     over.abort();
     await Promise.all(callers);

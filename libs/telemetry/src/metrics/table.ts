@@ -114,7 +114,7 @@ export const METRICS = {
     labels: ['writ.peer'],
     from: 'every',
     about:
-      'How far the clock of a called or calling service is ahead of the own one; differences below 2 s show as 0',
+      'Offset of the clock of a peer from that of this process, positive when the peer is ahead; below 2 s it is 0',
   },
   clockSkewed: {
     name: 'writ.clock.skewed',
@@ -123,7 +123,7 @@ export const METRICS = {
     labels: [],
     from: 'every',
     about:
-      '1 while the own clock is far from those of the majority of the peers, so that health reports NOT_SERVING',
+      '1 while the clock of this process differs too far from the majority of its peers, so that health reports NOT_SERVING',
   },
   commits: {
     name: 'writ.store.commit.size',
@@ -240,7 +240,7 @@ export const METRICS = {
     labels: ['writ.tenant', 'writ.state'],
     from: 'supervisor',
     about:
-      'Attempts to send a notification: `delivered`, `retried`, or `failed` when it was given up',
+      'Attempts to send a notification: `delivered`, `retried`, or `failed` after the last attempt',
     zero: { 'writ.state': ['delivered', 'retried', 'failed'] },
   },
   haltsInForce: {
