@@ -65,6 +65,8 @@ const RULES: readonly (readonly [banned: string, instead: string])[] = [
   ['unfit', 'invalid, mismatched'],
   ['strangers?', 'unknown client'],
   ['patience|rungs?|legs?', 'longest wait; policy, level; attempt, retry'],
+  ['(learn|learns|learned) (of|that|from)', 'receive, detect, read'],
+  ['(?<!nothing |anything )but for', 'except for'],
   ['whence|whereof|thereof', 'from which, of which'],
 ];
 

@@ -136,7 +136,7 @@ it('reviews each sub-agent by its task, and ends an idle one alone (AP-6, SV-1)'
     const { pool } = await test.client.usage.getPool({ runId });
     expect(pool?.holders).toHaveLength(1);
   });
-  // It comes back as another child, and an agent without sub-agents acts for those of its own.
+  // Its next request creates another child; requests of sub-agents of an agent without `sub_agents` count as its own.
   await vi.waitFor(async () => expect(await ask(named('b'), 'Read it.')).toBe(runId));
   await ask(client({ 'x-writ-agent': 'c', 'x-writ-parent': 'b' }));
   expect(await treeOf(test, runId)).toHaveLength(3);

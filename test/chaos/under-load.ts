@@ -97,7 +97,7 @@ export async function underLoad<T>(
   }
 }
 
-/** Waits for all runs; gives up after {@link END_WITHIN_MS}. */
+/** Waits for all runs, at most {@link END_WITHIN_MS}. */
 async function failureOf(driven: Promise<void>, giveUp: AbortController): Promise<unknown> {
   const timer = setTimeout(() => giveUp.abort(new Error('runs did not end')), END_WITHIN_MS);
   const failure = await driven.then(() => undefined).catch((error: unknown) => error);

@@ -34,7 +34,7 @@ agents:
 
 describe.skipIf(program === undefined)('the MCP conformance suite', () => {
   it.each(['2026-07-28', '2025-11-25'])(
-    'passes for a server of tools, but for its baseline: %s (AP-3)',
+    'passes for a server of tools, except for its baseline: %s (AP-3)',
     async (revision) => {
       const test = await refundPlatform({
         files: { WRIT_AGENTS_FILE: AGENTS, WRIT_TOOLS_FILE: TOOLS, WRIT_POLICY_FILE: POLICY },

@@ -61,7 +61,7 @@ class Worker {
       dataDir,
       store: { dialect: 'sqlite', file: join(dataDir, 'worker-processes.db') },
       agentModules: [join(dataDir, 'agents.ts')],
-      // A process renews neither its lease nor its slot, so that it learns of the takeover by its call alone.
+      // A process renews neither its lease nor its slot, so that only its call detects the takeover.
       leaseTtlMs: 3_600_000,
       slotRenewMs: 3_600_000,
     };

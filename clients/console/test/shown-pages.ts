@@ -1,7 +1,7 @@
 import type { Page } from 'playwright-core';
 import type { ConsolePlatform } from './console-platform.ts';
 
-/** A page with a state that is worth a look. */
+/** A page and the state in which it is shown. */
 export interface ShownPage {
   readonly name: string;
   readonly path: string;

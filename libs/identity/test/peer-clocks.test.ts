@@ -75,7 +75,7 @@ describe('a verifier with another clock than the issuer', () => {
     },
   );
 
-  it('learns that the clock of the issuer was set back (BD-3)', async () => {
+  it('detects that the clock of the issuer was set back (BD-3)', async () => {
     const { spawnBudget, pass, mint, verify } = await setUp();
     await verify(await mint());
     spawnBudget.clock.step(-10_000);

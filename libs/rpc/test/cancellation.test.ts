@@ -114,7 +114,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     const { signal, remainingMs } = await seen.promise;
     expect(remainingMs).toBeLessThanOrEqual(2_030);
     expect(await called).toBeInstanceOf(DeadlineError);
-    // The client gives up at the same moment, so either reason may come first.
+    // The client times out at the same moment, so either reason may come first.
     const reason = await aborted(signal);
     expect(reason instanceof DeadlineError || reason instanceof CancellationError).toBe(true);
   });

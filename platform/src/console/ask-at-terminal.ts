@@ -57,7 +57,7 @@ function keyboard(): { readonly ask: Ask; close(): void } {
     async ask(prompt, signal) {
       const asked = createInterface({ input: process.stdin, output: process.stderr });
       lines = asked;
-      // readline handles Ctrl-C while it reads; the process learns of it before the question ends.
+      // readline handles Ctrl-C while it reads; the process receives the signal before the question ends.
       asked.once('SIGINT', () => {
         if (!process.emit('SIGINT', 'SIGINT')) process.kill(process.pid, 'SIGINT');
         asked.close();

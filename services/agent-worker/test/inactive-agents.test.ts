@@ -113,7 +113,7 @@ describe.each(Object.entries(STORES))('inactive agents in %s', (_, locate) => {
   });
 });
 
-/** Statistics that the database updates by itself within a minute of so many inserts. */
+/** Statistics that autovacuum updates within a minute of so many inserts. */
 async function analyze(store: WorkerStore): Promise<void> {
   if (store.dialect !== 'postgres') return;
   await store.transaction((trx) => sql`analyze agents`.execute(trx));

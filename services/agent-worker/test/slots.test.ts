@@ -208,7 +208,7 @@ describe('an agent that loses its slot', () => {
     });
   }
 
-  it('learns of the loss, and of its return, before the next round (SB-4)', async () => {
+  it('detects the loss of a slot, and its return, before the next round (SB-4)', async () => {
     const world = await startWorld();
     const { reached, release } = world.faults.holdAt('before generate op-3');
     await world.startWorker(NO_ROUNDS);

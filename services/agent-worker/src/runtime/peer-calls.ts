@@ -94,7 +94,7 @@ export class PeerCalls {
             break;
           case 'renew_slot':
             await this.#slot.renewed();
-            // The peer and spawn-budget may learn of a pause at different times.
+            // The peer and spawn-budget may receive a pause at different times.
             failures += 1;
             await this.#backOff(terms, failures);
             break;

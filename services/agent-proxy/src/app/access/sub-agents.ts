@@ -97,7 +97,7 @@ export class SubAgents {
   }
 }
 
-/** An idle sub-agent comes back as another one; one that was ended does not. */
+/** An idle sub-agent is replaced by a new one at its next request; one that was ended is not. */
 function assertIdle(agent: AgentRow | undefined): void {
   if (agent === undefined || agent.ended_at === null || agent.stop_reason === 'idle') return;
   throw new PreconditionError(

@@ -31,7 +31,7 @@ const CLIENTS: Readonly<Record<string, HookClient>> = {
 /** The timeout of the hook in the settings of the client, in seconds; its default here. */
 const TIMEOUT_HEADER = 'x-writ-hook-timeout';
 const DEFAULT_TIMEOUT_S = 60;
-/** The answer must arrive before the client gives up. */
+/** The response must arrive before the timeout of the client. */
 const MARGIN_S = 10;
 
 /**

@@ -14,7 +14,7 @@ interface PauseWatchParts {
 }
 
 /**
- * Watches for pauses and resumptions, to learn of them before the next renewal (SB-4). Best effort:
+ * Watches for pauses and resumptions, to detect them before the next renewal (SB-4). Best effort:
  * every change is confirmed by a renewal.
  */
 export class PauseWatch {

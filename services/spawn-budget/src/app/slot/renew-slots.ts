@@ -26,7 +26,7 @@ export async function renewSlots(
   });
 }
 
-/** Loads released agents, so that their workers learn that they were released. */
+/** Loads released agents, so that the response reports them as released. */
 async function loadReleased(pools: PoolTransaction, renewals: readonly Renewal[]): Promise<void> {
   const byRun = Map.groupBy(renewals, ({ agent }) => pools.find(agent));
   for (const [stored, entries] of byRun) {

@@ -54,7 +54,7 @@ export interface OrderFailure {
 /** Executes the orders of one kind. */
 export interface OrderHandler {
   readonly steps: Readonly<Record<string, OrderStep>>;
-  /** Gives up an order that can never succeed. When omitted, the order is retried forever. */
+  /** Ends an order that can never succeed. When omitted, the order is retried forever. */
   readonly giveUp?: (
     trx: SupervisorTransaction,
     driven: DrivenOrder,

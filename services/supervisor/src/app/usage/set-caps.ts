@@ -72,7 +72,7 @@ async function recordOrder({ trx, at }: Tx, order: CapOrder): Promise<void> {
   const { tenant, runId, request, facts } = order;
   if (!(await rememberRequest(trx, request, at))) return;
   if (runId !== '') await assertBudgetChangeable(trx, { tenant, runId });
-  // The tenant of the operator learns of it, too.
+  // The tenant of the operator gets the audit record, too.
   for (const chain of new Set([tenant, request.tenant])) {
     const entry = {
       tenant: chain,

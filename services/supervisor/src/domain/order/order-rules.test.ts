@@ -19,7 +19,7 @@ describe('order rules', () => {
     expect(stepsFrom('wake_agent', 'unknown_step')).toEqual(['signal']);
   });
 
-  it('gives up on rejections at once, on faults after 8 attempts, on unavailability never', () => {
+  it('ends an order after one rejection or 8 faults, and never because of unavailability', () => {
     expect(isPermanent(new PreconditionError('TAB_CLOSED', 'No.'), 1)).toBe(true);
     expect(isPermanent(new NotFoundError('TAB_NOT_FOUND', 'No.'), 1)).toBe(true);
     expect(isPermanent(new UnavailableError('UNAVAILABLE', 'Away.'), 1_000_000)).toBe(false);
@@ -33,7 +33,7 @@ describe('order rules', () => {
     }
   });
 
-  it('never gives up on tokens that a wrong clock makes invalid (BD-3)', () => {
+  it('retries forever when a wrong clock makes tokens invalid (BD-3)', () => {
     for (const rejected of [
       new UnauthenticatedError('TOKEN_INVALID', 'Issued in the future.', { check: 'iat' }),
       new UnauthenticatedError('TOKEN_EXPIRED', 'Old.'),

@@ -35,7 +35,7 @@ const NOT_REPORTABLE = ['success', 'nothing_done', 'closed', 'paused', 'cancelle
 
 /**
  * Checks a worker's claim against the supervisor's records (SV-7). An unconfirmed claim still ends the agent,
- * because a worker can always give up, but it is marked as unverified.
+ * because a worker can always stop, but it is marked as unverified.
  * @throws InvalidRequestError INVALID_STOP_REASON, OUTCOME_NOT_REPORTABLE
  */
 export function checkOutcome(claim: OutcomeClaim, evidence: OutcomeEvidence): CheckedOutcome {
