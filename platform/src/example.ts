@@ -80,7 +80,7 @@ export function loadExample(name: string): Example {
   if (!existsSync(file)) {
     throw new NotFoundError(
       'UNKNOWN_EXAMPLE',
-      `There is no example ${JSON.stringify(name)}; there is ${exampleNames().join(', ')}.`,
+      `Example ${JSON.stringify(name)} does not exist. Available examples: ${exampleNames().join(', ')}.`,
       { field: '--example' },
     );
   }
@@ -100,7 +100,7 @@ export function scriptOf(example: Example, name: string): Script {
   const known = example.scripts.map((one) => one.name).join(', ');
   throw new NotFoundError(
     'UNKNOWN_SCRIPT',
-    `${example.name} has no script ${JSON.stringify(name)}; there is ${known}.`,
+    `Script ${JSON.stringify(name)} does not exist. Scripts of ${example.name}: ${known}.`,
     { field: '--script' },
   );
 }

@@ -60,7 +60,7 @@ describe('npm run demo', () => {
   });
 
   it.each([
-    [['--script', 'nope'], 'there is auto-1000'],
+    [['--script', 'nope'], 'Scripts of refund-desk: auto-1000'],
     [['--example', 'nope'], 'refund-desk, research-team'],
     [['--human', 'maybe'], 'approve, reject, cap:USD or ask'],
     [['--human', 'cap:-5'], '--human cap must be greater than zero.'],

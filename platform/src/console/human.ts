@@ -50,7 +50,7 @@ export function readHuman(option: string, ask: () => Human): Human {
   }
   throw new InvalidRequestError(
     'INVALID_OPTION',
-    `--human is approve, reject, cap:USD or ask, not ${JSON.stringify(option)}.`,
+    `--human must be approve, reject, cap:USD or ask, not ${JSON.stringify(option)}.`,
     { field: '--human' },
   );
 }
