@@ -7,7 +7,7 @@ import {
 import { type SupervisorContext, type Tx, transact } from '../../context.ts';
 import { assertFourEyes } from '../../domain/approval/four-eyes.ts';
 import { type Edits, judgeYes, type YesOutcome } from '../../domain/approval/judge-answer.ts';
-import { EDITS_FIELD } from '../../domain/approval/locked-arguments.ts';
+import { EDITS_FIELD } from '../../domain/approval/editable-arguments.ts';
 import { activeMsAt } from '../../domain/clock/active-clock.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
 import type { ReviewedTool } from '../../domain/review/reviewed-tool.ts';

@@ -17,7 +17,7 @@ import {
 import { type ClientToolAction, isCall, type RecordedAction } from '../result/recorded-action.ts';
 import { contractOf, type Situation } from '../review/judge.ts';
 import type { ReviewedTool } from '../review/reviewed-tool.ts';
-import { assertEditable, EDITS_FIELD } from './locked-arguments.ts';
+import { assertEditable, EDITS_FIELD } from './editable-arguments.ts';
 
 /** The arguments of an edit. */
 export interface Edits {
