@@ -18,12 +18,8 @@ import type { CallLedger } from './call-ledger.ts';
 import { type CallPlanner, providerIdOf } from './call-planner.ts';
 import type { CallLookup, OpenAttempt, Opening } from './call-record.ts';
 import type { CallRequest } from './call-request.ts';
-import {
-  type ChunkBuffer,
-  reportAnswer,
-  reportFailure,
-  reportInterruption,
-} from './chunk-buffer.ts';
+import type { ChunkBuffer } from './chunk-buffer.ts';
+import { reportAnswer, reportFailure, reportInterruption } from './finished-chunk.ts';
 import { sendAttempt } from './send-attempt.ts';
 
 /** Dependencies of attempts. */
