@@ -1,17 +1,14 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { PROXIED_MODEL, startProxiedModel } from '../bench/proxied-model.ts';
 import { startProgram } from './program.ts';
 
 const WARM_UP = 20;
 const CALLS = 40;
-/** Longer than the interval at which background work is written. */
-const SETTLE_MS = 3_500;
-/** What one call may take: in agent-proxy a look for an equal one, the request and its delivery; the others are the meter's. */
+/** Statements of one call: in agent-proxy the search for an equal call, the request and its delivery; the others are the meter's. */
 const BUDGET = { 'select calls': 2, 'insert calls': 3, 'update calls': 1 };
 /** What agent-proxy reads and writes in each call. */
 const OF_EACH_CALL = /^built: .*"(calls|agents)"( where | \().*"instance"/;
@@ -36,12 +33,19 @@ it('makes a model call through agent-proxy with few statements, all of them prep
     });
     expect(await response.text()).toContain('[DONE]');
   };
+  /** The work when the delivery of every call so far is stored, which is the last statement of a call. */
+  const workOfCalls = async () => {
+    let work = await proxied.work();
+    await vi.waitFor(async () => {
+      work = await proxied.work();
+      expect(work.byTable['update calls']).toBeGreaterThanOrEqual(asked);
+    });
+    return work;
+  };
   for (let n = 0; n < WARM_UP; n += 1) await call();
-  await sleep(SETTLE_MS);
-  const before = await proxied.work();
+  const before = await workOfCalls();
   for (let n = 0; n < CALLS; n += 1) await call();
-  await sleep(SETTLE_MS);
-  const after = await proxied.work();
+  const after = await workOfCalls();
   const taken = (name: string) => (after.byTable[name] ?? 0) - (before.byTable[name] ?? 0);
   const perCall = Object.entries(BUDGET).map(([name]) => [name, taken(name) / CALLS]);
   expect(Object.fromEntries(perCall)).toEqual(BUDGET);
