@@ -1,14 +1,11 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { newId } from '@writ/kernel';
 import { followRun, readHuman } from '@writ/platform/console';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { StepsHarness } from './steps/steps-harness.ts';
+import { type HarnessOptions, StepsHarness } from './steps/steps-harness.ts';
 
 const WARM_UP = 5;
 const RUNS = 20;
-/** Longer than the interval at which background work is written. */
-const SETTLE_MS = 3_500;
-/** Longer than the interval of the slowest background poll. */
+/** How long the polls of an idle platform are observed: longer than the interval of the slowest one. */
 const IDLE_MS = 6_000;
 /** Rise of a budget that fails the test. */
 const TOLERANCE = 1.05;
@@ -47,6 +44,14 @@ const ASKER = {
   tools: ['ask'],
 };
 
+/** Starts a platform, and observes its polls before any run: no statement of a run counts as one of them. */
+async function startIdle(options: HarnessOptions): Promise<StepsHarness> {
+  const harness = await StepsHarness.start(options);
+  onTestFinished(() => harness.close());
+  await harness.learnPolls(IDLE_MS);
+  return harness;
+}
+
 /** Starts a run of an agent, approves what it asks, and checks how it ended. */
 async function complete(harness: StepsHarness, agent: string, model = ''): Promise<void> {
   const { client } = harness;
@@ -64,8 +69,8 @@ async function complete(harness: StepsHarness, agent: string, model = ''): Promi
 }
 
 /**
- * What a run takes by itself: polls and rounds of background loops are not counted, and the least of many runs leaves out
- * those that a slow machine made wait for one more commit. What every run takes, the least takes as well.
+ * Compares the work of a run with its budget: polls and rounds of background loops are not counted, and the least of many
+ * runs omits the commits that only a slow machine adds. Work of every run is also work of the least one.
  */
 async function expectWithin(
   kind: keyof typeof BUDGETS,
@@ -73,8 +78,6 @@ async function expectWithin(
   run: () => Promise<void>,
 ) {
   for (let n = 0; n < WARM_UP; n += 1) await run();
-  await sleep(SETTLE_MS);
-  await harness.learnPolls(IDLE_MS);
   const costs: { readonly cost: Cost; readonly byTable: Readonly<Record<string, number>> }[] = [];
   for (let n = 0; n < RUNS; n += 1) {
     const before = await taken(harness);
@@ -128,16 +131,14 @@ describe('commits, statements, calls and signatures of a run are no more than re
 
   it('in a two-step run, a handoff and an escalation (CO-1)', async () => {
     const options = { counts: [1], agents: [LEAD, ASKER], ...counted };
-    const harness = await StepsHarness.start(options);
-    onTestFinished(() => harness.close());
+    const harness = await startIdle(options);
     await expectWithin('two-step run', harness, () => complete(harness, 'counter-1'));
     await expectWithin('handoff', harness, () => complete(harness, 'lead'));
     await expectWithin('escalation', harness, () => complete(harness, 'asker'));
   });
 
   it('in a refund with four steps (CO-1)', async () => {
-    const harness = await StepsHarness.start({ counts: [], example: 'refund-desk', ...counted });
-    onTestFinished(() => harness.close());
+    const harness = await startIdle({ counts: [], example: 'refund-desk', ...counted });
     const refund = () => complete(harness, 'refund-worker', 'sim-auto-1000');
     await expectWithin('refund', harness, refund);
   });
