@@ -9,9 +9,11 @@ import { buildConsole, hasBrowser, launchBrowser, openPage } from './browser.ts'
 
 const RUNS = 10_000;
 const EVENTS = 5_000;
-/** Generous: the goal is 1,500 ms, which a busy machine of the CI may miss; the printed figure is what counts. */
+/** Limits that show a page which hangs, also on a busy machine; the goal of the printed figure is 1,500 ms. */
 const PAINT_LIMIT_MS = 15_000;
 const FRAME_LIMIT_MS = 1_000;
+/** Frames in which a list is scrolled. */
+const FRAMES = 20;
 
 describe.runIf(hasBrowser())('the console with many rows', () => {
   let browser: Browser;
@@ -43,12 +45,12 @@ describe.runIf(hasBrowser())('the console with many rows', () => {
     rmSync(dataDir, { recursive: true, force: true });
   });
 
-  it('shows 10,000 runs and a run with 5,000 events soon, and scrolls smoothly (PE-2)', async () => {
+  it('shows 10,000 runs and a run with 5,000 events, scrolls them, and renders only visible rows (PE-2)', async () => {
     const platform = await startTestPlatform({ dataDir });
     onTestFinished(() => platform.close());
     const { edgeUrl: baseURL, apiKey } = platform.platform;
     const { page, context, problems } = await openPage(browser, { baseURL, apiKey });
-    await page.addInitScript(rememberFirstRow);
+    await page.addInitScript(recordFirstRow);
     await page.goto('/runs');
     const runsMs = await firstRowMs(page);
     const runFrames = await scroll(page, 'Rows of Runs');
@@ -110,8 +112,8 @@ function multiply(file: string, runId: string): void {
   database.close();
 }
 
-/** Runs in the page: records when the first row of a list is there. */
-function rememberFirstRow(): void {
+/** Runs in the page: records when the first row of a list is shown. */
+function recordFirstRow(): void {
   const seen = new MutationObserver(() => {
     if (document.querySelector('[role=row][data-index]') === null) return;
     seen.disconnect();
@@ -127,24 +129,24 @@ async function firstRowMs(page: Page): Promise<number> {
   return Number(await page.evaluate(() => document.documentElement.dataset.firstRowMs));
 }
 
-/** Scrolls a list for two seconds; returns the times between frames, ms. */
+/** Scrolls a list in {@link FRAMES} frames; returns the times between them, ms. */
 async function scroll(page: Page, label: string): Promise<Frames> {
   const frames = await page.getByLabel(label).evaluate(
-    (element) =>
+    (element, count) =>
       new Promise<number[]>((resolve) => {
         const times: number[] = [];
-        const start = performance.now();
-        let previous = start;
+        let previous = performance.now();
         const step = (): void => {
           const now = performance.now();
           times.push(now - previous);
           previous = now;
           element.scrollTop += 240;
-          if (now - start < 2_000) requestAnimationFrame(step);
+          if (times.length < count) requestAnimationFrame(step);
           else resolve(times);
         };
         requestAnimationFrame(step);
       }),
+    FRAMES,
   );
   const sorted = frames.map(Math.round).sort((left, right) => left - right);
   const at = (share: number): number => sorted[Math.floor(sorted.length * share)] ?? 0;

@@ -3,7 +3,7 @@ import { FreezeCause } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { VoidState } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Fixture, type Replica, startFixture } from './gateway-fixture.ts';
 import { keyOf, type TestCall } from './test-call.ts';
 import { failsOnAbort, held, neverReturns } from './world.ts';
@@ -136,7 +136,8 @@ describe.runIf(isPostgresAvailable())('two gateways on one PostgreSQL schema (SY
     fixture.world.on('look', async () => {
       running += 1;
       most = Math.max(most, running);
-      await new Promise((resolve) => setTimeout(resolve, 10));
+      // The first call ends when another one runs beside it.
+      await vi.waitFor(() => expect(most).toBeGreaterThan(1));
       running -= 1;
       return { status: 'ok' };
     });
