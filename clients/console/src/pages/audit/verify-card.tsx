@@ -1,61 +1,18 @@
 import { Alert, Button, FileInput, Group, Radio, Stack, Text } from '@mantine/core';
 import { Download, ShieldCheck } from 'lucide-react';
-import { useEffect, useRef, useState } from 'react';
+import { useState } from 'react';
 import { ErrorNotice } from '../../parts/notices.tsx';
 import { Section } from '../../parts/section.tsx';
-import { useSession } from '../../session/session-provider.tsx';
-import {
-  type ChainVerdict,
-  canVerify,
-  downloadChain,
-  publishedKeys,
-  verifyChain,
-} from './verify-chain.ts';
+import { useVerification } from './use-verification.ts';
+import { canVerify } from './verify-chain.ts';
 
 /** Downloads the chain of the tenant and verifies it in the browser. */
 export function VerifyCard() {
-  const { api, caller } = useSession();
   const [source, setSource] = useState('published');
   const [keyFile, setKeyFile] = useState<File | null>(null);
   const [exportFile, setExportFile] = useState<File | null>(null);
-  const [progress, setProgress] = useState('');
-  const [verdict, setVerdict] = useState<ChainVerdict>();
-  const [error, setError] = useState<unknown>();
-  const running = useRef<AbortController>(undefined);
-  useEffect(() => () => running.current?.abort(), []);
-
-  const run = async (work: (signal: AbortSignal) => Promise<void>): Promise<void> => {
-    running.current?.abort();
-    const attempt = new AbortController();
-    running.current = attempt;
-    setVerdict(undefined);
-    setError(undefined);
-    try {
-      await work(attempt.signal);
-    } catch (failure) {
-      if (!attempt.signal.aborted) setError(failure);
-    }
-    if (!attempt.signal.aborted) setProgress('');
-  };
-  const load = async (signal: AbortSignal): Promise<string[]> => {
-    if (exportFile !== null) return linesOf(await exportFile.text());
-    return await downloadChain(api, (lines) => setProgress(`${lines} lines read`), signal);
-  };
-  const verify = (): Promise<void> =>
-    run(async (signal) => {
-      setProgress('Reading the chain');
-      const lines = await load(signal);
-      setProgress(`Verifying ${lines.length} lines`);
-      const jwks =
-        keyFile !== null && source === 'file' ? await keyFile.text() : await publishedKeys(api);
-      setVerdict(await verifyChain(lines, jwks));
-    });
-  const download = (): Promise<void> =>
-    run(async (signal) => {
-      setProgress('Reading the chain');
-      const lines = await downloadChain(api, (count) => setProgress(`${count} lines read`), signal);
-      save(`writ-audit-${caller?.tenant ?? 'tenant'}.jsonl`, `${lines.join('\n')}\n`);
-    });
+  const { progress, verdict, error, verify, download } = useVerification();
+  const usesKeyFile = source === 'file';
   const isBusy = progress !== '';
   return (
     <Section title="Verify the chain">
@@ -92,7 +49,7 @@ export function VerifyCard() {
             />
           </Stack>
         </Radio.Group>
-        {source === 'file' && (
+        {usesKeyFile && (
           <FileInput
             label="Key file"
             placeholder="Select a JSON Web Key Set"
@@ -105,8 +62,8 @@ export function VerifyCard() {
           <Button
             leftSection={<ShieldCheck size={16} />}
             loading={isBusy}
-            disabled={!canVerify() || (source === 'file' && keyFile === null)}
-            onClick={() => void verify()}
+            disabled={!canVerify() || (usesKeyFile && keyFile === null)}
+            onClick={() => void verify(exportFile, usesKeyFile ? keyFile : null)}
           >
             Verify
           </Button>
@@ -138,19 +95,4 @@ export function VerifyCard() {
       </Stack>
     </Section>
   );
-}
-
-function linesOf(text: string): string[] {
-  const lines = text.split('\n');
-  if (lines.at(-1) === '') lines.pop();
-  return lines;
-}
-
-function save(name: string, text: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type: 'application/jsonl' }));
-  const link = document.createElement('a');
-  link.href = url;
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(url);
 }

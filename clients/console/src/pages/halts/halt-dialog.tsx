@@ -61,12 +61,6 @@ function HaltForm({ onClose, start }: Omit<Props, 'isOpen'>) {
       await queries.invalidateQueries();
     },
   });
-  const kinds = [
-    { value: 'run', label: 'one run' },
-    { value: 'agent', label: 'one agent of a run' },
-    { value: 'tenant', label: 'a tenant' },
-    ...(caller?.roles.includes('operator') ? [{ value: 'everything', label: 'everything' }] : []),
-  ];
   return (
     <form
       onSubmit={(event) => {
@@ -79,35 +73,11 @@ function HaltForm({ onClose, start }: Omit<Props, 'isOpen'>) {
           Model calls and tool calls in the scope stop at once and stay stopped until the halt is
           lifted.
         </Alert>
-        <Select
-          label="Scope"
-          data={kinds}
-          value={scope.kind}
-          allowDeselect={false}
-          onChange={(kind) => setScope({ ...scope, kind: (kind ?? 'run') as HaltScope['kind'] })}
+        <ScopeFields
+          scope={scope}
+          onChange={setScope}
+          isOperator={caller?.roles.includes('operator') ?? false}
         />
-        {scope.kind !== 'everything' && (
-          <TextInput
-            label="Tenant"
-            value={scope.tenant}
-            readOnly={!caller?.roles.includes('operator')}
-            onChange={(event) => setScope({ ...scope, tenant: event.currentTarget.value })}
-          />
-        )}
-        {(scope.kind === 'run' || scope.kind === 'agent') && (
-          <TextInput
-            label="Run"
-            value={scope.runId}
-            onChange={(event) => setScope({ ...scope, runId: event.currentTarget.value })}
-          />
-        )}
-        {scope.kind === 'agent' && (
-          <TextInput
-            label="Agent instance"
-            value={scope.instance}
-            onChange={(event) => setScope({ ...scope, instance: event.currentTarget.value })}
-          />
-        )}
         <TextBox
           label="Reason"
           description="Shown to callers that are stopped, and recorded."
@@ -142,6 +112,55 @@ function HaltForm({ onClose, start }: Omit<Props, 'isOpen'>) {
         </Group>
       </Stack>
     </form>
+  );
+}
+
+interface ScopeFieldsProps {
+  readonly scope: HaltScope;
+  readonly onChange: (scope: HaltScope) => void;
+  readonly isOperator: boolean;
+}
+
+/** The fields of a scope; only an operator may halt another tenant, or everything. */
+function ScopeFields({ scope, onChange, isOperator }: ScopeFieldsProps) {
+  const kinds = [
+    { value: 'run', label: 'one run' },
+    { value: 'agent', label: 'one agent of a run' },
+    { value: 'tenant', label: 'a tenant' },
+    ...(isOperator ? [{ value: 'everything', label: 'everything' }] : []),
+  ];
+  return (
+    <>
+      <Select
+        label="Scope"
+        data={kinds}
+        value={scope.kind}
+        allowDeselect={false}
+        onChange={(kind) => onChange({ ...scope, kind: (kind ?? 'run') as HaltScope['kind'] })}
+      />
+      {scope.kind !== 'everything' && (
+        <TextInput
+          label="Tenant"
+          value={scope.tenant}
+          readOnly={!isOperator}
+          onChange={(event) => onChange({ ...scope, tenant: event.currentTarget.value })}
+        />
+      )}
+      {(scope.kind === 'run' || scope.kind === 'agent') && (
+        <TextInput
+          label="Run"
+          value={scope.runId}
+          onChange={(event) => onChange({ ...scope, runId: event.currentTarget.value })}
+        />
+      )}
+      {scope.kind === 'agent' && (
+        <TextInput
+          label="Agent instance"
+          value={scope.instance}
+          onChange={(event) => onChange({ ...scope, instance: event.currentTarget.value })}
+        />
+      )}
+    </>
   );
 }
 

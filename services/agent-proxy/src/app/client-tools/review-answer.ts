@@ -63,26 +63,26 @@ interface EndedAnswer {
  * is not configured so. Text is passed on at once; tool calls, and what follows them, when all of them are decided. A refused
  * answer is withheld and the turn continued with the model, which gets the reason.
  */
-export function reviewedCall(
-  context: ProxyContext,
-  agent: AgentRow,
-  reviewed: ReviewedRequest,
-  open: OpenRequest,
-  call: ModelCall,
-): ModelCall {
-  if (agent.review === null) return call;
+export function reviewedCall(context: ProxyContext, call: CallToReview): ModelCall {
+  const { agent, first } = call;
+  if (agent.review === null) return first;
   const review = JSON.parse(agent.review) as AnswerReview;
-  const reviewer = new AnswerReviewer({ context, agent, reviewed, open, review, first: call });
-  return { ...call, events: reviewer.events() };
+  const reviewer = new AnswerReviewer({ context, review, ...call });
+  return { ...first, events: reviewer.events() };
 }
 
-interface ReviewerParts {
-  readonly context: ProxyContext;
+/** A model call of an agent, with the request that it answers. */
+interface CallToReview {
   readonly agent: AgentRow;
   readonly reviewed: ReviewedRequest;
   readonly open: OpenRequest;
-  readonly review: AnswerReview;
+  /** The first call; a refusal leads to further ones. */
   readonly first: ModelCall;
+}
+
+interface ReviewerParts extends CallToReview {
+  readonly context: ProxyContext;
+  readonly review: AnswerReview;
 }
 
 class AnswerReviewer {

@@ -43,8 +43,8 @@ export function modelCalls(context: ProxyContext, dialect: Dialect) {
       const asked = readAsked(body);
       const asking = modelRequest(request, { dialect, asked, body });
       const reviewed = { dialect, request: asking, ...asked };
-      const made = await callModel(context, agent, asking, open);
-      const call = reviewedCall(context, agent, reviewed, open, made);
+      const first = await callModel(context, agent, asking, open);
+      const call = reviewedCall(context, { agent, reviewed, open, first });
       const answer = { dialect, asked, call, runId: agent.run_id };
       try {
         if (asked.stream) await streamAnswer(context, answer, response);
