@@ -32,7 +32,7 @@ describe('the list of requirements', () => {
     expect(ids.toSorted()).toEqual(expected.toSorted());
   });
 
-  it('has a test in CI or says what is missing for each id', () => {
+  it('has a test in CI or a line `Missing:` for each id', () => {
     const list = renderRequirements(PAGE, read());
     expect(list.unknown).toEqual([]);
     expect(list.unexplained).toEqual([]);

@@ -35,7 +35,7 @@ describe('npm run demo', () => {
     expect(code).toBe(0);
   });
 
-  it('says nothing about a person when nothing is asked (PE-2)', async () => {
+  it('prints no notice about a simulated person without an approval (PE-2)', async () => {
     const { code, stdout } = await run('main.ts', ['--exit', '--example', 'nightly-flow']);
     expect(stdout).not.toContain('simulated (');
     expect(code).toBe(0);
@@ -96,7 +96,7 @@ describe('npm start', () => {
     expect(code).toBe(0);
   });
 
-  it('explains each wrong answer, and asks again (SV-5, PE-2)', async () => {
+  it('explains each invalid answer and prompts again (SV-5, PE-2)', async () => {
     const answers = ['yes', '', '$700', '700,50', '700.555', 'a', '900', '700'];
     const { code, stdout, stderr } = await run('main.ts', ['--exit', '--human', 'ask'], {
       input: `${answers.join('\n')}\n`,

@@ -32,7 +32,7 @@ it('npm start stops cleanly with Ctrl-C, which a terminal sends to npm and to th
   expect(await npm.ended).toMatchObject({ code: 0, stderr: '' });
 });
 
-it('leaves the question open when it stops, and asks it again at the next start (SV-5, PE-2)', async () => {
+it('keeps the approval pending when it stops, and prompts for it at the next start (SV-5, PE-2)', async () => {
   const dataDir = tempFolder();
   const args = ['--human', 'ask'];
   const first = spawnProgram('main.ts', args, { dataDir, input: 'open' });

@@ -50,7 +50,7 @@ it('meters an unmodified client for which only base URL and key are set (AP-1, A
   expect(model.requests).toHaveLength(1);
 });
 
-it('streams the events of the provider, with usage only for those who ask (AP-2)', async () => {
+it('streams the events of the provider, with usage only when requested (AP-2)', async () => {
   const model = await scriptedModel((request, response) =>
     answerText(request, response, 'One two three.'),
   );

@@ -135,7 +135,7 @@ describe('middleware, as docs/how-to/agents.md describes it', () => {
     expect(result?.answer).toBe('Done for [redacted], [redacted].');
   });
 
-  it('retry of functions proposes a failed call once more (AG-9)', async () => {
+  it('retry of functions proposes a failed call a second time (AG-9)', async () => {
     const outcome = await run('retry-tool');
     expect(outcome.result?.stopReason).toBe('success');
     expect(count(outcome, 'TOOL_START')).toBe(2);
@@ -143,7 +143,7 @@ describe('middleware, as docs/how-to/agents.md describes it', () => {
     expect(outcome.prompts[1]).toContain('"status":"ok"');
   });
 
-  it('retry of chats calls the model once more, on the tab (AG-9)', async () => {
+  it('retry of chats calls the model a second time, charged to the tab (AG-9)', async () => {
     const outcome = await run('retry-model');
     expect(outcome.result?.stopReason).toBe('success');
     expect(outcome.prompts).toHaveLength(2);
@@ -270,7 +270,7 @@ describe('what a module adds, as docs/how-to/agents.md describes it', () => {
     expect(prompts.at(-1)?.match(/^tool: \(old\)$/gm)).toHaveLength(3);
   });
 
-  it('its history provider gives a session its turns (AG-8, SUP-2)', async () => {
+  it('its history provider returns the turns of a session (AG-8, SUP-2)', async () => {
     const sessionId = newId('ses');
     await run('own-history', sessionId);
     const { prompts } = await run('own-history', sessionId);

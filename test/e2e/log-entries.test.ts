@@ -53,7 +53,7 @@ describe('the log entries of a run', () => {
     return run?.runId ?? '';
   }
 
-  it('tell a watching client that a person is asked, and the question (AG-4, RT-1)', async () => {
+  it('show a watching client the question to a person (AG-4, RT-1)', async () => {
     const { runs } = world.client;
     const runId = await start('person', 'Which colour has the Zebra?');
     let asked = { callId: '', agentInstance: '' };

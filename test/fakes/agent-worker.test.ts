@@ -131,7 +131,7 @@ describe.each([
     }
   });
 
-  it('that has ended by itself is reported as ended, and is not ended again (AG-7, SUP-8)', async () => {
+  it('that has ended on its own is reported as ended, and is not ended again (AG-7, SUP-8)', async () => {
     const worker = await start(true);
     await deliver(worker);
     await worker.untilEnded();

@@ -121,7 +121,7 @@ describe.each([
     }
   });
 
-  it('knows no pool that was neither opened nor closed (SB-1)', async () => {
+  it('rejects a pool that was neither opened nor closed (SB-1)', async () => {
     const pools = await start();
     await expect(pools.getPool(RUN)).rejects.toMatchObject({ kind: 'not_found' });
   });
@@ -160,7 +160,7 @@ describe.each([
     }
   });
 
-  it('knows no tab that was not opened (EM-1)', async () => {
+  it('rejects a tab that was not opened (EM-1)', async () => {
     const tabs = await start();
     const close = tabs.closeTab({ tab: TAB, requestId: 'close' });
     await expect(close).rejects.toMatchObject({ kind: 'not_found' });

@@ -120,7 +120,7 @@ describe.each([
     }
   });
 
-  it('rejects a call_id that was used for another action, and knows no other one (SV-1)', async () => {
+  it('rejects a call_id that was used for another action, and an unknown one (SV-1)', async () => {
     const supervisor = await start();
     await supervisor.propose('op-1', LOOK_UP);
     await expect(supervisor.propose('op-1', refund(5))).rejects.toMatchObject({

@@ -74,7 +74,7 @@ it('ends a wait of ten minutes with how to repeat the call, which attaches and i
   expect(approvals).toHaveLength(1);
 });
 
-it('lets a client of 2026-07-28 repeat its request by itself until a person has decided (AP-4)', async () => {
+it('makes a client of 2026-07-28 repeat its request automatically until a person has decided (AP-4)', async () => {
   const { test, clock, run } = await waitingPlatform();
   const client = await connect(run);
   const answer = client.callTool(ASK);

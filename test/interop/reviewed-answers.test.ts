@@ -61,7 +61,7 @@ describe('tool calls in the answer of a model, with an unmodified client', () =>
     },
   );
 
-  it('are not reviewed unless the agent says so (AP-5)', async () => {
+  it('are reviewed only if the agent is configured so (AP-5)', async () => {
     const wipe = shell('rm -rf /');
     const test = await reviewedPlatform(await modelOf({ calls: [wipe] }));
     const run = await startExternalRun(test, { agent: 'unreviewed-bot' });

@@ -13,7 +13,7 @@ describe('the meter in its own process', () => {
   });
   afterAll(() => harness.close());
 
-  it('lets at most as many concurrent calls reach the provider as the cap pays, and reserves nothing at the end (EM-3)', async () => {
+  it('sends at most the concurrent calls that the cap covers, and reserves nothing at the end (EM-3)', async () => {
     const figures = await meterCap(harness, { calls: 100 });
     expect(figures).toMatchObject({
       'most calls that reached the provider': 50,

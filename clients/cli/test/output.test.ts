@@ -23,7 +23,7 @@ const TEMPLATE = new URL('../template', import.meta.url).pathname;
 const folder = mkdtempSync(join(tmpdir(), 'writ-output-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-it('gives every command that prints data the option --output (PE-2)', () => {
+it('accepts --output in every command that prints data (PE-2)', () => {
   const io = { env: {}, print: () => undefined, warn: () => undefined };
   const leaves = leavesOf(createProgram(io, () => undefined));
   const without = leaves.filter(({ options }) => !options.some(({ long }) => long === '--output'));

@@ -102,7 +102,7 @@ describe('writ runs', () => {
     expect(watched).toEqual({ exit: 0, out, err: [] });
   });
 
-  it('says that more runs exist (PE-2)', async () => {
+  it('reports that more runs exist (PE-2)', async () => {
     await writ([...START, 'sim-auto-1000']);
     await writ([...START, 'sim-auto-1000']);
     const { out, err } = await writ(['runs', 'list', '--limit', '1']);
@@ -119,7 +119,7 @@ describe('writ runs', () => {
     expect(out.join('\n')).toContain('cancelled');
   });
 
-  it('tells an unknown run, a wrong key and a missing platform apart (SYS-3)', async () => {
+  it('distinguishes an unknown run, a wrong key and an unreachable platform (SYS-3)', async () => {
     expect(await writ(['runs', 'get', 'run-0'])).toMatchObject({
       exit: 2,
       err: ['Run run-0 does not exist.'],

@@ -202,7 +202,7 @@ describe.skipIf(!isNatsAvailable())('the users of the NATS server', () => {
       onError: (error, failure) => failures.push({ error, ...failure }),
     });
 
-  it('let an observer read copies of all events once, also those of its absence (HK-3)', async () => {
+  it('let an observer read copies of all events once, also those published while it was stopped (HK-3)', async () => {
     const meter = buses[HOOK_EMITTER_NAMES.indexOf('execution-meter') + 1];
     const send = async (eventId: string) =>
       await meter?.publish({ ...event('t1', 'LLM_END'), eventId });

@@ -95,7 +95,7 @@ describe('a verifier with another clock than the issuer', () => {
 });
 
 describe('a gate', () => {
-  it('learns the clock of a caller whose token it rejects for its times only (BD-3)', async () => {
+  it('records the clock of a caller whose token it rejects because of its times only (BD-3)', async () => {
     const { clock, peerClocks, worker, verifier } = await setUp();
     const gate = internalGate({
       service: 'supervisor',

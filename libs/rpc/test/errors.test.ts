@@ -269,7 +269,7 @@ describe('a status without details', () => {
     expect(bare(Code.ResourceExhausted)).toBeInstanceOf(OverloadedError);
   });
 
-  it('becomes an UnavailableError when the connection was lost, whatever code Connect reports (SYS-3)', () => {
+  it('becomes an UnavailableError for a lost connection with any code of Connect (SYS-3)', () => {
     for (const code of ['EPIPE', 'ECONNRESET', 'ECONNREFUSED']) {
       const cause = Object.assign(new Error(`write ${code}`), { code });
       const lost = new ConnectError(cause.message, Code.Internal, undefined, undefined, cause);

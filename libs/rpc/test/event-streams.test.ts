@@ -52,7 +52,7 @@ describe('event streams of an edge', () => {
     await ended.promise;
   });
 
-  it('take no more from the handler than a slow reader reads, and disconnect it (BD-1)', async () => {
+  it('apply the backpressure of a slow reader to the handler, and disconnect the reader (BD-1)', async () => {
     const ended = Promise.withResolvers<void>();
     const value = { reason: 'x'.repeat(65_536) };
     let sent = 0;

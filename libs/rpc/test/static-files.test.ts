@@ -84,7 +84,7 @@ it('serves files with strict headers, and index.html for the paths of pages (SYS
   expect((await get(address, '/', {}, 'HEAD')).body).toHaveLength(0);
 });
 
-it('serves no file outside of the folder, and leaves the paths of RPCs and other methods alone (SYS-6)', async () => {
+it('serves no file outside of the folder, and does not handle paths of RPCs or other methods (SYS-6)', async () => {
   const { address } = await start(
     'edge',
     {},
@@ -109,7 +109,7 @@ it('serves no file outside of the folder, and leaves the paths of RPCs and other
   expect((await get(address, '/', {}, 'POST')).status).toBe(404);
 });
 
-it('says in one sentence at / how to build what is missing (SYS-3)', async () => {
+it('explains at / how to build the missing console (SYS-3)', async () => {
   const { address } = await start(
     'edge',
     {},

@@ -57,7 +57,7 @@ async function startLocker(dir: string): Promise<Locker> {
   };
 }
 
-it('gives a data folder to one of several processes that start together, and names it to the others (SYS-5)', async () => {
+it('locks a data folder for one of several processes that start together, and names its owner to the others (SYS-5)', async () => {
   const dir = folder();
   const lockers = await Promise.all(Array.from({ length: 5 }, () => startLocker(dir)));
   const outcomes = await Promise.all(lockers.map((one) => one.lock()));
@@ -85,7 +85,7 @@ it('takes over the data folder of a killed process at once (SYS-5)', async () =>
   });
 });
 
-it('lets different services share a data folder, and none of them with a platform (SYS-5)', async () => {
+it('lets different services share a data folder, but no service share it with a platform (SYS-5)', async () => {
   const dir = folder();
   const meter = await lockDataFolder(dir, ['meter']);
   const supervisor = await lockDataFolder(dir, ['supervisor']);

@@ -130,7 +130,7 @@ describe.each(PLACES)('a store with a marker in %s', (place) => {
     await use(at);
   });
 
-  it('reports once that it goes back in time while it is used (BD-4)', async () => {
+  it('reports once that the store was reset to an earlier state while in use (BD-4)', async () => {
     const at = await location(place, 10);
     const { store, keeper, close } = await open(at);
     await keeper.open();

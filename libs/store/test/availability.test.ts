@@ -91,7 +91,7 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the availability of a store', () 
     await vi.waitFor(() => store.checkAvailable());
   });
 
-  it('ends when other replicas do not see this one for longer than a reconnect takes (SYS-4)', async () => {
+  it('ends when this replica is invisible to others for longer than a reconnect (SYS-4)', async () => {
     const { role, admin, location } = await limitedRole();
     const store = await openSharedStore<LedgerDatabase>({
       location,

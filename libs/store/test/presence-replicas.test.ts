@@ -49,7 +49,7 @@ describe('a store of one process', () => {
 });
 
 describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema', () => {
-  it('see each other and dead ones (SYS-5)', async () => {
+  it('detect each other and dead replicas (SYS-5)', async () => {
     const [a, b] = await two();
     expect(await a.findDead([b.id, a.id])).toEqual(new Set());
     await b.stop();

@@ -43,7 +43,7 @@ it('follows the sampled flag of the caller and propagates its own (SYS-1)', asyn
   expect(one.spans.spans()).toHaveLength(1);
 });
 
-it('gives unsampled calls one trace id across services, for their logs (SYS-1)', async () => {
+it('propagates one trace id for unsampled calls, for the logs (SYS-1)', async () => {
   const worker = service('worker', 0);
   const meter = service('meter', 1);
   const first = await worker.call(undefined, (span) =>

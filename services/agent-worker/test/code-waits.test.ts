@@ -78,7 +78,7 @@ it('reports the wait to spawn-budget, which stops the clock of the agent (EM-1, 
   );
 });
 
-it('gives an agent that catches the divergence no further effect (RT-1, BD-6)', async () => {
+it('rejects further effects of an agent that catches the divergence (RT-1, BD-6)', async () => {
   const caught = `try { agent.log('new'); } catch {}
     try { await agent.prompt({ text: 'another' }); } catch {}
     return;`;

@@ -97,7 +97,7 @@ describe('an agent in TypeScript', () => {
     expect(answerOf(world)).toBe('Good.');
   });
 
-  it('spawns children, works, and asks them later (AG-3, RT-1)', async () => {
+  it('spawns children, continues its own work, and asks them later (AG-3, RT-1)', async () => {
     const world = await startWorld((_, __, instance) => `${instance.split('-')[0]} is done`);
     const source = `async run(agent) {
       const spawned = [await agent.spawn('reader', 'Read.'), await agent.spawn('counter', 'Count.')];

@@ -132,7 +132,7 @@ describe('the answer of an agent with an output_topic', () => {
     expect(await items()).toHaveLength(1);
   });
 
-  it('is a reply, and nothing else, for the agent that asked (AG-3, AG-5)', async () => {
+  it('is a reply to the requesting agent and is not published (AG-3, AG-5)', async () => {
     await withReader();
     await world.deliver({ manifest: WRITER, goal: 'item 7', from: 'lead-1' });
     await world.until('COMPLETED');

@@ -10,7 +10,7 @@ function turns(run: string, count: number) {
 }
 
 describe('the history of an agent in a session', () => {
-  it('contains the turns of all its runs in order, however many a run had (AG-8)', async () => {
+  it('contains the turns of all its runs in order, for any number of turns (AG-8)', async () => {
     const store = await openWorkerStore({ dialect: 'sqlite', file: ':memory:' });
     onTestFinished(() => store.close());
     const agent = { tenant: TENANT, session_id: 'session-1', name: 'writer' };

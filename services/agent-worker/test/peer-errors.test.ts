@@ -177,7 +177,7 @@ describe('a worker with failing peers', () => {
     },
   );
 
-  it('asks the supervisor for the stop reason when a peer does not name it (AG-7, RT-4)', async () => {
+  it('reads the stop reason from the supervisor when a peer does not name it (AG-7, RT-4)', async () => {
     const world = await startWorld();
     world.supervisor.endings.set(RUN, { stopReason: 'halted', answer: '' });
     world.faults.failAt('before review op-2', new PreconditionError('RUN_ENDED', 'Over.'));

@@ -67,7 +67,7 @@ describe('the slots of a worker’s agents', () => {
     await vi.waitFor(() => expect(world.slots.batches).toContain(3), { interval: 5 });
   });
 
-  it('are kept without a lease while agents are suspended, however long an approval takes (SB-8, SV-5)', async () => {
+  it('are kept without a lease while agents are suspended, for any duration of an approval (SB-8, SV-5)', async () => {
     const clock = new ManualClock(new Date());
     const world = await startWorld({ clock }, 'escalate-1200');
     await world.startWorker();

@@ -48,7 +48,7 @@ describe('a slot', () => {
     expect(pool).toMatchObject({ held: 2, totalSpawns: 1, totalRefusals: 1 });
   });
 
-  it('goes to HIGH from the agent of the lowest priority, among equals the first to acquire (SB-2)', async () => {
+  it('is reallocated to HIGH from the agent of the lowest priority, among equals the first to acquire (SB-2)', async () => {
     await run.open({ maxAgents: 4 });
     await run.acquire('normal', Priority.NORMAL);
     await run.acquire('low-1', Priority.LOW);
@@ -81,7 +81,7 @@ describe('a slot', () => {
     });
   });
 
-  it('goes to the first queued agent on release: highest priority, then the longest queued (SB-3, SB-4)', async () => {
+  it('is reallocated on release to the first queued agent: highest priority, then the longest queued (SB-3, SB-4)', async () => {
     await run.open({ maxAgents: 3 });
     await run.acquire('low', Priority.LOW);
     await run.acquire('normal', Priority.NORMAL);

@@ -98,7 +98,7 @@ describe('the evidence of an approval', () => {
     });
   });
 
-  it('is limited in size, and says when it was cut (SV-5, BD-1)', async () => {
+  it('is limited in size, and is marked when it was truncated (SV-5, BD-1)', async () => {
     const agent = await start('{ observations: ["*"] }');
     const long = { user: { id: 42, name: 'ä'.repeat(5_000) } };
     const evidence = await read(await escalate(agent, long));

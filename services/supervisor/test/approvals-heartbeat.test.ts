@@ -20,7 +20,7 @@ describe('heartbeats of a watch of approvals', () => {
   const reject = (approvalId: string) =>
     harness.approvals().decideApproval({ approvalId, requestId: approvalId, answer: REJECT });
 
-  it('come without an approval while none opens or closes (SV-5, SYS-4)', async () => {
+  it('are sent while no approval opens or closes (SV-5, SYS-4)', async () => {
     const seen: string[] = [];
     for await (const { approval, heartbeat } of harness.approvals().watchApprovals({})) {
       expect(heartbeat).toBe(approval === undefined);

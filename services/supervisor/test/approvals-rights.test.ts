@@ -173,7 +173,7 @@ describe('the rights of an approver', () => {
     });
   });
 
-  it('leave the comment to the person, and record what the approval rests on (SV-5)', async () => {
+  it('apply changes of arguments, and record the basis with an empty comment (SV-5)', async () => {
     const approvalId = await pending();
     const edit = (value: { argumentsJson?: string; changesJson?: string }) =>
       harness.approvals('dora').decideApproval({

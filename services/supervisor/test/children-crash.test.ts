@@ -105,7 +105,7 @@ describe('orders about children', () => {
     expect(fakes.deliveries.map(({ agent }) => agent?.instance)).not.toContain(child);
   });
 
-  it('leave to the end of the run what it releases anyway', async () => {
+  it('skip releases that the end of the run performs', async () => {
     const { fakes } = family.supervisor;
     fakes.fail(AgentWorkerService.method.deliver, ...Array.from({ length: 5 }, unavailable));
     const lost = lead.spawn('op-1').catch((error: Error) => error);

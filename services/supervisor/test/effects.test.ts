@@ -114,7 +114,7 @@ describe('the effects of a run', () => {
     });
   });
 
-  it('of a run that did what it proposed leave its success as it is (SV-7)', async () => {
+  it('of a run that executed its proposals do not change its success (SV-7)', async () => {
     const agent = await start();
     await endAfter(agent, 250, { status: 'ok', refund: { amount_usd: 250 } });
     const { result } = await harness.ended(agent);

@@ -71,7 +71,7 @@ describe('a malicious worker', () => {
     },
   );
 
-  it('gets the approved answer as the ending, whatever it reports afterwards (RT-4, AG-3)', async () => {
+  it('keeps the approved answer as its ending after any later report (RT-4, AG-3)', async () => {
     const agent = await harness.agent();
     const receipts = [await agent.execute('look', LOOK_UP, CONTEXT)];
     expect(await agent.propose('done', DONE, { receipts })).toMatchObject({ runEnded: true });

@@ -94,7 +94,7 @@ describe.runIf(isPostgresAvailable())('two supervisors on one PostgreSQL schema 
     for (const store of stores) await store.close();
   });
 
-  it('reject calls of a tenant until a monotonic clock says that a token is there (SYS-6, BD-3)', async () => {
+  it('reject calls of a tenant until a token is available by a monotonic clock (SYS-6, BD-3)', async () => {
     await start();
     const store = await openSecondStore(supervisor);
     const clock = new ManualClock(new Date());

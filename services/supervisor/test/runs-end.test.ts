@@ -95,7 +95,7 @@ describe('the end of a run', () => {
     ).rejects.toMatchObject({ reason: 'REQUEST_ID_REUSED' });
   });
 
-  it('ends a run whose pool is permanently refused before it began, and says why (SV-7)', async () => {
+  it('ends a run whose pool is permanently refused, with the reason (SV-7)', async () => {
     supervisor.fakes.fail(
       SpawnBudgetService.method.openPool,
       new PreconditionError('POOL_CLOSED', 'The pool is closed.'),
@@ -131,7 +131,7 @@ describe('the end of a run', () => {
     expect(supervisor.fakes.sequence.at(-1)).toBe('ClosePool');
   });
 
-  it('comes at its deadline (EM-1)', async () => {
+  it('is recorded at its deadline (EM-1)', async () => {
     const { run } = await supervisor.runs().startRun({ ...START, agent: 'slow' });
     const runId = run?.runId ?? '';
     await untilRunning(runId);
@@ -142,7 +142,7 @@ describe('the end of a run', () => {
     });
   });
 
-  it('comes when its agent exceeds its active time (EM-1)', async () => {
+  it('is recorded when its agent exceeds its active time (EM-1)', async () => {
     const runId = await started();
     await untilRunning(runId);
     clock.advance(30_000);

@@ -30,7 +30,7 @@ describe('heartbeats of a watch', () => {
   const publish = (eventId: string) =>
     publishHook(supervisor, { eventId, type: 'STEP_START', emitter: 'agent-worker', runId });
 
-  it('come while nothing happens, with the sequence of the last event, and are not recorded (HK-1, SYS-4)', async () => {
+  it('are sent while no event occurs, with the sequence of the last event, and are not recorded (HK-1, SYS-4)', async () => {
     const seen: RunEvent[] = [];
     for await (const { event } of supervisor.runs().watchRun({ runId })) {
       if (event) seen.push(event);
@@ -45,7 +45,7 @@ describe('heartbeats of a watch', () => {
     expect(recorded.map(({ sequence }) => Number(sequence))).toEqual(await timeline());
   });
 
-  it('come in RunAgent, too (HK-1)', async () => {
+  it('are sent by RunAgent, too (HK-1)', async () => {
     for await (const answer of supervisor.runs().runAgent({ start: START })) {
       if (answer.event?.entry.case !== 'heartbeat') continue;
       expect(answer.runId).toBe(runId);

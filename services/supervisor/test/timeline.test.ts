@@ -27,7 +27,7 @@ async function openStore(): Promise<SupervisorStore> {
 }
 
 describe('the timeline of a run', () => {
-  it('has each event once, in order and without gaps, whatever is repeated or undone (HK-1)', async () => {
+  it('has each event once, in order and without gaps, after repeats and rollbacks (HK-1)', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(transaction, { maxLength: 12 }), async (transactions) => {
         const store = await openStore();

@@ -63,7 +63,7 @@ describe('pools of workers', () => {
     expect(supervisor.fakes.requests(cancel)).toEqual([]);
   });
 
-  it('act only for the tenants that the configuration gives them, whatever they claim (SYS-6)', async () => {
+  it('act only for the tenants of their configuration, with any claim (SYS-6)', async () => {
     const { fakes } = supervisor;
     await untilState('eve', await start('eve'), RunState.RUNNING);
     await untilState('anna', await start('anna'), RunState.RUNNING);

@@ -15,7 +15,7 @@ describe('a cache that is limited by bytes', () => {
     expect(cache.bytes).toBeLessThanOrEqual(4_000);
   });
 
-  it('drops the oldest value whatever was looked up, with evicts: oldest (CO-2)', () => {
+  it('evicts the oldest value regardless of reads, with evicts: oldest (CO-2)', () => {
     const cache = new ByteCache<string>({ name: 'test', maxBytes: 4_000, evicts: 'oldest' });
     for (const name of ['a', 'b', 'c']) cache.set(name, name.repeat(1_000));
     expect(cache.get('a')).toBe('a'.repeat(1_000));
@@ -41,7 +41,7 @@ describe('a cache that is limited by bytes', () => {
     expect([cache.size, cache.bytes]).toEqual([0, 0]);
   });
 
-  it('forgets what belongs to a run, keeps to a number of entries, and nothing with a limit of zero (CO-2)', () => {
+  it('deletes the entries of a run, limits the number of entries, and keeps none with a limit of zero (CO-2)', () => {
     const cache = new ByteCache<string>({ name: 'test', maxBytes: 10_000, maxEntries: 3 });
     for (const key of ['acme/run-0/a', 'acme/run-1/a', 'acme/run-1/b', 'acme/run-2/a'])
       cache.set(key, key);

@@ -19,7 +19,7 @@ it('limits the name to the length of a signal (BD-1)', () => {
   expect(codeWaitSignal({ ...WAIT, subject: 'v'.repeat(500) })).toHaveLength(160);
 });
 
-it('says what an operator can do (BD-6)', () => {
+it('names what an operator can do (BD-6)', () => {
   expect(codeWaitSentence('writer-1', WAIT)).toBe(
     'Agent writer-1 waits for the code with which it started: the worker lacks version "2" of its code. Start a worker with the previous code, or cancel the run.',
   );

@@ -60,7 +60,7 @@ describe('peer clocks', () => {
     expect(clocks.slowestNow('supervisor')).toBe(clock.now().getTime());
   });
 
-  it('forget what a peer showed ten minutes ago', () => {
+  it('discard readings of a peer that are ten minutes old', () => {
     const { clock, clocks, see } = setUp();
     see('supervisor', 60_000);
     clock.advance(10 * 60_000);

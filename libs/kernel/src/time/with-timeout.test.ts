@@ -30,7 +30,7 @@ it('discards a rejection after the time limit', async () => {
   await new Promise((resolve) => setImmediate(resolve));
 });
 
-it('says whether work settles in time, by result or rejection', async () => {
+it('returns whether work settles in time, by result or rejection', async () => {
   expect(await settlesWithin(Promise.resolve(), 60_000)).toBe(true);
   expect(await settlesWithin(Promise.reject(new Error('no')), 60_000)).toBe(true);
   expect(await settlesWithin(never, 1)).toBe(false);

@@ -16,7 +16,7 @@ const of = (tool: string, fields: Record<string, string | number | boolean | nul
   businessOutcome(policy, { tool, status: 'succeeded', fields });
 
 describe('the business outcome of a call', () => {
-  it('is what the rule of the policy for the tool says of its result (SV-8)', () => {
+  it('is computed by the policy rule of the tool from its result (SV-8)', () => {
     expect(of('pay', { state: 'booked', 'sum.usd': 5 })).toBe('ok');
     expect(of('pay', { state: 'declined', 'sum.usd': 5 })).toBe('failed');
     expect(of('pay', { 'sum.usd': 5 })).toBe('failed');

@@ -57,7 +57,7 @@ describe('a tool that the client executes itself', () => {
     );
   });
 
-  it('is blocked when no rule names its kind, whatever its name (SV-1, AP-5)', () => {
+  it('is blocked under any name when no rule names its kind (SV-1, AP-5)', () => {
     fc.assert(
       fc.property(fc.oneof(fc.constantFrom('pay', 'Read'), fc.string()), (name) => {
         fc.pre(name !== 'Bash' && name !== '');

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { subAgentOf, taskOf } from './sub-agent.ts';
 
-it('knows sub-agents by the headers of each client, and the main agent by their absence (AP-6)', () => {
+it('identifies sub-agents by the headers of each client, and the main agent by their absence (AP-6)', () => {
   const claude = { 'x-claude-code-session-id': 's', 'x-claude-code-agent-id': 'a' };
   expect(subAgentOf(claude)).toEqual({ id: 'a', parent: '' });
   expect(subAgentOf({ ...claude, 'x-claude-code-parent-agent-id': 'b' })?.parent).toBe('b');

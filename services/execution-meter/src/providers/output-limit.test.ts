@@ -8,7 +8,7 @@ async function admitted(limit: OutputLimit, piece: string, most: number): Promis
 }
 
 describe('the limit of an output', () => {
-  it('admits what was requested, whatever the size of the chunks (EM-8)', async () => {
+  it('admits the requested output in chunks of any size (EM-8)', async () => {
     // ' word' is one token of every tokenizer.
     expect(await admitted(new OutputLimit(2_000n), ' word', 2_000)).toBe(2_000);
     expect(await admitted(new OutputLimit(2_000n), ' word'.repeat(2_000), 1)).toBe(1);

@@ -18,7 +18,7 @@ const isRunning = ({ state }: { readonly state: RunState }) => state === RunStat
 const idsOf = (pages: ReturnType<typeof changedPages>) =>
   pages.map(({ runs }) => runs.map(({ runId }) => runId));
 
-it('puts newer runs first, and leaves pages without a change as they are (PE-2)', () => {
+it('inserts newer runs first, and keeps the identity of unchanged pages (PE-2)', () => {
   const pages = changedPages(PAGES, [run(10), run(11), run(9)], () => true);
   expect(idsOf(pages)).toEqual([
     ['run-11', 'run-10', 'run-9', 'run-8'],

@@ -232,7 +232,7 @@ describe('built-in middleware', () => {
     expect(asked.calls.map(({ tool }) => tool)).toEqual(['search', 'search', 'pay']);
   });
 
-  it('takes a turn of the configured limit before each call (AG-9)', async () => {
+  it('acquires a turn of the configured limit before each call (AG-9)', async () => {
     const figures = { calls: 2, per_ms: 1_000 };
     const { asked } = await act({
       settings: {

@@ -61,7 +61,7 @@ describe('reserve', () => {
     expect(step.ledger.levels.map(({ reserved }) => reserved.tokens)).toEqual([0n, 0n]);
   });
 
-  it('leaves the minimum of all levels as the remaining budget (EM-3)', () => {
+  it('returns the minimum of all levels as the remaining budget (EM-3)', () => {
     const { ledger: held } = reduce(
       ledger({ tokens: 100n, cost: 7n }, { tokens: 60n }),
       reserve(20n),

@@ -55,7 +55,7 @@ it('accumulates no credit for an idle flow (SUP-3)', () => {
   expect(order.filter((item) => item === 'late').length).toBe(5);
 });
 
-it('serves every item exactly once while others leave the queue', () => {
+it('serves every item exactly once while other items are removed', () => {
   const arrival = fc.record({
     flow: fc.constantFrom('a', 'b', 'c'),
     weight: fc.constantFrom(...WEIGHTS),

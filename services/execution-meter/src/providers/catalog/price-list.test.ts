@@ -38,7 +38,7 @@ it('returns tiered prices of the maintained list (EM-4)', async () => {
   });
 });
 
-it('returns the prices of cache writes, and takes those of the catalog before them (EM-4, AP-2)', async () => {
+it('returns the prices of cache writes, preferring those of the catalog (EM-4, AP-2)', async () => {
   const claude = { priced_as: 'claude-opus-4-1' };
   expect(await new PriceList(new ManualClock()).pricesOf(entry(claude))).toMatchObject({
     cachedInput: flatRate(1_500_000_000n),

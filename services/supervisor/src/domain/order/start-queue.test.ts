@@ -167,7 +167,7 @@ describe('StartQueue', () => {
 });
 
 describe('StartLimit', () => {
-  it('grows while starts take as long as without load, however many runs are active (BD-5)', () => {
+  it('grows while starts take as long as without load, for any number of active runs (BD-5)', () => {
     const limit = new StartLimit();
     for (let active = 1; active <= 500; active += 1) limit.observe(20, active, active);
     expect(limit.current).toBeGreaterThanOrEqual(499);
@@ -202,7 +202,7 @@ describe('StartLimit', () => {
     expect(limit.current).toBeGreaterThan(MIN_ACTIVE_RUNS);
   });
 
-  it('does not take the starts under an overload of seconds for those without load (BD-5)', () => {
+  it('does not learn the time of a start from an overload of seconds (BD-5)', () => {
     const limit = new StartLimit();
     limit.observe(5, 1, 0);
     for (let now = 0; now < 10_000; now += 25) limit.observe(20, limit.current, now);

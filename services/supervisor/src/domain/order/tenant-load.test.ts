@@ -30,7 +30,7 @@ class Tenant {
 }
 
 describe('TenantLoad', () => {
-  it('accepts every start that follows the end of a run, whatever the number in flight (BD-5)', () => {
+  it('accepts every start that follows the end of a run, for any number in flight (BD-5)', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 256 }),
@@ -88,7 +88,7 @@ describe('TenantLoad', () => {
     expect(fill(now + CALM_MS + 2)).toBe(100);
   });
 
-  it('takes no starts for a burst that come twice as fast as runs recently ended (BD-5)', () => {
+  it('does not count starts at twice the rate of recent ends as a burst (BD-5)', () => {
     const tenant = new Tenant();
     // One run at a time, 50 per second.
     let now = 0;
@@ -110,7 +110,7 @@ describe('TenantLoad', () => {
     for (let number = 0; number < 64; number += 1) expect(tenant.start(now)).toBe(true);
   });
 
-  it('forgets the level of a tenant that has less in flight (BD-5)', () => {
+  it('resets the level of a tenant that has less in flight (BD-5)', () => {
     const tenant = new Tenant();
     for (let number = 0; number < 64; number += 1) tenant.start(0);
     while (tenant.inFlight > ACTIVE) tenant.end();

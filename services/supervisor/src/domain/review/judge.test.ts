@@ -77,7 +77,7 @@ const step = fc.record({
 });
 
 describe('judge', () => {
-  it('never approves payments above the run’s limit, whichever receipts the worker withholds (SV-3)', () => {
+  it('never approves payments above the run’s limit when the worker withholds any receipts (SV-3)', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 12 }), (steps) => {
         let facts = initialFacts(policy);
