@@ -13,7 +13,7 @@ export interface Decider {
 export interface FourEyesSettings {
   /** Whether it applies to every action, regardless of the policy. */
   readonly fourEyes: boolean;
-  /** The person of the development key, who is alone; exempt where the policy says nothing. */
+  /** The person of the development key, who works alone; exempt unless the policy sets four_eyes. */
   readonly developer?: string | undefined;
 }
 
