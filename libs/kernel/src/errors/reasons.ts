@@ -369,7 +369,7 @@ export const REASONS = {
   STORE_WRONG_CONNECTION: { status: 'internal', meaning: 'A connection was returned to another driver.', action: REPORT },
   STORE_READ_ONLY: { status: 'internal', meaning: 'A write was attempted on the read-only connection.', action: 'Write inside store.transaction.' },
   STORE_STREAMING_UNSUPPORTED: { status: 'unimplemented', meaning: 'Query streaming is not supported.', action: 'Read page by page, by key.' },
-  STORE_BEHIND: { status: 'failed_precondition', meaning: 'The database is older than what the service has seen of it, or another one.', action: 'Restore the latest copy, or run `writ recover` to continue with what is left.' },
+  STORE_BEHIND: { status: 'failed_precondition', meaning: 'The database is an older copy than the service has used, or a different database.', action: 'Restore the latest copy, or run `writ recover` to continue with the current data.' },
   STORE_EMPTIED: { status: 'failed_precondition', meaning: 'The database is missing or empty, but the service had data.', action: 'Restore the latest copy, or run `writ recover` to continue without the data.' },
   STORE_SCHEMA_TOO_NEW: { status: 'failed_precondition', meaning: 'The schema of the database is newer than this release.', action: 'Start the newer release, or restore an older backup.' },
   STORE_MIGRATION_CHANGED: { status: 'failed_precondition', meaning: 'The database ran a migration that this release does not have in this order.', action: 'Connect the right database, or rename the migration.' },

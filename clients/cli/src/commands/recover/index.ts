@@ -15,7 +15,7 @@ interface RecoverOptions extends FormatOptions {
 export const recoverCommands: CommandGroup = (program, io, done) => {
   withFormat(program.command('recover'))
     .description(
-      'Report the databases of a data folder that went back in time or are lost; with --yes, continue with what is left.',
+      'Report the databases of a data folder that are older copies or are missing; with --yes, continue with the current data.',
     )
     .option('--data <folder>', 'the data folder (WRIT_DATA, .writ)')
     .option(
@@ -76,7 +76,7 @@ async function recover(
   }
   const haltId = await orderRecovery(lost, kept, { dataDir, clock: systemClock, haltId: halt });
   report(
-    `The next start of ${names} continues with what is left. Everything is halted, and unfinished runs end; compare the outside with the audit record, then run: writ halts lift ${haltId}`,
+    `The next start of ${names} continues with the current databases. Everything is halted, and unfinished runs end; compare external systems with the audit record, then run: writ halts lift ${haltId}`,
     haltId,
   );
   return EXIT.success;

@@ -152,7 +152,7 @@ async function loadLiving({ store, config }: ProxyContext, key: AgentKey): Promi
   if (agent === undefined || (tenants.length > 0 && !tenants.includes(key.tenant))) {
     throw new UnavailableError(
       'AGENT_NOT_DELIVERED',
-      `Agent ${key.instance} of run ${key.runId} has not arrived yet; retry.`,
+      `Agent ${key.instance} of run ${key.runId} was not delivered yet; retry.`,
       { run_id: key.runId, retry_after_ms: '1000' },
     );
   }

@@ -135,7 +135,7 @@ function refusalOf(
 function notDelivered(runId: string): UnavailableError {
   return new UnavailableError(
     'AGENT_NOT_DELIVERED',
-    `A sub-agent of run ${runId} has not arrived yet; retry.`,
+    `A sub-agent of run ${runId} was not delivered yet; retry.`,
     { run_id: runId, retry_after_ms: '1000' },
   );
 }

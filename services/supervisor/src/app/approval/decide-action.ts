@@ -5,9 +5,9 @@ import {
   parseJsonStrict,
 } from '@writ/kernel';
 import { type SupervisorContext, type Tx, transact } from '../../context.ts';
+import { EDITS_FIELD } from '../../domain/approval/editable-arguments.ts';
 import { assertFourEyes } from '../../domain/approval/four-eyes.ts';
 import { type Edits, judgeYes, type YesOutcome } from '../../domain/approval/judge-answer.ts';
-import { EDITS_FIELD } from '../../domain/approval/editable-arguments.ts';
 import { activeMsAt } from '../../domain/clock/active-clock.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
 import type { ReviewedTool } from '../../domain/review/reviewed-tool.ts';

@@ -53,7 +53,7 @@ export async function resolveCall(
   const record = async (tx: Tx): Promise<ApprovalRow> => {
     const { trx, at } = tx;
     if ((await recordReceipt(tx, receipt)) === 'mismatch') {
-      throw new InternalError('RECEIPT_MISMATCH', `Receipt ${receipt.id} is about another call.`);
+      throw new InternalError('RECEIPT_MISMATCH', `Receipt ${receipt.id} belongs to another call.`);
     }
     const { tenant, subject } = person;
     const settled = await loadApproval(trx, tenant, approvalId);

@@ -27,7 +27,7 @@ export async function settleWrits(context: SupervisorContext, run: RunKey): Prom
     unsettled += 1;
     telemetry.log.error(
       { tenant: run.tenant, run_id: run.runId, call_id: call.callId, receipt_id: verified.id },
-      'receipt of a voided writ is about another call',
+      'receipt of a voided writ belongs to another call',
     );
   }
   return unsettled;
