@@ -194,7 +194,7 @@ async function rejectedByHalt(
 }
 
 describe.runIf(isPostgresAvailable())('supervisors on one PostgreSQL schema', () => {
-  it('start, review, audit and end a run while a transaction of another run is open (SYS-5, HK-1, SV-8)', async () => {
+  it('start, review, record receipts, audit and end a run while a transaction of another run is open (SYS-5, HK-1, SV-8)', async () => {
     const location = await postgresLocation();
     const harness = await startHarness(location);
     // The transaction stays open for as long as the run takes on a busy machine.
@@ -213,6 +213,7 @@ describe.runIf(isPostgresAvailable())('supervisors on one PostgreSQL schema', ()
     await begun.promise;
     const agent = await harness.agent();
     const receipt = await agent.execute('op-1', LOOK_UP, CONTEXT);
+    expect(await harness.report(receipt)).toHaveLength(1);
     await agent.propose('op-2', finalText('Done.'), { receipts: [receipt] });
     expect((await harness.ended(agent)).state).toBe(RunState.COMPLETED);
     const lines = await exportLines(harness.supervisor);

@@ -21,8 +21,9 @@ export interface Reported {
 }
 
 /**
- * Records the valid receipts and the refused attempts of a report in one transaction. The worker has carried most
- * receipts before, and a recorded one needs no transaction (CO-1).
+ * Records the valid receipts and the refused attempts of a report. The worker has carried most receipts before, and a
+ * recorded one needs no transaction (CO-1). The others are recorded in one transaction for each run, so that a long report
+ * holds up one run at a time (SYS-5).
  */
 export async function recordReported(
   context: SupervisorContext,
@@ -40,8 +41,13 @@ export async function recordReported(
   for (const receipt of receipts) {
     if (!(await isRecorded(context.store.db, receipt))) unrecorded.push(receipt);
   }
-  if (unrecorded.length + refusals.length > 0) {
-    await transact(context, (tx) => recordAll(tx, unrecorded, refusals), { background: true });
+  const mismatched: Receipt[] = [];
+  for (const ofRun of Map.groupBy(unrecorded, runOf).values()) {
+    const options = { run: ofRun[0], background: true };
+    mismatched.push(...(await transact(context, (tx) => recordOfRun(tx, ofRun), options)));
+  }
+  if (mismatched.length + refusals.length > 0) {
+    await transact(context, (tx) => recordRefused(tx, mismatched, refusals), { background: true });
   }
   const recorded = receipts.map(({ id }) => id);
   return { acknowledgedIds: [...recorded, ...invalidIds.filter(isId)], invalidIds };
@@ -53,15 +59,26 @@ async function isRecorded(db: SupervisorReader, receipt: Receipt): Promise<boole
   return row?.receipt_id === receipt.id && row.claims === receipt.claimsJson;
 }
 
-async function recordAll(
-  tx: Tx,
+function runOf({ tenant, runId }: Receipt): string {
+  return `${tenant}/${runId}`;
+}
+
+/** Records the receipts of one run; returns those that match no approved call. */
+async function recordOfRun(tx: Tx, receipts: readonly Receipt[]): Promise<Receipt[]> {
+  const mismatched: Receipt[] = [];
+  for (const receipt of receipts) {
+    if ((await recordReceipt(tx, receipt)) === 'mismatch') mismatched.push(receipt);
+  }
+  return mismatched;
+}
+
+/** Audits refused attempts, and receipts that match no approved call: the gateway signed them. */
+async function recordRefused(
+  { trx, at }: Tx,
   receipts: readonly Receipt[],
   refusals: readonly RefusedAttempt[],
 ): Promise<void> {
-  const { trx, at } = tx;
   for (const receipt of receipts) {
-    if ((await recordReceipt(tx, receipt)) !== 'mismatch') continue;
-    // The gateway signed it, so it is audited although it matches no approved call.
     const { tenant, runId, instance, callId } = receipt;
     if (!(await rememberRefusal(trx, tenant, receipt.id, at))) continue;
     const facts = { reason: 'RECEIPT_MISMATCH', ...receiptFacts(receipt, null) };
