@@ -5,7 +5,7 @@ import type { SupervisorContext } from '../../context.ts';
 import { noteLeaseExpiry, noteSlotChange } from '../../store/agent/pauses.ts';
 import { noteWait } from '../../store/agent/waits.ts';
 import { findRun, type RunRow } from '../../store/run/runs.ts';
-import { findSequence } from '../../store/run/timeline.ts';
+import { findSequence, lookUpEvents } from '../../store/run/timeline.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { inCausalOrder, predecessorsOf } from '../../wire/causal-order.ts';
 import {
@@ -20,6 +20,9 @@ import {
 import type { Notify } from '../notify/notify.ts';
 import { appendEvent } from '../timeline/carried-events.ts';
 import type { HeldEvents } from '../timeline/held-events.ts';
+
+/** Runs whose events are recorded at the same time: as many transactions as share commits of the writing sessions. */
+const RUNS_AT_ONCE = 16;
 
 /**
  * Message handlers that append hook events to the timelines of their runs (HK-1) and apply pauses, expired leases and
@@ -48,29 +51,31 @@ export function recordHooks({
     log.warn({ event_id: eventId, subject }, 'event does not match its subject');
     return [];
   };
-  const record = async (runs: readonly RunEvents[]): Promise<void> => {
+  const recordOne = async ({ key, events }: RunEvents): Promise<void> => {
     const waiting = await store.transaction(
       async (trx) => {
-        const now = clock.now();
-        const left: RunEvents[] = [];
-        for (const { key, events } of runs) {
-          const run = key.runId === '' ? undefined : await findRun(trx, key);
-          if (run !== undefined) {
-            const pool = [...heldEvents.of(key), ...events];
-            left.push({
-              key,
-              events: await recordRun({ trx, run, heldEvents, notify }, pool, now),
-            });
-          } else {
-            const ids = events.map(({ eventId }) => eventId);
-            log.debug({ event_ids: ids, run_id: key.runId }, 'events of unknown run');
-          }
+        const run = await findRun(trx, key);
+        if (run === undefined) {
+          logUnknown({ key, events });
+          return [];
         }
-        return left;
+        const pool = [...heldEvents.of(key), ...events];
+        return await recordRun({ trx, run, heldEvents, notify }, pool, clock.now());
       },
-      { runs: runs.map(({ key }) => key).filter(({ runId }) => runId !== ''), background: true },
+      { run: key, background: true },
     );
-    for (const { key, events } of waiting) heldEvents.hold(key, events);
+    heldEvents.hold(key, waiting);
+  };
+  const logUnknown = ({ key: { runId: run_id }, events }: RunEvents): void => {
+    log.debug({ event_ids: events.map(({ eventId }) => eventId), run_id }, 'events of unknown run');
+  };
+  // A transaction for each run, so that none waits for the events of all; those at the same time share commits.
+  const record = async (all: readonly RunEvents[]): Promise<void> => {
+    const ofRuns = all.filter(({ key }) => key.runId !== '');
+    for (const events of all) if (!ofRuns.includes(events)) logUnknown(events);
+    for (let from = 0; from < ofRuns.length; from += RUNS_AT_ONCE) {
+      await Promise.all(ofRuns.slice(from, from + RUNS_AT_ONCE).map(recordOne));
+    }
   };
   const handleAll = async (messages: readonly BusMessage[]): Promise<void> => {
     const events = messages.flatMap(read);
@@ -115,6 +120,7 @@ async function recordRun(
   now: Date,
 ): Promise<HookEvent[]> {
   const { trx, run } = recording;
+  await lookUpEvents(trx, { tenant: run.tenant, runId: run.run_id }, pool.flatMap(idsFor));
   let waiting = inCausalOrder(pool);
   for (let before = Number.POSITIVE_INFINITY; waiting.length < before; ) {
     before = waiting.length;
@@ -127,6 +133,11 @@ async function recordRun(
     waiting = left;
   }
   return waiting;
+}
+
+/** The ids that {@link isOrdered} and the append of an event look for. */
+function idsFor(event: HookEvent): string[] {
+  return [timelineId(event), ...predecessorsOf(event).flatMap((id) => [id, workerEventId(id)])];
 }
 
 async function isOrdered(trx: SupervisorTransaction, event: HookEvent): Promise<boolean> {

@@ -42,6 +42,10 @@ interface Head {
 interface Draft {
   readonly base: Head;
   readonly added: Map<string, number>;
+  /** Events that were looked up, without those that were not found. */
+  readonly found: Map<string, number>;
+  /** Events that were looked up. */
+  readonly looked: Set<string>;
   isClosed: boolean;
 }
 
@@ -101,13 +105,38 @@ export async function findSequence(
   return await sequenceOf(trx, event, await draftOf(trx, event));
 }
 
+/**
+ * Looks up events that the transaction is going to find or append, in one statement instead of one for each. It changes
+ * no result.
+ */
+export async function lookUpEvents(
+  trx: SupervisorTransaction,
+  key: RunKey,
+  eventIds: Iterable<string>,
+): Promise<void> {
+  const { base, added, found, looked } = await draftOf(trx, key);
+  if (base.ids !== undefined) return;
+  const unknown = [...new Set(eventIds)].filter((id) => !added.has(id) && !looked.has(id));
+  if (unknown.length < 2) return;
+  const rows = await trx
+    .selectFrom('timeline')
+    .select(['event_id', 'sequence'])
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
+    .where('event_id', 'in', unknown)
+    .execute();
+  for (const { event_id: id, sequence } of rows) found.set(id, sequence);
+  for (const id of unknown) looked.add(id);
+}
+
 async function sequenceOf(
   trx: SupervisorTransaction,
   event: Omit<TimelineEntry, 'entry'>,
-  { base, added }: Draft,
+  { base, added, found, looked }: Draft,
 ): Promise<number | undefined> {
-  const known = added.get(event.eventId) ?? base.ids?.get(event.eventId);
-  if (known !== undefined || base.ids !== undefined) return known;
+  const { eventId } = event;
+  const known = added.get(eventId) ?? base.ids?.get(eventId) ?? found.get(eventId);
+  if (known !== undefined || base.ids !== undefined || looked.has(eventId)) return known;
   return (await selectSequence(trx, event)).rows[0]?.sequence;
 }
 
@@ -133,7 +162,7 @@ async function draftOf(trx: SupervisorTransaction, key: RunKey): Promise<Draft> 
 }
 
 function newDraft(base: Head): Draft {
-  return { base, added: new Map(), isClosed: false };
+  return { base, added: new Map(), found: new Map(), looked: new Set(), isClosed: false };
 }
 
 async function keepHeads(trx: SupervisorTransaction): Promise<void> {
