@@ -1,10 +1,10 @@
 import { createFreezeHandlers } from '@writ/freeze';
-import { type AgentKey, isWritError, type Scope } from '@writ/kernel';
+import { isWritError, ManualClock, type Scope } from '@writ/kernel';
 import type { StoreLocation } from '@writ/store';
-import { endSessions, isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
-import { seeded } from '@writ/testing/random';
+import { isPostgresAvailable } from '@writ/testing/postgres';
+import { type ReplicaSet, runSchedules, type Schedule, schedulesOf } from '@writ/testing/schedules';
 import { sql } from 'kysely';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { release, reserve, settle } from '../src/app/tabs/reservations.ts';
 import { setCaps } from '../src/app/tabs/set-caps.ts';
 import type { MeterContext } from '../src/context.ts';
@@ -18,13 +18,8 @@ const TENANT_CAP = 180n;
 const SESSION_CAP = 140n;
 const RUN_CAP = 70n;
 const HOLD = 20n;
-const CLIENTS = 5;
-const STEPS = 8;
-const MAX_REPLICAS = 4;
-/** CI runs this many; DEVELOPMENT.md says how to run more. */
-const SCHEDULES = Number(process.env.WRIT_TEST_SCHEDULES ?? 1_000);
 /** Liveness limit of all schedules on a busy machine, ms. */
-const TIMEOUT_MS = 120_000 + SCHEDULES * 1_000;
+const TIMEOUT_MS = 120_000 + schedulesOf(0.2) * 2_000;
 
 const NO_CALLS = {
   callers: () => [],
@@ -35,15 +30,18 @@ const NO_CALLS = {
 
 /** A meter without its listener. */
 interface Replica {
-  readonly location: StoreLocation;
+  readonly store: MeterStore;
   readonly context: MeterContext;
   readonly freezes: ReturnType<typeof createFreezeHandlers>;
 }
 
-async function startReplica(location: StoreLocation): Promise<Replica> {
-  const context = await openTabReplica(location);
-  const { store, clock, telemetry } = context;
-  onTestFinished(() => store.close());
+type Meters = ReplicaSet<Replica>;
+
+async function openReplica(location: StoreLocation): Promise<Replica> {
+  // No schedule is divided by the end of a day, at which the caps of the day begin again.
+  const clock = new ManualClock(new Date('2026-01-01T12:00:00Z'));
+  const context = { ...(await openTabReplica(location)), clock };
+  const { store, telemetry } = context;
   const freezes = createFreezeHandlers({
     store,
     clock,
@@ -52,7 +50,7 @@ async function startReplica(location: StoreLocation): Promise<Replica> {
     callsInStore: async () => [],
     onRecord: async () => undefined,
   });
-  return { location, context, freezes };
+  return { store, context, freezes };
 }
 
 /** Makes the database reject each statement after which a level has more than its cap (EM-3). */
@@ -84,49 +82,156 @@ async function rejectExceededCapsOnSqlite(store: MeterStore): Promise<void> {
   });
 }
 
-async function openTabs({ context }: Replica, tenants: readonly string[]): Promise<void> {
-  for (const tenant of tenants) {
-    await setCaps(
-      context,
-      { requestId: `caps-${tenant}`, requestDigest: 'caps' },
-      {
-        tenant,
-        level: 'tenant_day',
-        sessionId: '',
-        runId: '',
-        caps: { tokens: TENANT_CAP },
-        setBy: 'mia',
+/** The reason of the refusal of a request, or `done`. */
+async function outcomeOf(
+  meters: Meters,
+  random: () => number,
+  request: (replica: Replica) => Promise<unknown>,
+): Promise<string> {
+  try {
+    await meters.request(random, request);
+    return 'done';
+  } catch (error) {
+    if (!isWritError(error)) throw error;
+    return error.reason;
+  }
+}
+
+/** The reserves, settlements and halts of one schedule, in tenants of its own. */
+class Spending {
+  readonly #meters: Meters;
+  readonly #tenants: readonly string[];
+
+  constructor({ seed, replicas }: Schedule<Replica>) {
+    this.#meters = replicas;
+    this.#tenants = [`acme-${seed}`, `other-${seed}`];
+  }
+
+  async prepare(): Promise<void> {
+    await this.#meters.request(
+      () => 0,
+      async ({ context }) => {
+        for (const tenant of this.#tenants) await openTabs(context, tenant);
       },
     );
-    for (const runId of RUNS) {
-      const owner = { tenant, runId, instance: AGENT, sessionId: 'session-1' };
-      await openTabOf(context, owner, { run: RUN_CAP, session: SESSION_CAP });
+  }
+
+  async step(random: () => number, name: string): Promise<void> {
+    const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
+    const key = { tenant: pick(this.#tenants), runId: pick(RUNS), instance: AGENT };
+    if (random() < 0.04) await this.#halt(random, key, name);
+    else await this.#spend(random, key, name);
+  }
+
+  async check(): Promise<void> {
+    await this.#meters.request(
+      () => 0,
+      ({ store }) => expectExactBalances(store, this.#tenants),
+    );
+    for (const tenant of this.#tenants) await this.#spendRest(tenant);
+  }
+
+  async #spend(
+    random: () => number,
+    key: { readonly tenant: string; readonly runId: string; readonly instance: string },
+    callId: string,
+  ): Promise<void> {
+    const reserved = await this.#reserve(random, key, callId, HOLD);
+    if (reserved !== 'done') {
+      expect(reserved).toMatch(/^(BUDGET_EXHAUSTED|HALTED)$/);
+      return;
     }
+    const chance = random();
+    if (chance < 0.3) return;
+    await this.#meters.request<unknown>(random, ({ context }) => {
+      if (chance < 0.6) return release(context, key, callId);
+      const usage = { ...NO_USAGE, input: HOLD / 2n };
+      const spent = { usage, cost: 0n, turns: 1n, estimated: false, failed: false };
+      const request = { key, callId, requestDigest: callId, traceparent: '' };
+      return settle(context, { ...request, spent, model: '' });
+    });
+  }
+
+  async #reserve(
+    random: () => number,
+    key: { readonly tenant: string; readonly runId: string; readonly instance: string },
+    callId: string,
+    tokens: bigint,
+  ): Promise<string> {
+    const hold = { usage: { ...NO_USAGE, input: tokens }, cost: 0n, turns: 1n };
+    const request = { key, callId, requestDigest: callId, traceparent: '', hold, ttlMs: 600_000 };
+    return await outcomeOf(this.#meters, random, ({ context }) => reserve(context, request));
+  }
+
+  /** Halts a tenant or everything; from the response on nothing begins until the halt is lifted (SV-9). */
+  async #halt(random: () => number, { tenant }: Scope, orderId: string): Promise<void> {
+    const kind =
+      random() < 0.5
+        ? ({ case: 'tenant', value: tenant ?? '' } as const)
+        : ({ case: 'everything', value: {} } as const);
+    const order = { orderId, scope: { kind }, cause: 1, reason: 'Stop.', orderedBy: 'mia' };
+    await this.#meters.request(random, ({ freezes }) => freezes.freeze({ order: order as never }));
+    const entries = () =>
+      this.#meters.request(random, ({ store }) => entriesOf(store, tenant ?? ''));
+    const before = await entries();
+    for (let attempt = 0; attempt < 3; attempt += 1) {
+      const key = { tenant: tenant ?? '', runId: 'run-1', instance: AGENT };
+      expect(await this.#reserve(random, key, `${orderId}-${attempt}`, 0n)).toBe('HALTED');
+    }
+    expect(await entries()).toEqual(before);
+    await this.#meters.request(random, ({ freezes }) => freezes.unfreeze({ orderId }));
+  }
+
+  /**
+   * Takes a tenant to 99 % of its cap and then, at all replicas at once, to the cap in steps of one token: none is refused
+   * while something is free, and nothing is granted after the last one.
+   */
+  async #spendRest(tenant: string): Promise<void> {
+    const runId = 'rest';
+    const key = { tenant, runId, instance: AGENT };
+    const owner = { ...key, sessionId: 'rest' };
+    await this.#meters.request(
+      () => 0,
+      ({ context }) => openTabOf(context, owner, {}),
+    );
+    const free =
+      TENANT_CAP -
+      (await this.#meters.request(
+        () => 0,
+        ({ store }) => usedBy(store, tenant),
+      ));
+    const rest = TENANT_CAP / 100n + 1n;
+    if (free > rest) expect(await this.#reserve(() => 0, key, 'rest', free - rest)).toBe('done');
+    const left = free > rest ? rest : free;
+    const last = Array.from({ length: Number(left) }, (_, index) =>
+      this.#reserve(() => index / Number(left), key, `rest-${index}`, 1n),
+    );
+    expect(await Promise.all(last)).toEqual(last.map(() => 'done'));
+    expect(await this.#reserve(() => 0, key, 'too-much', 1n)).toBe('BUDGET_EXHAUSTED');
   }
 }
 
-/** Makes a request until its outcome is known, each time at another replica. */
-async function untilKnown<T>(
-  replicas: readonly Replica[],
-  random: () => number,
-  request: (replica: Replica) => Promise<T>,
-): Promise<T | string> {
-  for (;;) {
-    const replica = replicas[Math.floor(random() * replicas.length)];
-    if (replica === undefined) throw new Error('There is no replica.');
-    try {
-      return await request(replica);
-    } catch (error) {
-      if (!isWritError(error)) throw error;
-      if (!error.reason.startsWith('STORE_')) return error.reason;
-      // Sessions were ended; anything else would be a fault.
-      expect(error.reason).toMatch(/^STORE_(UNREACHABLE|COMMIT_FAILED|COMMIT_UNKNOWN)$/);
-    }
+async function openTabs(context: MeterContext, tenant: string): Promise<void> {
+  await setCaps(
+    context,
+    { requestId: `caps-${tenant}`, requestDigest: 'caps' },
+    {
+      tenant,
+      level: 'tenant_day',
+      sessionId: '',
+      runId: '',
+      caps: { tokens: TENANT_CAP },
+      setBy: 'mia',
+    },
+  );
+  for (const runId of RUNS) {
+    const owner = { tenant, runId, instance: AGENT, sessionId: 'session-1' };
+    await openTabOf(context, owner, { run: RUN_CAP, session: SESSION_CAP });
   }
 }
 
-async function entriesOf({ context }: Replica, tenant: string): Promise<string[]> {
-  const rows = await context.store.db
+async function entriesOf({ db }: MeterStore, tenant: string): Promise<string[]> {
+  const rows = await db
     .selectFrom('entries')
     .select(['run_id', 'call_id'])
     .where('tenant', '=', tenant)
@@ -136,93 +241,18 @@ async function entriesOf({ context }: Replica, tenant: string): Promise<string[]
   return rows.map(({ run_id, call_id }) => `${run_id}/${call_id}`);
 }
 
-interface Schedule {
-  readonly replicas: readonly Replica[];
-  readonly tenants: readonly string[];
-  readonly seed: number;
-}
-
-/** One client: reserves and settles in random runs, halts a tenant or ends sessions now and then. */
-async function runClient({ replicas, tenants, seed }: Schedule, client: number): Promise<void> {
-  const random = seeded(seed * CLIENTS + client);
-  const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
-  for (let step = 0; step < STEPS; step += 1) {
-    const key = { tenant: pick(tenants), runId: pick(RUNS), instance: AGENT };
-    const callId = `s${seed}-c${client}-${step}`;
-    const chance = random();
-    if (chance < 0.04) await halt(replicas, random, key, callId);
-    else if (client === 0 && chance < 0.05) await loseSessions(pick(replicas));
-    else await spend(replicas, random, key, callId);
-  }
-}
-
-async function loseSessions({ location }: Replica): Promise<void> {
-  if (location.dialect === 'postgres') await endSessions(location);
-}
-
-async function spend(
-  replicas: readonly Replica[],
-  random: () => number,
-  key: AgentKey,
-  callId: string,
-): Promise<void> {
-  const request = { key, callId, requestDigest: callId, traceparent: '' };
-  const hold = { usage: { ...NO_USAGE, input: HOLD }, cost: 0n, turns: 1n };
-  const reserved = await untilKnown(replicas, random, ({ context }) =>
-    reserve(context, { ...request, hold, ttlMs: 600_000 }),
-  );
-  if (typeof reserved === 'string') {
-    expect(reserved).toMatch(/^(BUDGET_EXHAUSTED|HALTED)$/);
-    return;
-  }
-  const chance = random();
-  if (chance < 0.3) return;
-  await untilKnown<unknown>(replicas, random, ({ context }) => {
-    if (chance < 0.6) return release(context, key, callId);
-    const usage = { ...NO_USAGE, input: HOLD / 2n };
-    const spent = { usage, cost: 0n, turns: 1n, estimated: false, failed: false };
-    return settle(context, { ...request, spent, model: '' });
-  });
-}
-
-/** Halts a tenant or everything; from the response on nothing begins until the halt is lifted (SV-9). */
-async function halt(
-  replicas: readonly Replica[],
-  random: () => number,
-  { tenant }: Scope,
-  orderId: string,
-): Promise<void> {
-  const kind =
-    random() < 0.5
-      ? ({ case: 'tenant', value: tenant ?? '' } as const)
-      : ({ case: 'everything', value: {} } as const);
-  const order = { orderId, scope: { kind }, cause: 1, reason: 'Stop.', orderedBy: 'mia' };
-  await untilKnown(replicas, random, ({ freezes }) => freezes.freeze({ order: order as never }));
-  const [first] = replicas;
-  if (first === undefined) return;
-  const entries = () => untilKnown([first], random, (replica) => entriesOf(replica, tenant ?? ''));
-  const before = await entries();
-  for (let attempt = 0; attempt < 3; attempt += 1) {
-    const key = { tenant: tenant ?? '', runId: 'run-1', instance: AGENT };
-    const refused = await untilKnown(replicas, random, ({ context }) =>
-      reserve(context, {
-        key,
-        callId: `${orderId}-${attempt}`,
-        requestDigest: '',
-        traceparent: '',
-        hold: { usage: NO_USAGE, cost: 0n, turns: 1n },
-        ttlMs: 600_000,
-      }),
-    );
-    expect(refused).toBe('HALTED');
-  }
-  expect(await entries()).toEqual(before);
-  await untilKnown(replicas, random, ({ freezes }) => freezes.unfreeze({ orderId }));
+/** What a tenant has spent and holds today. */
+async function usedBy({ db }: MeterStore, tenant: string): Promise<bigint> {
+  const rows = await db
+    .selectFrom('balances')
+    .select(['used_tokens', 'reserved_tokens'])
+    .where('id', 'like', `day:${tenant}/%`)
+    .execute();
+  return rows.reduce((sum, row) => sum + row.used_tokens + row.reserved_tokens, 0n);
 }
 
 /** Every level of the tenants has exactly what its entries hold and have spent. */
-async function expectExactBalances({ context }: Replica, tenants: readonly string[]) {
-  const { db } = context.store;
+async function expectExactBalances({ db }: MeterStore, tenants: readonly string[]) {
   const entries = await db
     .selectFrom('entries')
     .selectAll()
@@ -252,38 +282,27 @@ async function expectExactBalances({ context }: Replica, tenants: readonly strin
   expect(new Map(actual)).toEqual(expected);
 }
 
-/** Runs random schedules, each with tenants of its own and some of the replicas. */
-async function runSchedules(location: StoreLocation, maxReplicas: number): Promise<void> {
-  const all: Replica[] = [];
-  for (let count = 0; count < maxReplicas; count += 1) all.push(await startReplica(location));
-  const [first] = all as [Replica];
-  await rejectExceededCaps(first.context.store);
-  for (let seed = 1; seed <= SCHEDULES; seed += 1) {
-    const tenants = [`acme-${seed}`, `other-${seed}`];
-    const replicas = all.slice(0, 1 + (seed % maxReplicas));
-    const known = (work: (replica: Replica) => Promise<void>) =>
-      untilKnown([first], seeded(seed), work);
-    // A session that was ended in the previous schedule may be the next to be used.
-    expect(await known((replica) => openTabs(replica, tenants))).toBeUndefined();
-    const schedule = { replicas, tenants, seed };
-    await Promise.all(Array.from({ length: CLIENTS }, (_, client) => runClient(schedule, client)));
-    expect(await known((replica) => expectExactBalances(replica, tenants))).toBeUndefined();
-  }
-}
+const METERS = {
+  open: openReplica,
+  guard: ({ store }: Replica) => rejectExceededCaps(store),
+  scenario: (schedule: Schedule<Replica>) => new Spending(schedule),
+};
 
 it(
-  'keeps every cap and every halt in random schedules on SQLite (EM-3, SV-9)',
+  'keeps every cap and halt, and grants what is free, in random schedules with kills on SQLite (EM-3, SV-9)',
   async () => {
-    await runSchedules({ dialect: 'sqlite', file: ':memory:' }, 1);
+    const size = { maxReplicas: 1, schedules: schedulesOf(0.1), clients: 5, steps: 8 };
+    await runSchedules({ service: METERS, dialect: 'sqlite', ...size });
   },
   TIMEOUT_MS,
 );
 
 describe.runIf(isPostgresAvailable())('meters on one PostgreSQL schema', () => {
   it(
-    'keep every cap and every halt in random schedules with lost sessions (EM-3, SV-9, SYS-5)',
+    'keep every cap and halt, and grant what is free, in random schedules with kills and lost sessions (EM-3, SV-9, SYS-5)',
     async () => {
-      await runSchedules(await postgresLocation(), MAX_REPLICAS);
+      const size = { maxReplicas: 4, schedules: schedulesOf(0.2), clients: 5, steps: 8 };
+      await runSchedules({ service: METERS, dialect: 'postgres', ...size });
     },
     TIMEOUT_MS,
   );

@@ -1,0 +1,119 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { postgresLocation } from '../postgres/index.ts';
+import { seeded } from '../random.ts';
+import { ReplicaSet, type ScheduledReplica, type ScheduledService } from './replica-set.ts';
+
+/** Schedules of all services together, unless WRIT_TEST_SCHEDULES sets another number. */
+const DEFAULT_SCHEDULES = 1_000;
+
+/** Chances of the faults before each step of one client. */
+const LOSE_SESSIONS = 0.03;
+const KILL = 0.015;
+const RESTART = 0.015;
+
+/** One random schedule. */
+export interface Schedule<R extends ScheduledReplica> {
+  /** Names everything that the schedule creates, so that schedules share a store. */
+  readonly seed: number;
+  readonly replicas: ReplicaSet<R>;
+}
+
+/** What one schedule does and what must hold. */
+export interface Scenario {
+  /** Runs before the clients. */
+  prepare(): Promise<void>;
+  /** One step of a client; `name` is unique in the schedule. */
+  step(random: () => number, name: string): Promise<void>;
+  /** Runs after the last step; throws what does not hold. */
+  check(): Promise<void>;
+}
+
+/** Options of {@link runSchedules}. */
+export interface ScheduleOptions<R extends ScheduledReplica> {
+  readonly service: ScheduledService<R> & {
+    /** Makes the database reject each commit that breaks an invariant. */
+    guard(replica: R): Promise<void>;
+    scenario(schedule: Schedule<R>): Scenario;
+  };
+  readonly dialect: 'sqlite' | 'postgres';
+  /** Each schedule has from one replica to this number. */
+  readonly maxReplicas: number;
+  readonly schedules: number;
+  readonly clients: number;
+  /** Steps of each client. */
+  readonly steps: number;
+}
+
+/** The number of schedules of one test, as its share of all; at least 1. */
+export function schedulesOf(share: number): number {
+  const all = Number(process.env.WRIT_TEST_SCHEDULES ?? DEFAULT_SCHEDULES);
+  return Math.max(1, Math.round(all * share));
+}
+
+/**
+ * Runs random schedules one after the other over the replicas of a service: clients make requests, while replicas are
+ * killed, restarted and lose the sessions that hold their locks. The seed of each schedule is its number, after
+ * WRIT_TEST_SEED (default 0).
+ * @throws Error naming the seed of the schedule in which something did not hold
+ */
+export async function runSchedules<R extends ScheduledReplica>(
+  options: ScheduleOptions<R>,
+): Promise<void> {
+  const { service, dialect, maxReplicas, schedules } = options;
+  const folder = await mkdtemp(join(tmpdir(), 'writ-schedules-'));
+  const location =
+    dialect === 'postgres'
+      ? await postgresLocation()
+      : ({ dialect, file: join(folder, 'store.db') } as const);
+  const replicas = await ReplicaSet.open(service, location, maxReplicas);
+  try {
+    const [first] = await replicas.all();
+    if (first === undefined) throw new Error('There is no replica.');
+    await service.guard(first);
+    const before = Number(process.env.WRIT_TEST_SEED ?? 0);
+    for (let seed = before + 1; seed <= before + schedules; seed += 1) {
+      replicas.use(1 + (seed % maxReplicas));
+      try {
+        await runSchedule(options, { seed, replicas });
+      } catch (error) {
+        const message = error instanceof Error ? error.message : String(error);
+        throw new Error(`schedule ${seed} on ${dialect}: ${message}`, { cause: error });
+      }
+    }
+  } finally {
+    await replicas.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function runSchedule<R extends ScheduledReplica>(
+  { service, clients, steps }: ScheduleOptions<R>,
+  schedule: Schedule<R>,
+): Promise<void> {
+  const { seed, replicas } = schedule;
+  const scenario = service.scenario(schedule);
+  await scenario.prepare();
+  const runClient = async (client: number): Promise<void> => {
+    const random = seeded(seed * clients + client);
+    const faults = seeded(-seed);
+    for (let step = 0; step < steps; step += 1) {
+      // Faults come from one client, so that they do not interrupt each other.
+      if (client === 0) await causeFault(replicas, faults);
+      await scenario.step(random, `s${seed}-c${client}-${step}`);
+    }
+  };
+  await Promise.all(Array.from({ length: clients }, (_, client) => runClient(client)));
+  await scenario.check();
+}
+
+async function causeFault<R extends ScheduledReplica>(
+  replicas: ReplicaSet<R>,
+  random: () => number,
+): Promise<void> {
+  const chance = random();
+  if (chance < KILL) await replicas.kill(random);
+  else if (chance < KILL + RESTART) await replicas.restart(random);
+  else if (chance < KILL + RESTART + LOSE_SESSIONS) await replicas.loseSessions();
+}

@@ -1,0 +1,204 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openSigner, type Signer } from '@writ/identity';
+import { isWritError, systemClock } from '@writ/kernel';
+import type { StoreLocation } from '@writ/store';
+import { isPostgresAvailable } from '@writ/testing/postgres';
+import { type ReplicaSet, runSchedules, type Schedule, schedulesOf } from '@writ/testing/schedules';
+import { sql } from 'kysely';
+import { describe, expect, it } from 'vitest';
+import { type ExecutedCall, executeCall } from '../src/app/calls/execute-call.ts';
+import type { ToolInvocation } from '../src/sources/source.ts';
+import type { GatewayStore } from '../src/store/gateway-store.ts';
+import { type CallReplica, openCallReplica, presentedCall } from './call-replica.ts';
+
+const RUNS = ['run-1', 'run-2', 'run-3'];
+const TOOLS = ['pay', 'charge'];
+/** Fewer than the calls of most runs. */
+const MAX_TOOL_CALLS = 6;
+/** Liveness limit of all schedules on a busy machine, ms; a killed replica is dead for the others after 3 s. */
+const TIMEOUT_MS = 120_000 + schedulesOf(0.1) * 5_000;
+
+/** Makes the database reject a second attempt at a destructive call and a call above max_tool_calls (TG-1, TG-2). */
+async function guard({ dialect, transaction }: Pick<GatewayStore, 'dialect' | 'transaction'>) {
+  const executed = `(select count(*) from calls where tenant = new.tenant and run_id = new.run_id
+    and state not in ('refused', 'burnt')) > ${MAX_TOOL_CALLS}`;
+  const isTwice = `new.side_effect = 'destructive' and new.attempts > 1`;
+  await transaction(async (trx) => {
+    if (dialect === 'sqlite') {
+      for (const [event, when] of [
+        ['insert', executed],
+        ['update', isTwice],
+      ]) {
+        const text = `create trigger guard_${event} after ${event} on calls when ${when}
+          begin select raise(abort, 'a call too many'); end`;
+        await sql.raw(text).execute(trx);
+      }
+      return;
+    }
+    const body = `begin
+      if ${isTwice} then raise exception 'second attempt at %', new.call_id; end if;
+      if ${executed} then raise exception 'max_tool_calls of % exceeded', new.run_id; end if;
+      return null; end`;
+    await sql`create function guard_calls() returns trigger language plpgsql as ${sql.lit(body)}`.execute(
+      trx,
+    );
+    await sql`create trigger guard_calls after insert or update on calls
+      for each row execute function guard_calls()`.execute(trx);
+  });
+}
+
+/** Every run of a tool, by tenant. */
+class World {
+  readonly #runs = new Map<string, ToolInvocation[]>();
+
+  readonly run = (invocation: ToolInvocation): void => {
+    this.of(invocation.tenant).push(invocation);
+  };
+
+  /** The runs for a tenant so far. */
+  of(tenant: string): ToolInvocation[] {
+    const runs = this.#runs.get(tenant) ?? [];
+    this.#runs.set(tenant, runs);
+    return runs;
+  }
+}
+
+interface Call {
+  readonly runId: string;
+  readonly callId: string;
+  readonly tool: string;
+}
+
+/** The calls of one schedule, in a tenant of its own. */
+class Calls {
+  readonly #gateways: ReplicaSet<CallReplica>;
+  readonly #tenant: string;
+  readonly #runs: readonly ToolInvocation[];
+  readonly #calls: Call[] = [];
+
+  constructor({ seed, replicas }: Schedule<CallReplica>, world: World) {
+    this.#gateways = replicas;
+    this.#tenant = `acme-${seed}`;
+    this.#runs = world.of(this.#tenant);
+  }
+
+  async prepare(): Promise<void> {
+    // Calls need no preparation.
+  }
+
+  async step(random: () => number, name: string): Promise<void> {
+    const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T;
+    const call = { runId: pick(RUNS), callId: name, tool: pick(TOOLS) };
+    if (random() < 0.06) {
+      await this.#halt(random, name);
+      return;
+    }
+    this.#calls.push(call);
+    // A worker whose request was lost repeats it, here at once and at any replica.
+    const outcomes = [this.#outcome(random, call), this.#outcome(random, call)];
+    const [first, second] = await Promise.all(outcomes);
+    if (first === 'HALTED' || second === 'HALTED') return;
+    expect(second).toBe(first);
+  }
+
+  /** Each call has one outcome, which repeats return; a destructive tool ran at most once for it. */
+  async check(): Promise<void> {
+    for (const call of this.#calls) {
+      const receipt = await this.#outcome(() => 0, call);
+      expect(receipt).not.toBe('HALTED');
+      const runs = this.#runsOf(call).length;
+      expect(await this.#outcome(() => 0.99, call)).toBe(receipt);
+      expect(this.#runsOf(call).length).toBe(runs);
+    }
+    for (const call of this.#calls) {
+      const runs = this.#runsOf(call);
+      if (call.tool === 'pay') expect(runs.length).toBeLessThanOrEqual(1);
+      expect(new Set(runs.map(({ idempotencyKey }) => idempotencyKey)).size).toBeLessThan(2);
+      const { row } = await this.#execute(() => 0, call);
+      if (row.state === 'ok') expect(runs.length).toBeGreaterThan(0);
+      if (row.state === 'refused') expect(runs.length).toBe(0);
+    }
+  }
+
+  #runsOf({ runId, callId }: Call): ToolInvocation[] {
+    return this.#runs.filter((run) => run.runId === runId && run.callId === callId);
+  }
+
+  async #execute(random: () => number, { runId, callId, tool }: Call): Promise<ExecutedCall> {
+    const run = { tenant: this.#tenant, runId };
+    const presented = presentedCall(run, callId, { tool, maxToolCalls: MAX_TOOL_CALLS });
+    return await this.#gateways.request(random, ({ context }) =>
+      executeCall(context, presented, new AbortController().signal),
+    );
+  }
+
+  /** The receipt of a call, or `HALTED`. */
+  async #outcome(random: () => number, call: Call): Promise<string> {
+    try {
+      return (await this.#execute(random, call)).row.receipt ?? '';
+    } catch (error) {
+      if (!isWritError(error)) throw error;
+      expect(error.reason).toBe('HALTED');
+      return error.reason;
+    }
+  }
+
+  /** Halts the tenant; from the response on no tool starts until the halt is lifted (SV-9). */
+  async #halt(random: () => number, orderId: string): Promise<void> {
+    const scope = { kind: { case: 'tenant', value: this.#tenant } };
+    const order = { orderId, scope, cause: 1, reason: 'Stop.', orderedBy: 'mia' };
+    const freeze = (replica: CallReplica) => replica.freezes.freeze({ order: order as never });
+    await this.#gateways.request(random, freeze);
+    const started = () => this.#runs.map(({ runId, callId, tool }) => `${runId}/${callId} ${tool}`);
+    const before = started();
+    const calls = Array.from({ length: 3 }, (_, n) => {
+      // In another run: a call above max_tool_calls is refused before freezes are read.
+      const call = { runId: `halted-${orderId}`, callId: `${orderId}-${n}`, tool: 'pay' };
+      return this.#outcome(random, call);
+    });
+    for (const outcome of await Promise.all(calls)) expect(outcome).toBe('HALTED');
+    expect(started()).toEqual(before);
+    await this.#gateways.request(random, ({ freezes }) => freezes.unfreeze({ orderId }));
+  }
+}
+
+async function run(
+  dialect: 'sqlite' | 'postgres',
+  size: { maxReplicas: number; schedules: number },
+) {
+  const keyDir = await mkdtemp(join(tmpdir(), 'writ-keys-'));
+  const signer: Signer = await openSigner({ service: 'tool-gateway', keyDir, clock: systemClock });
+  const world = new World();
+  const service = {
+    open: (location: StoreLocation, isKilled: () => boolean) =>
+      openCallReplica(location, signer, { run: world.run, isKilled }),
+    guard: ({ store }: CallReplica) =>
+      guard({ dialect: store.dialect, transaction: (...work) => store.transaction(...work) }),
+    scenario: (schedule: Schedule<CallReplica>) => new Calls(schedule, world),
+  };
+  try {
+    await runSchedules({ service, dialect, clients: 5, steps: 6, ...size });
+  } finally {
+    await rm(keyDir, { recursive: true, force: true });
+  }
+}
+
+it(
+  'executes each call at most once and nothing after a halt in random schedules with kills on SQLite (TG-1, TG-2, SV-9)',
+  async () => {
+    await run('sqlite', { maxReplicas: 1, schedules: schedulesOf(0.1) });
+  },
+  TIMEOUT_MS,
+);
+
+describe.runIf(isPostgresAvailable())('gateways on one PostgreSQL schema', () => {
+  it(
+    'execute each call at most once and nothing after a halt, with kills and lost sessions (TG-1, TG-2, SV-9, SYS-5)',
+    async () => {
+      await run('postgres', { maxReplicas: 4, schedules: schedulesOf(0.1) });
+    },
+    TIMEOUT_MS,
+  );
+});
