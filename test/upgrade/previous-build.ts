@@ -22,6 +22,21 @@ export function previousBuild(reference: string): PreviousBuild {
   if (git('show', `${commit}:package-lock.json`) !== git('show', ':package-lock.json')) {
     throw new Error(`${reference} needs other packages: package-lock.json differs.`);
   }
+  return checkOut(commit);
+}
+
+/** Whether the history of this clone has a commit; a shallow clone lacks the older ones. */
+export function hasCommit(reference: string): boolean {
+  try {
+    git('cat-file', '-e', `${reference}^{commit}`);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Checks a commit out as {@link previousBuild} does, whichever packages it was written for. */
+export function checkOut(commit: string): PreviousBuild {
   const folder = mkdtempSync(join(tmpdir(), 'writ-previous-'));
   git('worktree', 'add', '--force', '--detach', folder, commit);
   linkPackages(folder);
@@ -53,5 +68,6 @@ function git(...args: readonly string[]): string {
     cwd: REPOSITORY,
     encoding: 'utf8',
     maxBuffer: 2 ** 26,
+    stdio: ['ignore', 'pipe', 'ignore'],
   }).trim();
 }

@@ -1,5 +1,6 @@
 /** One process of `npm run bench -- writers`: measures writers on request of its parent. */
 import { measure, type Operation, type Speed } from '../measure.ts';
+import { FORMER_WORKS } from './former-work.ts';
 import { type Location, WORKS, type Work, type WorkName } from './work.ts';
 
 /** What a process is asked to measure. */
@@ -54,10 +55,12 @@ async function answer({ work, location, writers, forMs }: MeasureRequest): Promi
 }
 
 function open(name: WorkName, location: Location): Promise<Opened> {
-  const key = `${name} ${location.oneAtATime}`;
+  const { build } = location;
+  const key = `${name} ${location.oneAtATime} ${build}`;
   const known = opened.get(key);
   if (known !== undefined) return known;
-  const opening = WORKS[name](location).then((work) => ({ work, writers: [] }));
+  const work = build === undefined ? WORKS[name](location) : FORMER_WORKS[name](location, build);
+  const opening = work.then((work) => ({ work, writers: [] }));
   opened.set(key, opening);
   return opening;
 }

@@ -14,6 +14,8 @@ export interface Location {
   readonly url: string;
   readonly schema: string;
   readonly oneAtATime: boolean;
+  /** Source tree of the former lock; undefined selects this one. */
+  readonly build?: string | undefined;
 }
 
 /** Names of the measured work. */

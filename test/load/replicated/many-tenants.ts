@@ -5,7 +5,7 @@ import { createWritClient, type WritClient } from '@writ/client';
 import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { API_KEYS_FILE, openApiKeys } from '@writ/identity';
-import { newId } from '@writ/kernel';
+import { isWritError, newId } from '@writ/kernel';
 import { type DistributedPlatform, startDistributedPlatform } from '@writ/testing/distributed';
 import { median } from '../../bench/measure.ts';
 import { until } from '../../e2e/scripted/until.ts';
@@ -66,6 +66,7 @@ export async function manyTenants(options: ManyTenantsOptions) {
       'runs per second': (runs / seconds).toFixed(1),
       'median step without and with the hot tenant, ms': slowdown.steps.join(', '),
       'median slowdown by the hot tenant': slowdown.ratio.toFixed(2),
+      'starts repeated because of STORE_BUSY': busyStarts,
     };
   } finally {
     await platform.close();
@@ -124,12 +125,24 @@ async function clientsOf({ dataDir, edgeUrls }: DistributedPlatform, tenants: re
   return clients;
 }
 
+/** Starts a run; repeats the start, under the same id, while the database is too busy for it. */
 async function startRun({ runs }: WritClient): Promise<string> {
   const request = { requestId: newId('req'), agent: 'refund-worker', goal: 'Do it.' };
-  const { run } = await untilAdmitted(() => runs.startRun(request));
-  assert.ok(run);
-  return run.runId;
+  for (;;) {
+    try {
+      const { run } = await untilAdmitted(() => runs.startRun(request));
+      assert.ok(run);
+      return run.runId;
+    } catch (error) {
+      if (!isWritError(error) || error.reason !== 'STORE_BUSY') throw error;
+      busyStarts += 1;
+      await pause(POLL_MS);
+    }
+  }
 }
+
+/** Starts that were repeated because of STORE_BUSY. */
+let busyStarts = 0;
 
 async function runToEnd(client: WritClient): Promise<void> {
   const runId = await startRun(client);
