@@ -21,6 +21,7 @@ import {
 } from '../store/leases.ts';
 import { nextDue } from '../store/timers.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
+import { CLAIM_WINDOW, claimBatch } from './claim-batch.ts';
 import type { LeaseOutcome } from './ending.ts';
 import { LeaseRenewal, leaseTerms, type RenewalSettings } from './lease-renewal.ts';
 import { type Interruption, Session } from './session.ts';
@@ -225,10 +226,13 @@ export class LeaseLoop {
     const free = this.#free;
     if (free <= 0) return false;
     const terms = leaseTerms(clock, this.#leases);
-    const found = await findRunnable(store.db, terms.at, free, settings.tenants);
+    const { dialect } = store;
+    const most = dialect === 'sqlite' ? free : free * CLAIM_WINDOW;
+    const found = await findRunnable(store.db, terms.at, most, settings.tenants);
     this.#isBacklogged = found.length >= free;
     // The leases of agents that run here are renewed; a clock that is set forward must not take them (BD-3).
-    const runnable = found.filter((key) => !this.#sessions.has(agentKeyText(key)));
+    const others = found.filter((key) => !this.#sessions.has(agentKeyText(key)));
+    const runnable = claimBatch(others, free, { dialect, runOf: ({ runId }) => runId });
     if (runnable.length === 0) return false;
     const claimed = await store.transaction(
       async (trx) => {

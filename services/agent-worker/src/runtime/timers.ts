@@ -2,13 +2,14 @@ import type { Clock } from '@writ/kernel';
 import { sendSignal } from '../app/agents/send-signal.ts';
 import { deleteTimer, dueTimers } from '../store/timers.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
+import { claimBatch } from './claim-batch.ts';
 
 /** Maximum number of timers per transaction. */
 const MAX_BATCH = 256;
 
 /**
- * Turns the due timers into signals, in one transaction; each timer fires once, even with several
- * workers (RT-3).
+ * Turns due timers into signals, in one transaction; each timer fires once, even with several workers (RT-3). On a
+ * database that replicas share these are not all timers that are due.
  */
 export async function fireTimers(
   store: WorkerStore,
@@ -16,7 +17,11 @@ export async function fireTimers(
   tenants: readonly string[],
 ): Promise<void> {
   const at = clock.now();
-  const due = await dueTimers(store.db, at, MAX_BATCH, tenants);
+  const found = await dueTimers(store.db, at, MAX_BATCH, tenants);
+  const due = claimBatch(found, MAX_BATCH, {
+    dialect: store.dialect,
+    runOf: ({ run_id: runId }) => runId,
+  });
   if (due.length === 0) return;
   await store.transaction(
     async (trx) => {

@@ -1,0 +1,31 @@
+import type { StoreDialect } from '@writ/store';
+
+/**
+ * Runs of one claim on a database that replicas share: as many as a transaction may lock. With more it would be
+ * serialized with all others.
+ */
+const MAX_RUNS = 32;
+
+/** Rows from which a claim chooses there, as a multiple of those that it takes. */
+export const CLAIM_WINDOW = 4;
+
+/**
+ * Returns the rows that this process tries to claim next. Replicas that look at the same time find the same rows; each
+ * tries some of them at random, of at most {@link MAX_RUNS} runs, so that they seldom wait for each other (SYS-5). A single
+ * process takes the oldest.
+ */
+export function claimBatch<T extends { readonly tenant: string }>(
+  found: readonly T[],
+  most: number,
+  { dialect, runOf }: { readonly dialect: StoreDialect; readonly runOf: (row: T) => string },
+): T[] {
+  if (dialect === 'sqlite') return found.slice(0, most);
+  const ofRuns = Map.groupBy(found, (row) => `${row.tenant}/${runOf(row)}`);
+  const runs = [...ofRuns.values()];
+  const chosen: T[] = [];
+  for (let left = MAX_RUNS; left > 0 && runs.length > 0 && chosen.length < most; left -= 1) {
+    const [rows = []] = runs.splice(Math.floor(Math.random() * runs.length), 1);
+    chosen.push(...rows);
+  }
+  return chosen.slice(0, most);
+}
