@@ -1,0 +1,108 @@
+import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
+import { ReplicaSet, runSchedules, type Schedule } from '@writ/testing/schedules';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { openSharedStore, type SharedStore, type StoreLocation } from '../src/index.ts';
+import { entry, type LedgerDatabase, ledgerMigrations } from './ledger.ts';
+import { entryIds } from './open-ledger.ts';
+import { tempFolder } from './temp-folder.ts';
+
+/** Everything that schedules do to a ledger, without a service. */
+interface Replica {
+  readonly store: SharedStore<LedgerDatabase>;
+}
+
+const LEDGERS = {
+  open: async (location: StoreLocation): Promise<Replica> => ({
+    store: await openSharedStore<LedgerDatabase>({
+      location,
+      migrations: ledgerMigrations,
+      service: 'ledger',
+    }),
+  }),
+};
+
+const DIALECTS = isPostgresAvailable() ? (['sqlite', 'postgres'] as const) : (['sqlite'] as const);
+
+async function openReplicas(dialect: 'sqlite' | 'postgres'): Promise<ReplicaSet<Replica>> {
+  const location =
+    dialect === 'postgres'
+      ? await postgresLocation()
+      : ({ dialect, file: tempFolder().file('ledger.db') } as const);
+  const replicas = await ReplicaSet.open(LEDGERS, location, dialect === 'postgres' ? 2 : 1);
+  onTestFinished(() => replicas.close());
+  replicas.use(1);
+  return replicas;
+}
+
+const first = () => 0;
+
+describe.each(DIALECTS)('a killed replica on %s', (dialect) => {
+  it('leaves what it had committed and nothing else, and answers no request (SYS-5)', async () => {
+    const replicas = await openReplicas(dialect);
+    await replicas.request(first, ({ store }) =>
+      store.transaction((trx) => trx.insertInto('entry').values(entry('committed')).execute()),
+    );
+    const begun = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
+    const tried: SharedStore<LedgerDatabase>[] = [];
+    const interrupted = replicas.request(first, ({ store }) =>
+      store.transaction(async (trx) => {
+        tried.push(store);
+        const attempt = tried.length;
+        await trx
+          .insertInto('entry')
+          .values(entry(`attempt ${attempt}`))
+          .execute();
+        if (attempt > 1) return attempt;
+        begun.resolve();
+        await released.promise;
+        return attempt;
+      }),
+    );
+    await begun.promise;
+    await replicas.kill(first);
+    // The answer is that of the next process, which has the rows of the first but not those of its open transaction.
+    expect(await interrupted).toBe(2);
+    expect(tried[1]).not.toBe(tried[0]);
+    const [next] = (await replicas.all()) as [Replica];
+    expect(await entryIds(next.store)).toEqual(['attempt 2', 'committed']);
+    released.resolve();
+  });
+
+  it('is replaced as one that was shut down is (SYS-5)', async () => {
+    const replicas = await openReplicas(dialect);
+    await replicas.request(first, ({ store }) =>
+      store.transaction((trx) => trx.insertInto('entry').values(entry('committed')).execute()),
+    );
+    const [before] = (await replicas.all()) as [Replica];
+    await replicas.restart(first);
+    const [after] = (await replicas.all()) as [Replica];
+    expect(after.store).not.toBe(before.store);
+    expect(await entryIds(after.store)).toEqual(['committed']);
+  });
+});
+
+describe.each(DIALECTS)('random schedules on %s', (dialect) => {
+  it('fail with the seed when an invariant does not hold (SYS-5)', async () => {
+    const service = {
+      ...LEDGERS,
+      guard: async () => undefined,
+      scenario: ({ seed, replicas }: Schedule<Replica>) => ({
+        prepare: async () => undefined,
+        step: async (random: () => number, name: string) => {
+          await replicas.request(random, ({ store }) =>
+            store.transaction((trx) => trx.insertInto('entry').values(entry(name)).execute()),
+          );
+        },
+        check: async () => {
+          if (seed === 3) throw new Error('an invariant does not hold');
+        },
+      }),
+    };
+    const size = { maxReplicas: dialect === 'postgres' ? 2 : 1, clients: 2, steps: 3 };
+    const options = { service, dialect, schedules: 4, ...size };
+    await expect(runSchedules(options)).rejects.toThrow(
+      `schedule 3 on ${dialect}: an invariant does not hold`,
+    );
+  });
+});
