@@ -148,7 +148,7 @@ async function locationIn(place: string): Promise<StoreLocation> {
 const PLACES = ['a file', ...(isPostgresAvailable() ? ['PostgreSQL'] : [])];
 
 it.each(PLACES)(
-  'caches tabs, levels and failures that equal the stored ones in %s (EM-3)',
+  'cached tabs, levels and failures equal the stored ones in %s (EM-3)',
   async (place) => {
     const location = await locationIn(place);
     const [store, other] = [await open(location), await open(location)];
