@@ -66,7 +66,7 @@ export async function manyTenants(options: ManyTenantsOptions) {
       'runs per second': (runs / seconds).toFixed(1),
       'median step without and with the hot tenant, ms': slowdown.steps.join(', '),
       'median slowdown by the hot tenant': slowdown.ratio.toFixed(2),
-      'starts repeated because of STORE_BUSY': busyStarts,
+      'requests repeated because of STORE_BUSY': busy,
     };
   } finally {
     await platform.close();
@@ -125,30 +125,34 @@ async function clientsOf({ dataDir, edgeUrls }: DistributedPlatform, tenants: re
   return clients;
 }
 
-/** Starts a run; repeats the start, under the same id, while the database is too busy for it. */
 async function startRun({ runs }: WritClient): Promise<string> {
   const request = { requestId: newId('req'), agent: 'refund-worker', goal: 'Do it.' };
+  const { run } = await untilServed(() => untilAdmitted(() => runs.startRun(request)));
+  assert.ok(run);
+  return run.runId;
+}
+
+/** Repeats an idempotent request while the database is too busy for it. */
+async function untilServed<T>(request: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
-      const { run } = await untilAdmitted(() => runs.startRun(request));
-      assert.ok(run);
-      return run.runId;
+      return await request();
     } catch (error) {
       if (!isWritError(error) || error.reason !== 'STORE_BUSY') throw error;
-      busyStarts += 1;
+      busy += 1;
       await pause(POLL_MS);
     }
   }
 }
 
-/** Starts that were repeated because of STORE_BUSY. */
-let busyStarts = 0;
+/** Requests that were repeated because of STORE_BUSY. */
+let busy = 0;
 
 async function runToEnd(client: WritClient): Promise<void> {
   const runId = await startRun(client);
   for (let state: RunState = RunState.PENDING; state <= RunState.ENDING; ) {
     await pause(POLL_MS);
-    const { run } = await client.runs.getRun({ runId });
+    const { run } = await untilServed(() => client.runs.getRun({ runId }));
     state = run?.state ?? state;
   }
 }

@@ -4,7 +4,7 @@ import { isEventMac } from '@writ/identity';
 import { type AgentKey, isId, type RunKey } from '@writ/kernel';
 import type { SupervisorContext, Tx } from '../../context.ts';
 import { loadRun, type RunRow } from '../../store/run/runs.ts';
-import { appendTimeline } from '../../store/run/timeline.ts';
+import { appendTimeline, lookUpEvents } from '../../store/run/timeline.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { inCausalOrder } from '../../wire/causal-order.ts';
 import { emits, timelineId } from '../../wire/hook-event.ts';
@@ -39,9 +39,9 @@ export async function recordCarriedEvents(
   const run = await loadRun(trx, agent);
   const events = carried.flatMap((each) => readCarried(context, run, each) ?? []);
   const own = events.filter((event) => isOf(event, agent));
-  for (const event of [...own, ...inCausalOrder(held)]) {
-    await appendEvent(trx, context.heldEvents, event, at);
-  }
+  const all = [...own, ...inCausalOrder(held)];
+  await lookUpEvents(trx, agent, all.map(timelineId));
+  for (const event of all) await appendEvent(trx, context.heldEvents, event, at);
 }
 
 /** What the worker and the meter answer about the last events of agents that end. */
@@ -69,6 +69,7 @@ export async function recordLastEvents(
   const { instance } = key;
   const concerned =
     instance === undefined ? found : found.filter((event) => isOf(event, { ...key, instance }));
+  await lookUpEvents(trx, key, concerned.map(timelineId));
   for (const event of inCausalOrder(concerned)) {
     await appendEvent(trx, context.heldEvents, event, at);
   }

@@ -51,9 +51,7 @@ export async function linkAudit(
     return { position, previousHash, ...end };
   });
   await saveLinks(trx, links);
-  for (const [tenant, { sequence, hash }] of ends) {
-    await saveEnd(trx, tenant, { sequence, hash }, now);
-  }
+  await saveEnds(trx, ends, now);
   if (records.length > 0) noteChange(trx, 'audit-linked');
   const after = [...ends].map(([tenant, { sequence: count, hash }]) => {
     const { checkpoints = 0 } = before.get(tenant) ?? {};
@@ -166,22 +164,28 @@ async function endsOf(
   return new Map(rows.map((end) => [end.tenant, end]));
 }
 
-async function saveEnd(
+/** Saves the ends of all chains of a batch, which may be of as many tenants as it has records, in one statement. */
+async function saveEnds(
   trx: SupervisorTransaction,
-  tenant: string,
-  end: LastRecord,
+  ends: ReadonlyMap<string, LastRecord>,
   now: Date,
 ): Promise<void> {
-  await upsertEnd(trx, { tenant, ...end, now });
+  if (ends.size === 0) return;
+  const unsigned = { signed_count: 0, checkpoints: 0, signed_at: now };
+  const rows = Array.from(ends, ([tenant, { sequence, hash }]) => ({
+    tenant,
+    sequence,
+    hash,
+    ...unsigned,
+  }));
+  await trx
+    .insertInto('audit_chains')
+    .values(rows)
+    .onConflict((conflict) =>
+      conflict.column('tenant').doUpdateSet((row) => ({
+        sequence: row.ref('excluded.sequence'),
+        hash: row.ref('excluded.hash'),
+      })),
+    )
+    .execute();
 }
-
-const upsertEnd = prepareQuery(
-  (
-    db: SupervisorReader,
-    { tenant, sequence, hash, now }: LastRecord & { readonly tenant: string; readonly now: Date },
-  ) =>
-    db
-      .insertInto('audit_chains')
-      .values({ tenant, sequence, hash, signed_count: 0, checkpoints: 0, signed_at: now })
-      .onConflict((conflict) => conflict.column('tenant').doUpdateSet({ sequence, hash })),
-);
