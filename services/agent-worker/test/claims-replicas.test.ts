@@ -101,7 +101,7 @@ describe.runIf(isPostgresAvailable())('workers on one PostgreSQL schema', () => 
     );
     const all = () => claimed.flatMap((own) => [...own]);
     await expect.poll(() => all().length).toBe(AGENTS);
-    // Nobody claimed an agent again: each has its first epoch.
+    // No agent was claimed twice: each has its first epoch.
     expect(all().toSorted()).toEqual(
       Array.from({ length: AGENTS }, (_, n) => `run-${n} 1`).toSorted(),
     );

@@ -133,7 +133,7 @@ class Headcount {
     if (chance > 0.3) await this.#request(random, ({ ledger }) => releaseChild(ledger, run, name));
   }
 
-  /** No slot is lost: after all releases each pool has room for as many agents as its cap says. */
+  /** No slot is lost: after all releases each pool grants as many slots as its cap says. */
   async check(): Promise<void> {
     for (const run of this.#runs) {
       for (const name of this.#children.get(run) ?? []) {

@@ -22,7 +22,6 @@ interface Books {
   readonly time: unknown;
   apply(key: object, event: object): { readonly changes: readonly object[] };
   open(pool: object): Promise<void>;
-  standing(key: object, instance: string): unknown;
 }
 
 interface FormerLedger {

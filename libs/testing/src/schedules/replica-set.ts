@@ -117,7 +117,7 @@ export class ReplicaSet<R extends ScheduledReplica> {
   }
 
   /**
-   * Kills the process of a replica and starts another one. What it had not committed is gone: PostgreSQL ends its
+   * Kills the process of a replica and starts another one. What it had not committed is lost: PostgreSQL ends its
    * sessions, and of SQLite the files are kept as they are at this instant.
    */
   async kill(random: () => number): Promise<void> {

@@ -10,7 +10,7 @@ const MAX_RUNS = 32;
 export const CLAIM_WINDOW = 4;
 
 /**
- * Returns the rows that this process tries to claim next. Replicas that look at the same time find the same rows; each
+ * Returns the rows that this process tries to claim next. Replicas that search at the same time find the same rows; each
  * tries some of them at random, of at most {@link MAX_RUNS} runs, so that they seldom wait for each other (SYS-5). A single
  * process takes the oldest.
  */
