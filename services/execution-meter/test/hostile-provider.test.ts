@@ -5,7 +5,8 @@ import { gzipSync } from 'node:zlib';
 import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
 import { EndReason } from '@writ/contracts/writ/model/v1/model_pb';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
-import { RESPONSE_LIMITS } from '../src/providers/openai/bounded-fetch.ts';
+import { MAX_RESPONSE_BYTES } from '../src/providers/openai/bounded-fetch.ts';
+import { MAX_EVENT_CHARS } from '../src/providers/openai/event-stream.ts';
 import { MeterWorld } from './meter-fixture.ts';
 import { textOf } from './model-calls.ts';
 import { PRICES } from './models-yaml.ts';
@@ -105,14 +106,14 @@ describe('a hostile provider', () => {
   });
 
   it.each([
-    ['one line', { ...SSE }, 'x'.repeat(4 * RESPONSE_LIMITS.lineBytes)],
+    ['one line', { ...SSE }, 'x'.repeat(4 * MAX_EVENT_CHARS)],
     [
       'a compressed body',
       { 'content-type': 'application/json', 'content-encoding': 'gzip' },
       undefined,
     ],
   ])('has %s of any size rejected (BD-1)', async (_, headers, line) => {
-    const bomb = gzipSync(Buffer.alloc(4 * RESPONSE_LIMITS.bytes, ' '));
+    const bomb = gzipSync(Buffer.alloc(4 * MAX_RESPONSE_BYTES, ' '));
     await serve(
       (response) => void response.writeHead(200, headers).end(line ?? bomb),
       line === undefined ? '    streaming: false' : '',

@@ -1,6 +1,5 @@
 import { fieldsOf, omitUndefined } from '@writ/kernel';
 import OpenAI from 'openai';
-import type { Stream } from 'openai/core/streaming';
 import type { ModelEntry } from '../../domain/catalog/catalog.ts';
 import type { Dialect } from '../../domain/dialects/dialect.ts';
 import { DIALECTS } from '../../domain/dialects/index.ts';
@@ -17,6 +16,7 @@ import {
 } from './attempt-failure.ts';
 import { boundedFetch } from './bounded-fetch.ts';
 import { chatParams } from './chat-params.ts';
+import { readEvents } from './event-stream.ts';
 
 /**
  * Creates the provider for all dialects (EM-8, AP-2): streamed or not, without the retries of the SDK, and
@@ -28,26 +28,32 @@ export function createOpenAiProvider(): Provider {
     const { model, signal } = attempt;
     const dialect = DIALECTS[attempt.chat.native?.dialect ?? 'chat_completions'];
     const builder = new AnswerBuilder(dialect, model.providerModel);
-    const timedOut = new AbortController();
-    const timer = setTimeout(() => timedOut.abort(), attempt.timeoutMs);
+    const stop = new AbortController();
+    const abort = () => stop.abort(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    let hasTimedOut = false;
+    const timer = setTimeout(() => {
+      hasTimedOut = true;
+      stop.abort(new Error('The attempt has exceeded its time limit.'));
+    }, attempt.timeoutMs);
     const partial = () => (model.streaming ? builder.partial : undefined);
     const used = () => ({ partial: partial(), promptUsage: builder.promptUsage });
     const ended = (): AttemptOutcome | undefined => {
       if (signal.aborted) return { type: 'aborted', ...used(), sent: true };
-      if (!timedOut.signal.aborted) return undefined;
+      if (!hasTimedOut) return undefined;
       return { type: 'failed', failure: TIMED_OUT, ...used(), usage: builder.usage };
     };
     try {
       const client = clients.for(model, attempt.apiKey);
-      const anySignal = AbortSignal.any([signal, timedOut.signal]);
-      await receive({ client, attempt, dialect, builder, signal: anySignal });
+      if (signal.aborted) abort();
+      await receive({ client, attempt, dialect, builder, signal: stop.signal });
     } catch (error) {
       const failure = attemptFailure(error);
       return ended() ?? { type: 'failed', failure, ...used(), usage: builder.usage };
     } finally {
       clearTimeout(timer);
+      signal.removeEventListener('abort', abort);
     }
-    // The SDK ends an aborted stream without an error.
     return ended() ?? conclude(builder);
   };
 }
@@ -81,8 +87,9 @@ async function receive({ client, attempt, dialect, builder, signal }: Receiving)
     return;
   }
   const limit = new OutputLimit(attempt.maxOutputTokens);
-  const stream = await client.post<Stream<unknown>>(dialect.path, { ...options, stream: true });
-  for await (const event of stream) {
+  // The stream of the SDK takes as long as the request, and closes the connection after each answer.
+  const response = await client.post(dialect.path, { ...options, stream: true }).asResponse();
+  for await (const event of readEvents(response)) {
     if (!isObject(event)) throw new SyntaxError('An event of the stream is not an object.');
     const part = dialect.partOf(fieldsOf(event));
     const content = builder.add(part);

@@ -52,9 +52,9 @@ export async function accessAtProvider({
       signal: AbortSignal.any([signal, timeout]),
     });
     if (!response.ok) return { failure: failed(response.status) };
-    const body = Buffer.from(await response.arrayBuffer());
-    if (body.byteLength > MAX_BYTES) return { failure: failed('bad_response') };
-    const answer = JSON.parse(body.toString()) as JsonValue;
+    const body = await response.text();
+    if (Buffer.byteLength(body) > MAX_BYTES) return { failure: failed('bad_response') };
+    const answer = JSON.parse(body) as JsonValue;
     return isJsonObject(answer) ? { answer } : { failure: failed('bad_response') };
   } catch (error) {
     if (error instanceof SyntaxError) return { failure: failed('bad_response') };
