@@ -39,6 +39,7 @@ export class InFlightCall {
   readonly #controller = new AbortController();
   #listeners = 0;
   #leaving: NodeJS.Timeout | undefined;
+  #hasEnded = false;
 
   /** Starts the call. @param tab the tab of the agent */
   constructor(dependencies: CallDependencies, request: CallRequest, tab: StoredTab) {
@@ -47,8 +48,8 @@ export class InFlightCall {
     this.request = request;
     this.startedAt = dependencies.context.clock.now();
     this.done = this.#run().then(
-      () => this.#chunks.end(),
-      (error: unknown) => this.#chunks.end(error),
+      () => this.#end(),
+      (error: unknown) => this.#end(error),
     );
   }
 
@@ -78,7 +79,14 @@ export class InFlightCall {
     this.#controller.abort(reason);
   }
 
+  #end(error?: unknown): void {
+    this.#hasEnded = true;
+    this.#chunks.end(error);
+  }
+
   #abandon(): void {
+    // An abort would create an error and run every listener of the request, for nothing.
+    if (this.#hasEnded) return;
     const abort = () => this.abort(new CancellationError('the caller disconnected'));
     const { disconnectGraceMs } = this.request;
     if (disconnectGraceMs === 0) {
