@@ -128,7 +128,7 @@ export const entries = table('entries', {
   primaryKey: ['tenant', 'run_id', 'agent_instance', 'kind', 'call_id', 'attempt'],
   indexes: {
     entries_holding: { on: ['expires_at'], where: ['state', 'in', ['reserved', 'sent']] },
-    entries_by_time: { on: ['tenant', 'ended_at'] },
+    entries_by_time: { on: ['tenant', 'ended_at'], where: ['ended_at', 'is not', null] },
   },
 });
 
