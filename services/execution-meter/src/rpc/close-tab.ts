@@ -1,7 +1,6 @@
 import type { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import type { Handlers } from '@writ/rpc';
 import { closeTab as close } from '../app/tabs/open-tab.ts';
-import { readLastEvents } from '../app/tabs/tab-view.ts';
 import { agentKey, tabMessage } from '../wire/tab.ts';
 import type { RpcContext } from './rpc-context.ts';
 
@@ -10,7 +9,7 @@ export function closeTab(context: RpcContext): Handlers<typeof ExecutionMeterSer
   return async (request) => {
     const key = agentKey(request.tab);
     context.flushEvents();
-    const tab = tabMessage(await close(context, key, request));
-    return { tab, events: await readLastEvents(context, key) };
+    const { events, ...view } = await close(context, key, request);
+    return { tab: tabMessage(view), events };
   };
 }

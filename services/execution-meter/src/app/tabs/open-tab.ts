@@ -5,6 +5,7 @@ import { type Caps, DIMENSIONS } from '../../domain/ledger/amount.ts';
 import { type Balance, dayOf } from '../../domain/ledger/balance.ts';
 import { requireTab } from '../../store/admit.ts';
 import { forgetLevels, openLevels, readLevels } from '../../store/balances.ts';
+import { lastEvents } from '../../store/calls.ts';
 import { isHeld } from '../../store/entries.ts';
 import { forgetFailures, openFailures } from '../../store/failures.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
@@ -43,6 +44,11 @@ export function openTab(context: MeterContext, opened: NewTab): Promise<TabView>
   return context.store.transaction(work, { tenant: tab.tenant });
 }
 
+/** A tab after CloseTab, with the last events of its calls, encoded. */
+export interface ClosedTab extends TabView {
+  readonly events: Uint8Array[];
+}
+
 /**
  * Closes a tab. Idempotent. With `onlyIfSettled`, a tab whose budget is held or that has a call in flight stays open:
  * after this transaction no other call begins, because a closed tab accepts none.
@@ -52,11 +58,12 @@ export function closeTab(
   context: MeterContext,
   key: AgentKey,
   { onlyIfSettled }: { readonly onlyIfSettled: boolean },
-): Promise<TabView> {
+): Promise<ClosedTab> {
   const { store, clock } = context;
-  const work = async (trx: MeterTransaction): Promise<TabView> => {
+  const work = async (trx: MeterTransaction): Promise<ClosedTab> => {
     const tab = await requireTab(trx, key);
-    const view = await viewTab(context, trx, tab);
+    const events = await lastEvents(trx, tab);
+    const view = { ...(await viewTab(context, trx, tab)), events };
     if (tab.state === 'closed' || (onlyIfSettled && (await isHeld(trx, tab)))) return view;
     const at = clock.now();
     forgetFailures(trx, tab);

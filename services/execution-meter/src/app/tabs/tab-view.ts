@@ -4,7 +4,6 @@ import type { Balance } from '../../domain/ledger/balance.ts';
 import { dayOf } from '../../domain/ledger/balance.ts';
 import { requireTab } from '../../store/admit.ts';
 import { readLevels, readScopeLevels } from '../../store/balances.ts';
-import { lastEvents } from '../../store/calls.ts';
 import { type FailureCount, failuresOf } from '../../store/failures.ts';
 import type { MeterReader } from '../../store/meter-store.ts';
 import type { StoredTab } from '../../store/tabs.ts';
@@ -38,14 +37,6 @@ export async function viewTab(
 export async function readTab(context: MeterContext, key: AgentKey): Promise<TabView> {
   const { db } = context.store;
   return await viewTab(context, db, await requireTab(db, key));
-}
-
-/** Reads the last events of the calls of a tab, encoded. */
-export async function readLastEvents(
-  { store }: Pick<MeterContext, 'store'>,
-  key: AgentKey,
-): Promise<Uint8Array[]> {
-  return await lastEvents(store.db, key);
 }
 
 /** Reads the balances of a session, if it is not empty, and of a tenant's current day and month. */
