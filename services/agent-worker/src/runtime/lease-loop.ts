@@ -9,7 +9,6 @@ import {
   WakeableLoop,
 } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
-import type { SlotGrant } from '../domain/agent/slot.ts';
 import type { AgentStatus } from '../domain/agent/state.ts';
 import {
   claimAgent,
@@ -24,7 +23,7 @@ import type { WorkerStore } from '../store/worker-store.ts';
 import { CLAIM_WINDOW, claimBatch } from './claim-batch.ts';
 import type { LeaseOutcome } from './ending.ts';
 import { LeaseRenewal, leaseTerms, type RenewalSettings } from './lease-renewal.ts';
-import { type Interruption, Session } from './session.ts';
+import { type Delivered, type Interruption, Session } from './session.ts';
 import { fireTimers } from './timers.ts';
 
 /** Minimum wait, in milliseconds, so that a timer that fails to fire does not cause a busy loop. */
@@ -114,18 +113,18 @@ export class LeaseLoop {
   }
 
   /**
-   * Stores a delivered agent, and runs it at once under the lease that `insert` stores with it and
-   * with its first slot grant. While this worker is full or stops, the agent is stored without a
+   * Stores a delivered agent, and runs it at once under the lease that `insert` stores with it, with
+   * the message and the slot grant of its delivery. While this worker is full or stops, the agent is stored without a
    * lease and claimed later. Returns whether the agent is new.
    */
-  async accept(slotGrant: SlotGrant | undefined, insert: InsertDelivered): Promise<boolean> {
+  async accept(delivery: Delivered, insert: InsertDelivered): Promise<boolean> {
     if (this.#free <= 0) this.#isBacklogged = true;
     if (this.#isStopped || !this.#isStarted || this.#isBacklogged) {
       const row = await insert(undefined);
       if (row !== undefined) this.nudge();
       return row !== undefined;
     }
-    const accepting = this.#acceptLeased(slotGrant, insert);
+    const accepting = this.#acceptLeased(delivery, insert);
     this.#accepting.add(accepting);
     try {
       return await accepting;
@@ -136,12 +135,12 @@ export class LeaseLoop {
     }
   }
 
-  async #acceptLeased(slotGrant: SlotGrant | undefined, insert: InsertDelivered): Promise<boolean> {
+  async #acceptLeased(delivery: Delivered, insert: InsertDelivered): Promise<boolean> {
     const { store, clock, settings } = this.#parts;
     const row = await insert(leaseTerms(clock, this.#leases));
     if (row === undefined) return false;
     const { leaseTtlMs } = settings;
-    const session = new Session(row, { store, clock, leaseTtlMs, slotGrant });
+    const session = new Session(row, { store, clock, leaseTtlMs, delivery });
     this.#outside(() => this.#begin(session));
     return true;
   }

@@ -144,7 +144,8 @@ async function runToAnEnd(parts: RunParts, session: Session): Promise<LeaseOutco
   try {
     scope.progress.publishState('RUNNING');
     if (session.mustFence) await fencePreviousWorker(scope);
-    const inbox = await loadInbox(parts.store.db, session.lease);
+    const { lease, message } = session;
+    const inbox = message === undefined ? await loadInbox(parts.store.db, lease) : [message];
     await createAgent(parts, session).run(context, inbox);
     return await endReturned(scope, context, parts.settings);
   } catch (error) {

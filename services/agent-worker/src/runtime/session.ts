@@ -8,8 +8,10 @@ import {
   RunMeta,
 } from '@writ/kernel';
 import type { TransactionOptions } from '@writ/store';
+import type { Delivery } from '../domain/agent/delivery.ts';
 import type { FirstReads } from '../domain/agent/first-reads.ts';
 import type { AgentManifest } from '../domain/agent/manifest.ts';
+import type { Message } from '../domain/agent/message.ts';
 import type { SlotGrant } from '../domain/agent/slot.ts';
 import { type AgentEvent, type AgentStatus, reduceAgent } from '../domain/agent/state.ts';
 import { restoreSupervision } from '../domain/agent/supervision.ts';
@@ -44,9 +46,12 @@ export interface SessionParts {
   readonly store: WorkerStore;
   readonly clock: Clock;
   readonly leaseTtlMs: number;
-  /** The slot grant of the delivery, when this lease is the delivery's. */
-  readonly slotGrant?: SlotGrant | undefined;
+  /** The delivery, when this lease is the delivery's. */
+  readonly delivery?: Delivered | undefined;
 }
+
+/** What the first lease has of the delivery of its agent. */
+export type Delivered = Pick<Delivery, 'slotGrant' | 'message'>;
 
 /** One lease of one agent: its identity, its pre-flight checks and its fenced writes (RT-2). */
 export class Session {
@@ -56,6 +61,8 @@ export class Session {
   readonly meta: RunMeta;
   /** The slot grant with which the lease starts; default: none. */
   readonly slotGrant: SlotGrant | undefined;
+  /** The message of the delivery, the only one in the inbox; undefined when the inbox must be read. */
+  readonly message: Message | undefined;
   /** Trace context of this lease's span; stored, so that the next lease links to it (SYS-1). */
   traceparent: string | undefined;
   /** The approved answer that ended the agent. */
@@ -86,7 +93,8 @@ export class Session {
     this.row = row;
     this.lease = { ...keyOf(row), epoch: row.epoch };
     this.manifest = JSON.parse(row.manifest) as AgentManifest;
-    this.slotGrant = parts.slotGrant;
+    this.slotGrant = parts.delivery?.slotGrant;
+    this.message = parts.delivery?.message;
     // The row is of the time before the claim; the first lease is that of the delivery.
     this.mustFence = row.epoch > 1n && row.lease_owner !== null;
     this.#firstReads = JSON.parse(row.first_reads ?? '{}') as FirstReads;

@@ -27,7 +27,7 @@ export async function deliverAgent(
   const version = codeVersionOf(manifest.kind, manifest.name);
   if (version === undefined) throw notImplemented(manifest.kind, manifest.name);
   checkSettings(manifest);
-  return await agents.accept(delivery.slotGrant, async (lease) => {
+  return await agents.accept(delivery, async (lease) => {
     const at = lease?.at ?? clock.now();
     const first = lease === undefined ? null : JSON.stringify(await readFirst(delivery));
     const row = { ...agentRow(delivery, at, lease), code_version: version, first_reads: first };

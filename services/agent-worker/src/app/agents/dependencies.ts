@@ -3,7 +3,6 @@ import type { Delivery } from '../../domain/agent/delivery.ts';
 import type { FirstReads } from '../../domain/agent/first-reads.ts';
 import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import type { OwnTime } from '../../domain/agent/own-time.ts';
-import type { SlotGrant } from '../../domain/agent/slot.ts';
 import type { AgentStatus } from '../../domain/agent/state.ts';
 import type { WorkerEvents } from '../../events.ts';
 import type { InsertDelivered } from '../../store/leases.ts';
@@ -37,7 +36,10 @@ export interface Dependencies {
      * Stores a delivered agent and runs it here, or leaves it to be claimed; returns whether it is
      * new.
      */
-    accept(slotGrant: SlotGrant | undefined, insert: InsertDelivered): Promise<boolean>;
+    accept(
+      delivery: Pick<Delivery, 'slotGrant' | 'message'>,
+      insert: InsertDelivered,
+    ): Promise<boolean>;
     /** Wakes the lease loop, because an agent may have become runnable. */
     nudge(): void;
     /** Commits what the agents of a run that run in this process have not committed yet. */
