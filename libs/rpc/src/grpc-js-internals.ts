@@ -5,6 +5,7 @@
 import {
   constants,
   type IncomingHttpHeaders,
+  type ServerHttp2Session,
   type ServerHttp2Stream,
   type ServerOptions,
 } from 'node:http2';
@@ -54,6 +55,7 @@ export function interceptStarts(
 
 /** A server of grpc-js, without channelz. */
 interface InnerServer {
+  _sessionHandler(http2Server: unknown): (session: ServerHttp2Session) => void;
   _streamHandler(
     interceptors: readonly ServerInterceptor[],
     stream: ServerHttp2Stream,
@@ -83,6 +85,26 @@ export function resetStream(call: ServerInterceptingCallInterface): void {
   let inner = call as unknown as InnerCall;
   while (inner.nextCall !== undefined) inner = inner.nextCall;
   inner.stream?.close(constants.NGHTTP2_NO_ERROR);
+}
+
+/** Returns the connection of a call, for which grpc-js has no public API. */
+export function sessionOf(wire: object): ServerHttp2Session | undefined {
+  let { call: inner } = wire as { readonly call?: InnerCall };
+  while (inner?.nextCall !== undefined) inner = inner.nextCall;
+  return inner?.stream?.session as ServerHttp2Session | undefined;
+}
+
+/** Calls `use` with each new connection of `server`. Must be called before the first connection. */
+export function onSession(server: Server, use: (session: ServerHttp2Session) => void): void {
+  const inner = server as unknown as InnerServer;
+  const handlerOf = inner._sessionHandler.bind(server);
+  inner._sessionHandler = (http2Server) => {
+    const handle = handlerOf(http2Server);
+    return (session) => {
+      use(session);
+      handle(session);
+    };
+  };
 }
 
 /** A call of grpc-js: an interceptor has the next call, the last one the stream. */

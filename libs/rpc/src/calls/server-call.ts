@@ -79,6 +79,7 @@ export class ServerCall {
     this.#span.setCaller(caller);
     const tooMany = this.#host.holderRefusal(this, caller);
     if (tooMany !== undefined) throw tooMany;
+    this.#incoming.onAuthenticated?.();
   }
 
   /** Runs the handler of a unary call. */

@@ -10,6 +10,7 @@ import { Health } from '../server/health.ts';
 import { Listener } from '../server/listener.ts';
 import { reflectionServices } from '../server/reflection.ts';
 import type { RpcServer, RpcServerOptions } from '../server/rpc-server.ts';
+import { initialStreams, limitStreams } from '../server/stream-limit.ts';
 import { createTlsAcceptor } from '../tls/tls-acceptor.ts';
 import { connectHandlers } from './connect-methods.ts';
 import { edgeRequests } from './edge-requests.ts';
@@ -65,11 +66,12 @@ export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
   const http2 = createHttp2Server(
     {
       maxSessionMemory: limits.maxSessionMemoryMb,
-      settings: { maxConcurrentStreams: limits.maxConcurrentStreams },
+      settings: { maxConcurrentStreams: initialStreams(limits) },
     },
     (request, response) =>
       handle(request as unknown as WebRequest, response as unknown as WebResponse),
   );
+  http2.on('session', (session) => limitStreams(session, limits));
   const sessions = new EdgeSessions(http2, limits);
   const acceptHttp1 = (socket: Duplex): void => void http1.emit('connection', socket);
   const acceptHttp2 = (socket: Duplex): void => void http2.emit('connection', socket);

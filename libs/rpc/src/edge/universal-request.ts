@@ -1,7 +1,19 @@
+import type { ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
+import { createContextKey, createContextValues } from '@connectrpc/connect';
 import type { UniversalServerRequest } from '@connectrpc/connect/protocol';
 import { universalRequestFromNodeRequest } from '@connectrpc/connect-node';
 import type { InTurns } from '../calls/in-turns.ts';
+import { raiseStreamLimit } from '../server/stream-limit.ts';
 import type { WebRequest, WebResponse } from './web.ts';
+
+/** The HTTP request of a call of Connect. */
+export const requestKey = createContextKey<WebRequest | undefined>(undefined);
+
+/** Raises the limit of streams of the HTTP/2 connection of `request`, which is authenticated. */
+export function authenticated(request: WebRequest | undefined): void {
+  const { stream } = (request ?? {}) as { readonly stream?: Partial<ServerHttp2Stream> };
+  raiseStreamLimit(stream?.session as ServerHttp2Session | undefined);
+}
 
 /**
  * Converts a request for Connect. When the client disconnects, its signal aborts and its content fails in turns with the other
@@ -17,7 +29,9 @@ export function universalRequest(
   const stop = new AbortController();
   const onAbort = (): void => disconnections.add(() => stop.abort(signal.reason));
   signal.addEventListener('abort', onAbort, { once: true });
-  return { ...universal, body: contentOf(request, disconnections), signal: stop.signal };
+  const contextValues = createContextValues().set(requestKey, request);
+  const body = contentOf(request, disconnections);
+  return { ...universal, body, signal: stop.signal, contextValues };
 }
 
 async function* contentOf(

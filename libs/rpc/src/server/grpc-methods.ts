@@ -17,7 +17,9 @@ import { encodeResponse } from '../calls/encode-response.ts';
 import type { ServedMethod, ServedService } from '../calls/served-service.ts';
 import type { ServerCall } from '../calls/server-call.ts';
 import { toGrpcStatus } from '../errors/errors.ts';
+import { sessionOf } from '../grpc-js-internals.ts';
 import { peerUris } from '../tls/grpc-connections.ts';
+import { raiseStreamLimit } from './stream-limit.ts';
 
 /**
  * grpc-js passes messages on as bytes. They are decoded here, after the gate, so that an unauthorized
@@ -126,6 +128,7 @@ export class GrpcMethods {
       rpcSystem: 'grpc',
       timeoutMs: deadline === Infinity ? undefined : deadline - Date.now(),
       peerUris: peerUris(wire.getAuthContext().sslPeerCertificate),
+      onAuthenticated: () => raiseStreamLimit(sessionOf(wire)),
       header: (name) => wire.metadata.get(name)[0]?.toString(),
     });
     // grpc-js emits it after every call; it has no effect on a call that has ended.

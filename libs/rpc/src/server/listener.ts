@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { UnavailableError } from '@writ/kernel';
 import type { Telemetry } from '@writ/telemetry';
+import { InTurns } from '../calls/in-turns.ts';
 import { OpenConnections } from './open-connections.ts';
 
 /** Time for connections to close after the last call has ended, ms. */
@@ -47,11 +48,18 @@ export class Listener {
   static async open(options: ListenerOptions): Promise<Listener> {
     const { host, port, portSetting, accept, limits, telemetry } = options;
     const connections = new OpenConnections(limits.maxConnections);
+    // One turn can accept thousands, and a halt must not wait until all of them have a session (BD-2).
+    const turns = new InTurns();
+    const ignore = (): void => undefined;
     const server = createServer(
       { noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEPALIVE_DELAY_MS },
       (socket) => {
         connections.add(socket, performance.now());
-        accept(socket);
+        socket.on('error', ignore);
+        turns.add(() => {
+          socket.off('error', ignore);
+          if (!socket.destroyed) accept(socket);
+        });
       },
     );
     server.maxConnections = limits.maxConnections;

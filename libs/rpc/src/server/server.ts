@@ -8,6 +8,7 @@ import { warmValidation } from '../calls/validation.ts';
 import { withDetails } from '../errors/errors.ts';
 import {
   interceptStarts,
+  onSession,
   type SentStatus,
   setHttp2Options,
   statusInterceptor,
@@ -23,6 +24,7 @@ import { Listener } from './listener.ts';
 import { reflectionServices } from './reflection.ts';
 import { requestTimeLimit } from './request-time-limit.ts';
 import type { RpcServer, RpcServerOptions } from './rpc-server.ts';
+import { initialStreams, limitStreams } from './stream-limit.ts';
 
 /**
  * Serves `routes` over gRPC, with health (grpc.health.v1) and reflection (v1, v1alpha) (SYS-2).
@@ -45,13 +47,14 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
     'grpc.enable_channelz': 0,
     'grpc.max_receive_message_length': limits.maxMessageBytes,
     'grpc.max_send_message_length': -1,
-    'grpc.max_concurrent_streams': limits.maxConcurrentStreams,
+    'grpc.max_concurrent_streams': initialStreams(limits),
     'grpc-node.max_session_memory': limits.maxSessionMemoryMb,
     'grpc.max_connection_idle_ms': limits.connectionIdleMs,
     'grpc.keepalive_time_ms': limits.connectionPingMs,
     'grpc.keepalive_timeout_ms': limits.connectionPingMs,
   });
   setHttp2Options(server, STREAM_RESETS);
+  onSession(server, (session) => limitStreams(session, limits));
   const methods = new GrpcMethods(calls, limits.maxMessageBytes);
   const routed = routes.map(gated);
   const services = [...routed, health.service];

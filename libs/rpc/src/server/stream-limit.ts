@@ -1,0 +1,38 @@
+import type { ServerHttp2Session } from 'node:http2';
+
+/** The limits of a connection before and after its first authenticated call. */
+interface StreamLimits {
+  readonly maxAnonymousStreams: number;
+  readonly maxConcurrentStreams: number;
+}
+
+/** The limits of connections that have authenticated no call yet. */
+const waiting = new WeakMap<object, number>();
+
+/**
+ * Returns the limit of streams with which a connection starts. One turn of the event loop creates the streams of all
+ * connections that have data, so that a client without credentials may open few on each (BD-2).
+ */
+export function initialStreams({
+  maxAnonymousStreams,
+  maxConcurrentStreams,
+}: StreamLimits): number {
+  return Math.min(maxAnonymousStreams, maxConcurrentStreams);
+}
+
+/** Lets a new connection have `maxConcurrentStreams` once a call on it is authenticated. */
+export function limitStreams(
+  session: ServerHttp2Session,
+  { maxConcurrentStreams }: StreamLimits,
+): void {
+  waiting.set(session, maxConcurrentStreams);
+}
+
+/** Raises the limit of streams of a connection, of which a call is authenticated. Has no effect the second time. */
+export function raiseStreamLimit(session: ServerHttp2Session | undefined): void {
+  if (session === undefined) return;
+  const maxConcurrentStreams = waiting.get(session);
+  if (maxConcurrentStreams === undefined) return;
+  waiting.delete(session);
+  if (!session.closed && !session.destroyed) session.settings({ maxConcurrentStreams });
+}
