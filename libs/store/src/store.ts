@@ -62,8 +62,10 @@ export interface TransactionOptions {
   /** Like `run`, for a transaction that reads or writes rows of several runs of one tenant, and of no other tenant. */
   readonly tenant?: string | undefined;
   /**
-   * Name of rows that belong to no run, such as those of a background loop, alone or together with `run`. Transactions of
-   * one resource do not overlap. Only transactions with this resource, or without any of these options, write these rows.
+   * Name of rows that belong to no run, such as those of a background loop or of one slice of a tenant, alone or together
+   * with `run`. Transactions of
+   * one resource do not overlap. Only transactions with this resource, or without any of these options, write these rows; if
+   * every transaction with the resource names a run of one tenant, also those with this `tenant`.
    */
   readonly resource?: string | undefined;
   /** Goes before waiting transactions that are not urgent: halts must not wait for a flood of requests (BD-2). */

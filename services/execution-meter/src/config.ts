@@ -31,6 +31,8 @@ export interface ExecutionMeterConfig extends CatalogSource {
   readonly backoff: RetryBackoff;
   /** Percentages of a cap at which a settlement emits BUDGET_THRESHOLD, in ascending order. */
   readonly thresholds: readonly number[];
+  /** Slices of each level that runs share; default: 64 on PostgreSQL and one on SQLite, which has one writer. */
+  readonly slices?: number | undefined;
   /** Interval of the sweep for expired reservations. */
   readonly sweepMs: number;
   /** Time that a shutdown waits for calls in flight before it aborts them. */

@@ -13,4 +13,6 @@ export interface MeterContext {
   readonly telemetry: Telemetry;
   readonly events: MeterEvents;
   readonly catalog: Catalog;
+  /** Slices of each level that runs share. */
+  readonly slices: number;
 }

@@ -19,7 +19,7 @@ import {
 } from '@writ/telemetry';
 import { type Balance, type Breach, crossings, dayOf } from './domain/ledger/balance.ts';
 import type { Spending } from './domain/ledger/spending.ts';
-import { rowIds } from './store/balance-rows.ts';
+import { rowIds } from './store/level-ids.ts';
 import type { MeterTransaction, MeterTx } from './store/meter-store.ts';
 import type { StoredTab } from './store/tabs.ts';
 import { LEVELS } from './wire/tab.ts';

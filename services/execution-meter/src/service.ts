@@ -23,6 +23,9 @@ export type ExecutionMeterService = Awaited<ReturnType<typeof createExecutionMet
 /** Long conversations with images need larger messages than other calls. */
 const MESSAGE_LIMITS = { maxMessageBytes: 16 * 1024 * 1024 };
 
+/** More than the transactions that replicas have open at a time, so that those of two runs rarely wait for each other. */
+const POSTGRES_SLICES = 64;
+
 /**
  * Creates an execution meter.
  * @throws ConfigError for an invalid models.yaml
@@ -79,6 +82,7 @@ async function openContext(
     { onRecovery: (trx, order) => freezeRecovered(trx, order, clock.now()) },
   );
   const { catalog } = models;
-  const context = { config, store, clock, telemetry, events, catalog };
+  const slices = config.slices ?? (store.dialect === 'sqlite' ? 1 : POSTGRES_SLICES);
+  const context = { config, store, clock, telemetry, events, catalog, slices };
   return { context, reloadCatalog: () => models.look() };
 }

@@ -6,10 +6,14 @@ import type { StoreLocation } from '@writ/store';
 import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import fc from 'fast-check';
 import { expect, it, onTestFinished } from 'vitest';
+import { inTurnOfRun } from '../src/app/tabs/level-turns.ts';
+import type { MeterContext } from '../src/context.ts';
 import { NO_USAGE } from '../src/domain/ledger/spending.ts';
+import { EXECUTION_METER_DEFAULTS } from '../src/index.ts';
 import { forgetLevels, openLevels, readLevels, setLevelCaps } from '../src/store/balances.ts';
 import { book } from '../src/store/book.ts';
 import { countFailure, failuresOf, forgetFailures, openFailures } from '../src/store/failures.ts';
+import type { LevelTurn } from '../src/store/level-turn.ts';
 import {
   type MeterStore,
   type MeterTransaction,
@@ -52,6 +56,8 @@ const step: fc.Arbitrary<Step> = fc.record({
   isRolledBack: fc.constantFrom(false, false, true),
 });
 
+const config = EXECUTION_METER_DEFAULTS as unknown as MeterContext['config'];
+
 class RolledBack extends Error {}
 
 function tabOf(instance: string, runId: string): StoredTab {
@@ -81,7 +87,7 @@ function tabOf(instance: string, runId: string): StoredTab {
 async function take(
   trx: MeterTransaction,
   { kind, amount, hasCaps, ...step }: Step,
-  runId: string,
+  { runId, turn }: { readonly runId: string; readonly turn: LevelTurn },
 ) {
   const given = tabOf(step.instance, runId);
   const key = { ...given, day: DAY };
@@ -100,12 +106,13 @@ async function take(
     await insertTab(trx, given);
     const caps = hasCaps ? { tokens: amount * 100n } : undefined;
     const before = await readLevels(trx, key, NO_CAPS);
-    await openLevels(trx, key, before, { agent: caps ?? {}, run: caps, session: caps });
+    const opened = { agent: caps ?? {}, run: caps, session: caps };
+    await openLevels(trx, key, { opened, turn, before });
     openFailures(trx, given);
     return;
   }
   const id = { kind: 'reserve', callId: 'op-1', attempt: 0 } as const;
-  const booking = { tab, tenantCaps: NO_CAPS, id, at: AT };
+  const booking = { tab, tenantCaps: NO_CAPS, id, at: AT, turn };
   const usage = { ...NO_USAGE, input: amount };
   const hold = { usage, cost: 0n, turns: 1n };
   const spent = { ...hold, estimated: false, failed: false };
@@ -145,11 +152,16 @@ async function locationIn(place: string): Promise<StoreLocation> {
   return { dialect: 'sqlite', file: join(folder, 'meter.db') };
 }
 
-const PLACES = ['a file', ...(isPostgresAvailable() ? ['PostgreSQL'] : [])];
+/** Where levels are stored, and in how many slices. */
+const PLACES: readonly (readonly [string, number])[] = [
+  ['a file', 1],
+  ['a file', 4],
+  ...(isPostgresAvailable() ? [['PostgreSQL', 64] as const] : []),
+];
 
 it.each(PLACES)(
-  'cached tabs, levels and failures equal the stored ones in %s (EM-3)',
-  async (place) => {
+  'cached tabs, levels and failures equal the stored ones in %s with %d slices (EM-3)',
+  async (place, slices) => {
     const location = await locationIn(place);
     const [store, other] = [await open(location), await open(location)];
     let round = 0;
@@ -158,9 +170,9 @@ it.each(PLACES)(
         round += 1;
         const runId = `run-${round}`;
         for (const each of steps) {
-          const writer = each.other ? other : store;
-          const taken = writer.transaction(async (trx) => {
-            await take(trx, each, runId);
+          const context = { store: each.other ? other : store, slices, config };
+          const taken = inTurnOfRun(context, { tenant: 'acme', runId }, async (trx, turn) => {
+            await take(trx, each, { runId, turn });
             if (each.isRolledBack) throw new RolledBack();
           });
           await taken.catch((error: unknown) => {

@@ -11,14 +11,18 @@ import { openMeterStore } from '../src/store/meter-store.ts';
 const telemetry = createTelemetry({ service: 'test', logLevel: 'silent' });
 
 /** Opens the store of a meter without its listener and without models; the caller closes it. */
-export async function openTabReplica(location: StoreLocation): Promise<MeterContext> {
+export async function openTabReplica(
+  location: StoreLocation,
+  slices = location.dialect === 'sqlite' ? 1 : 64,
+): Promise<MeterContext> {
   return {
     config: EXECUTION_METER_DEFAULTS as unknown as MeterContext['config'],
     store: await openMeterStore(location, () => undefined),
     clock: systemClock,
     telemetry,
-    events: createMeterEvents(telemetry, [50]),
+    events: createMeterEvents(telemetry, EXECUTION_METER_DEFAULTS.thresholds),
     catalog: new Catalog(new Map()),
+    slices,
   } as MeterContext;
 }
 

@@ -5,11 +5,16 @@ const DIMENSIONS = ['tokens', 'cost', 'turns'];
 export const noOverspend: Invariant = {
   holds: 'no budget level spends more than its cap, and no reservation remains (EM-3)',
   violations: async ({ platform }) => {
-    const over = DIMENSIONS.map((one) => `(cap_${one} is not null and used_${one} > cap_${one})`);
-    const held = DIMENSIONS.map((one) => `reserved_${one} <> 0`);
+    // A level that runs share has a row for each slice; its caps are in the first.
+    const sums = DIMENSIONS.map((one) => {
+      return `max(cap_${one}) as cap_${one}, sum(used_${one}) as used_${one}, sum(reserved_${one}) as reserved_${one}`;
+    });
+    const over = DIMENSIONS.map((one) => `sum(used_${one}) > max(cap_${one})`);
+    const held = DIMENSIONS.map((one) => `sum(reserved_${one}) <> 0`);
     const balances = await platform.rows(
       'execution-meter',
-      `select * from balances where ${[...over, ...held].join(' or ')}`,
+      `select split_part(id, '#', 1) as level, ${sums.join(', ')} from balances group by 1
+       having ${[...over, ...held].join(' or ')}`,
     );
     const open = await platform.rows(
       'execution-meter',

@@ -1,40 +1,12 @@
-import { type AgentKey, omitUndefined } from '@writ/kernel';
+import { omitUndefined } from '@writ/kernel';
 import { prepareQuery } from '@writ/store';
 import type { Selectable } from 'kysely';
 import type { Caps } from '../domain/ledger/amount.ts';
-import {
-  type Balance,
-  type Change,
-  type Level,
-  monthOf,
-  NO_CHANGE,
-} from '../domain/ledger/balance.ts';
+import { type Balance, type Change, type Level, NO_CHANGE } from '../domain/ledger/balance.ts';
+import { afterSlices, capsIds, type LevelIds, type LevelsKey, rowIds } from './level-ids.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import type { BalanceTable } from './schema.ts';
 
-/** Key of all levels: an agent of a session on a UTC day. */
-export interface LevelsKey extends AgentKey {
-  readonly sessionId: string;
-  readonly day: string;
-}
-
-/** Returns the row ids of all levels. */
-export function rowIds({ tenant, runId, instance, sessionId, day }: LevelsKey) {
-  return {
-    agent: `agent:${tenant}/${runId}/${instance}`,
-    run: `run:${tenant}/${runId}`,
-    session: `session:${tenant}/${sessionId}`,
-    tenant_day: `day:${tenant}/${day}`,
-    tenant_month: `month:${tenant}/${monthOf(day)}`,
-  } satisfies Record<Level, string>;
-}
-
-/** Returns the ids of the rows with the caps that were set for a tenant at run time. */
-export function capsIds(tenant: string) {
-  return { tenant_day: `caps:day:${tenant}`, tenant_month: `caps:month:${tenant}` } as const;
-}
-
-type RowIds = ReturnType<typeof rowIds>;
 type Sums = ReturnType<typeof sumColumns>;
 
 /** Whether a change only affects holds: half of all changes, with a fifth of the columns. */
@@ -73,8 +45,8 @@ export function sumColumns(change: Change) {
   };
 }
 
-/** The levels of a new tab with their caps. */
-interface OpenedLevels {
+/** The agent and the run of a new tab with their caps. */
+interface OpenedRun {
   readonly agent: string;
   readonly agent_tokens: bigint | null;
   readonly agent_cost: bigint | null;
@@ -83,6 +55,10 @@ interface OpenedLevels {
   readonly run_tokens: bigint | null;
   readonly run_cost: bigint | null;
   readonly run_turns: bigint | null;
+}
+
+/** The levels of a new tab with their caps. */
+interface OpenedLevels extends OpenedRun {
   readonly session: string;
   readonly session_tokens: bigint | null;
   readonly session_cost: bigint | null;
@@ -112,6 +88,23 @@ export const insertLevels = prepareQuery((db: MeterReader, row: OpenedLevels) =>
     .returning('id'),
 );
 
+/** Inserts the agent and the run of a tab, unless they exist, and returns their ids. */
+export const insertRun = prepareQuery((db: MeterReader, row: OpenedRun) =>
+  db
+    .insertInto('balances')
+    .values([
+      {
+        id: row.agent,
+        cap_tokens: row.agent_tokens,
+        cap_cost: row.agent_cost,
+        cap_turns: row.agent_turns,
+      },
+      { id: row.run, cap_tokens: row.run_tokens, cap_cost: row.run_cost, cap_turns: row.run_turns },
+    ])
+    .onConflict((conflict) => conflict.column('id').doNothing())
+    .returning('id'),
+);
+
 /** Updates the caps of a level. */
 export const updateCaps = prepareQuery(
   (db: MeterReader, row: Pick<BalanceTable, 'id' | 'cap_tokens' | 'cap_cost' | 'cap_turns'>) =>
@@ -121,23 +114,84 @@ export const updateCaps = prepareQuery(
       .where('id', '=', row.id),
 );
 
-/** Reads the rows of all levels and of the caps of the tenant. */
-export const selectLevels = prepareQuery(
-  (db: MeterReader, ids: RowIds & { readonly day_caps: string; readonly month_caps: string }) =>
+interface CapsIds {
+  readonly day_caps: string;
+  readonly month_caps: string;
+}
+
+/** Reads the rows of all levels with all slices, and of the caps of the tenant. */
+export async function selectLevels(
+  db: MeterReader,
+  key: LevelsKey,
+): Promise<readonly Selectable<BalanceTable>[]> {
+  const ids = rowIds(key);
+  const caps = capsIds(key.tenant);
+  const { rows } = await selectRanges(db, {
+    ...ids,
+    day_caps: caps.tenant_day,
+    month_caps: caps.tenant_month,
+    after_session: afterSlices(ids.session),
+    after_day: afterSlices(ids.tenant_day),
+    after_month: afterSlices(ids.tenant_month),
+  });
+  return rows;
+}
+
+interface Ranges {
+  readonly after_session: string;
+  readonly after_day: string;
+  readonly after_month: string;
+}
+
+const selectRanges = prepareQuery((db: MeterReader, ids: LevelIds & CapsIds & Ranges) =>
+  db
+    .selectFrom('balances')
+    .selectAll()
+    .where((row) =>
+      row.or([
+        row('id', 'in', [ids.agent, ids.run, ids.day_caps, ids.month_caps]),
+        row.and([row('id', '>=', ids.session), row('id', '<', ids.after_session)]),
+        row.and([row('id', '>=', ids.tenant_day), row('id', '<', ids.after_day)]),
+        row.and([row('id', '>=', ids.tenant_month), row('id', '<', ids.after_month)]),
+      ]),
+    ),
+);
+
+/** Reads the rows that a slice books to, and those with the caps of the session and the tenant. */
+export const selectSlice = prepareQuery(
+  (db: MeterReader, ids: LevelIds & CapsIds & { readonly session_caps: string }) =>
     db
       .selectFrom('balances')
       .selectAll()
-      .where('id', 'in', [...inOrder(ids), ids.day_caps, ids.month_caps]),
+      .where('id', 'in', [...inOrder(ids), ids.session_caps, ids.day_caps, ids.month_caps]),
+);
+
+/** Sums what all slices of a level but one have settled; null without other slices. */
+export const sumOthers = prepareQuery(
+  (
+    db: MeterReader,
+    ids: { readonly level: string; readonly after: string; readonly own: string },
+  ) =>
+    db
+      .selectFrom('balances')
+      .select((column) => [
+        column.fn.sum<bigint | null>('used_tokens').as('tokens'),
+        column.fn.sum<bigint | null>('used_cost').as('cost'),
+        column.fn.sum<bigint | null>('used_turns').as('turns'),
+      ])
+      .where('id', '>=', ids.level)
+      .where('id', '<', ids.after)
+      .where('id', '!=', ids.own),
 );
 
 /** Adds a change to all levels. */
-export const addToAll = prepareQuery((db: MeterReader, values: RowIds & Sums) =>
+export const addToAll = prepareQuery((db: MeterReader, values: LevelIds & Sums) =>
   adding(db, values).where('id', 'in', inOrder(values)),
 );
 
 /** Adds held amounts to all levels. */
 export const addHoldToAll = prepareQuery(
-  (db: MeterReader, values: RowIds & ReturnType<typeof heldColumns>) =>
+  (db: MeterReader, values: LevelIds & ReturnType<typeof heldColumns>) =>
     db
       .updateTable('balances')
       .set((column) => ({
@@ -153,7 +207,7 @@ export const addToOne = prepareQuery((db: MeterReader, values: Sums & { readonly
   adding(db, values).where('id', '=', values.id),
 );
 
-function inOrder(ids: RowIds): string[] {
+function inOrder(ids: LevelIds): string[] {
   return [ids.agent, ids.run, ids.session, ids.tenant_day, ids.tenant_month];
 }
 

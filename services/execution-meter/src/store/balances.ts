@@ -3,6 +3,7 @@ import type { Selectable } from 'kysely';
 import type { TenantCaps } from '../domain/catalog/catalog.ts';
 import { type Caps, DIMENSIONS, lowerCaps } from '../domain/ledger/amount.ts';
 import {
+  applyChange,
   type Balance,
   type Change,
   emptyBalance,
@@ -14,31 +15,40 @@ import {
   addToAll,
   addToOne,
   capColumns,
-  capsIds,
   heldColumns,
   holdsOnly,
   insertLevels,
+  insertRun,
   type LevelCaps,
-  type LevelsKey,
   levelCaps,
   missingOf,
-  rowIds,
   selectLevels,
   sumColumns,
   toBalance,
   updateCaps,
 } from './balance-rows.ts';
+import {
+  afterSlices,
+  capsIds,
+  isOfLevel,
+  isShared,
+  type LevelsKey,
+  rowIds,
+  sliceIds,
+} from './level-ids.ts';
+import { ExactTurnRequired, type LevelTurn } from './level-turn.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import type { BalanceTable } from './schema.ts';
 
-/** By row id. Rows of tenant levels contain no caps, which the catalog defines. */
+/** By level id, the sums of all slices. Those of tenant levels contain no caps, which the catalog defines. */
 const cache = new RowCache<Balance>();
 
 /** By row id of `capsIds`. */
 const capsCache = new RowCache<LevelCaps | 'none'>();
 
 /**
- * Returns the accounts of all levels of an agent in level order. A level without bookings is empty.
+ * Returns the accounts of all levels of an agent in level order, with the sums of all slices. A level without bookings is
+ * empty.
  * @param catalog the tenant's caps of the catalog, which apply unless others were set at run time
  */
 export async function readLevels(
@@ -52,19 +62,55 @@ export async function readLevels(
   const isKnown =
     !known.includes(undefined) &&
     TENANT_LEVELS.every((level) => capsCache.get(db, caps[level]) !== undefined);
-  const wanted = { ...ids, day_caps: caps.tenant_day, month_caps: caps.tenant_month };
-  const rows = isKnown ? [] : (await selectLevels(db, wanted)).rows;
+  const rows = isKnown ? [] : await selectLevels(db, key);
   const tenant = tenantCaps(db, key.tenant, rows, catalog);
   return LEVELS.map((level, index) => {
     const own = isTenantLevel(level) ? tenant[level] : undefined;
     const balance = known[index];
     if (balance !== undefined) return own === undefined ? balance : { ...balance, ...own };
-    const row = rows.find(({ id }) => id === ids[level]);
-    if (row === undefined) return { ...emptyBalance(level, {}), ...own };
-    const read = toBalance(level, row, own);
-    cache.set(db, row.id, read);
-    return read;
+    const { account, isStored } = accountOf(level, ids[level], rows, own);
+    if (isStored) cache.set(db, ids[level], account);
+    return account;
   });
+}
+
+/**
+ * Returns the same from the database, with the rows of all slices: for a transaction beside which no other one of the tenant
+ * is open.
+ */
+export async function readAllSlices(
+  trx: MeterTransaction,
+  key: LevelsKey,
+  catalog: TenantCaps,
+): Promise<{
+  readonly levels: readonly Balance[];
+  readonly rows: readonly Selectable<BalanceTable>[];
+}> {
+  const ids = rowIds(key);
+  const rows = await selectLevels(trx, key);
+  const tenant = tenantCaps(trx, key.tenant, rows, catalog);
+  const levels = LEVELS.map((level) => {
+    const own = isTenantLevel(level) ? tenant[level] : undefined;
+    return accountOf(level, ids[level], rows, own).account;
+  });
+  return { levels, rows };
+}
+
+/** Returns the sums of the rows of a level, with its own caps or those of the tenant. */
+export function accountOf(
+  level: Level,
+  id: string,
+  rows: readonly Selectable<BalanceTable>[],
+  caps: LevelCaps | undefined,
+): { readonly account: Balance; readonly isStored: boolean } {
+  const ofLevel = rows.filter((row) => isOfLevel(row.id, id));
+  const first = ofLevel.find((row) => row.id === id);
+  const own = first && toBalance(level, first, caps);
+  let account: Balance = own ?? { ...emptyBalance(level, {}), ...caps };
+  for (const row of ofLevel) {
+    if (row !== first) account = applyChange(account, toBalance(level, row));
+  }
+  return { account, isStored: ofLevel.length > 0 };
 }
 
 /** A tenant's session, or none, on a UTC day. */
@@ -89,25 +135,33 @@ export async function readScopeLevels(
   const rows = await db
     .selectFrom('balances')
     .selectAll()
-    .where('id', 'in', [...levels.map((level) => ids[level]), ...Object.values(capsIds(tenant))])
+    .where((row) =>
+      row.or([
+        row('id', 'in', Object.values(capsIds(tenant))),
+        ...levels.map((level) =>
+          row.and([row('id', '>=', ids[level]), row('id', '<', afterSlices(ids[level]))]),
+        ),
+      ]),
+    )
     .execute();
   const caps = tenantCaps(db, tenant, rows, catalog);
   return levels.map((level) => {
-    const row = rows.find(({ id }) => id === ids[level]);
     const own = isTenantLevel(level) ? caps[level] : undefined;
-    return row === undefined ? { ...emptyBalance(level, {}), ...own } : toBalance(level, row, own);
+    return accountOf(level, ids[level], rows, own).account;
   });
 }
 
 const TENANT_LEVELS = ['tenant_day', 'tenant_month'] as const;
-type TenantLevel = (typeof TENANT_LEVELS)[number];
+/** One of the levels of a tenant. */
+export type TenantLevel = (typeof TENANT_LEVELS)[number];
 
-function isTenantLevel(level: Level): level is TenantLevel {
+/** Whether a level is that of a tenant, whose caps have rows of their own. */
+export function isTenantLevel(level: Level): level is TenantLevel {
   return level === 'tenant_day' || level === 'tenant_month';
 }
 
-/** The caps of a tenant: those set at run time, else those of the catalog. */
-function tenantCaps(
+/** Returns the caps of a tenant: those set at run time, else those of the catalog. */
+export function tenantCaps(
   db: MeterReader,
   tenant: string,
   rows: readonly Selectable<BalanceTable>[],
@@ -157,26 +211,35 @@ export async function setLevelCaps(
   capsCache.delete(trx, id);
 }
 
-/**
- * Adds one change to every level of an agent.
- * @param after all levels after the change
- */
+/** One change of every level of an agent. */
+export interface LevelsChange {
+  readonly change: Change;
+  readonly turn: LevelTurn;
+  /** All levels after the change; those that runs share count only if the transaction has read all slices. */
+  readonly after: readonly Balance[];
+}
+
+/** Adds one change to every level of an agent, in the slice of the turn. */
 export async function addToLevels(
   trx: MeterTransaction,
   key: LevelsKey,
-  change: Change,
-  after: readonly Balance[],
+  { change, turn, after }: LevelsChange,
 ): Promise<void> {
-  const ids = rowIds(key);
+  const levelIds = rowIds(key);
+  const ids = sliceIds(key, turn.slice);
   const all = Object.values(ids);
   const { numAffectedRows } = holdsOnly(change)
     ? await addHoldToAll(trx, { ...ids, ...heldColumns(change) })
     : await addToAll(trx, { ...ids, ...sumColumns(change) });
   if (numAffectedRows === BigInt(all.length)) {
-    for (const balance of after) cache.set(trx, ids[balance.level], balance);
+    for (const balance of after) {
+      const id = levelIds[balance.level];
+      if (turn.reach === 'own' && isShared(balance.level)) cache.delete(trx, id);
+      else cache.set(trx, id, balance);
+    }
     return;
   }
-  for (const id of all) cache.delete(trx, id);
+  for (const id of Object.values(levelIds)) cache.delete(trx, id);
   // First booking of a day or month: insert the missing rows and apply the change to them.
   const missing = await missingOf(trx, all);
   await trx
@@ -195,21 +258,29 @@ export interface OpenedCaps {
   readonly session: Caps | undefined;
 }
 
+/** The caps of a new tab, the turn of its transaction, and all levels as read in this transaction. */
+export interface LevelsOpening {
+  readonly opened: OpenedCaps;
+  readonly turn: LevelTurn;
+  readonly before: readonly Balance[];
+}
+
 /**
  * Inserts the missing levels of a new tab, in one statement, sets the caps of an existing run and lowers those of an
- * existing session.
- * @param before all levels, as read in this transaction
- * @returns all levels after that
+ * existing session. Returns all levels after that.
+ * @throws ExactTurnRequired when the caps of the session change and other transactions of the tenant may be open
  */
 export async function openLevels(
   trx: MeterTransaction,
   key: LevelsKey,
-  before: readonly Balance[],
-  opened: OpenedCaps,
+  { opened, turn, before }: LevelsOpening,
 ): Promise<Balance[]> {
   const ids = rowIds(key);
   const caps = { agent: opened.agent, run: opened.run ?? {}, session: opened.session ?? {} };
-  const { rows } = await insertLevels(trx, {
+  const session = before.find(({ level }) => level === 'session');
+  const isLowered = session !== undefined && differs(session, loweredCaps(session, opened.session));
+  if (turn.reach === 'own' && isLowered) throw new ExactTurnRequired();
+  const row = {
     agent: ids.agent,
     agent_tokens: caps.agent.tokens ?? null,
     agent_cost: caps.agent.cost ?? null,
@@ -218,17 +289,28 @@ export async function openLevels(
     run_tokens: caps.run.tokens ?? null,
     run_cost: caps.run.cost ?? null,
     run_turns: caps.run.turns ?? null,
-    session: ids.session,
-    session_tokens: caps.session.tokens ?? null,
-    session_cost: caps.session.cost ?? null,
-    session_turns: caps.session.turns ?? null,
-  });
+  };
+  const { rows } =
+    turn.reach === 'own'
+      ? await insertRun(trx, row)
+      : await insertLevels(trx, {
+          ...row,
+          session: ids.session,
+          session_tokens: caps.session.tokens ?? null,
+          session_cost: caps.session.cost ?? null,
+          session_turns: caps.session.turns ?? null,
+        });
   const inserted = new Set(rows.map(({ id }) => id));
   const after: Balance[] = [];
   for (const balance of before) {
     const { level } = balance;
-    if (level === 'tenant_day' || level === 'tenant_month') after.push(balance);
-    else if (inserted.has(ids[level])) {
+    if (isTenantLevel(level) || (level === 'session' && turn.reach === 'own')) after.push(balance);
+    else if (level === 'session' && inserted.has(ids[level])) {
+      // Its other slices may have rows already.
+      const created = { ...balance, caps: caps.session };
+      cache.set(trx, ids[level], created);
+      after.push(created);
+    } else if (inserted.has(ids[level])) {
       const empty = emptyBalance(level, caps[level]);
       cache.set(trx, ids[level], empty);
       after.push(empty);
@@ -256,15 +338,16 @@ async function setCaps(
   before: Balance,
   caps: Caps | undefined,
 ): Promise<Balance> {
-  if (caps === undefined || isSameCaps(before.caps, caps)) return before;
+  if (caps === undefined || !differs(before, caps)) return before;
   await updateCaps(trx, { id, ...capColumns(caps) });
   const after = { ...before, caps };
   cache.set(trx, id, after);
   return after;
 }
 
-function isSameCaps(a: Caps, b: Caps): boolean {
-  return DIMENSIONS.every((name) => a[name] === b[name]);
+/** Whether a level has other caps than these; undefined leaves them unchanged. */
+function differs({ caps: before }: Balance, caps: Caps | undefined): boolean {
+  return caps !== undefined && DIMENSIONS.some((name) => before[name] !== caps[name]);
 }
 
 /** Removes the account of a level from the cache. */

@@ -9,7 +9,7 @@ import {
 } from '../domain/ledger/balance.ts';
 import { type Ledger, type LedgerEvent, reduce, type Step } from '../domain/ledger/reduce.ts';
 import { addUsage } from '../domain/ledger/spending.ts';
-import { addToLevels, readLevels } from './balances.ts';
+import { addToLevels, readAllSlices, readLevels } from './balances.ts';
 import {
   type EntryId,
   type EntryNotes,
@@ -18,7 +18,11 @@ import {
   type StoredEntry,
   updateEntry,
 } from './entries.ts';
+import { divideLevels, type ReadSlices, readEscrows } from './grants.ts';
+import type { LevelsKey } from './level-ids.ts';
+import { type LevelTurn, requireExactTurn } from './level-turn.ts';
 import type { MeterTransaction } from './meter-store.ts';
+import { type OwnSlice, readOwnSlice, requireWithinGrants, seenLevels } from './own-slice.ts';
 import type { StoredTab } from './tabs.ts';
 
 /** Ledger events for one entry of a tab. */
@@ -38,14 +42,20 @@ export interface Booking {
   readonly notes?: Partial<EntryNotes>;
   /** The entry as read in this transaction, `none` when it does not exist; saves the query. */
   readonly known?: StoredEntry | 'none';
+  readonly turn: LevelTurn;
 }
 
 /** Result of a booking. */
 export interface Booked {
   /** The accounts before the booking. */
   readonly before: readonly Balance[];
-  /** The accounts after the booking, or unchanged when it was refused. */
+  /**
+   * The accounts after the booking, or unchanged when it was refused. Within a slice those that runs share are absent unless
+   * they have caps, and after a reservation; they have the settled amounts only.
+   */
   readonly levels: readonly Balance[];
+  /** Whether `levels` are complete. */
+  readonly isExact: boolean;
   readonly entry: StoredEntry | undefined;
   /** The cap that refused the booking; nothing was written. */
   readonly refusal?: Breach;
@@ -56,19 +66,26 @@ export interface Booked {
 /**
  * Reads the rows of one booking, applies the reducer and writes the result, in one transaction
  * (EM-3).
- * @throws what `reduce` throws
+ * @throws what `reduce` throws; ExactTurnRequired when the grants of its slice do not suffice
  */
 export async function book(trx: MeterTransaction, booking: Booking): Promise<Booked> {
-  const { tab, id, at, known } = booking;
+  const { tab, id, at, known, turn } = booking;
   const before = known === 'none' ? undefined : (known ?? (await findEntry(trx, tab, id)));
   const day = before?.day ?? dayOf(at);
   const key = { ...tab, day };
-  const levels = await readLevels(trx, key, booking.tenantCaps);
+  const read = await readFor(trx, key, booking);
+  const { levels } = read;
   const { ledger, change, refusal, exceeded } = fold(
     { tab: tab.state, levels, ...(before && { entry: before.entry }) },
     typeof booking.events === 'function' ? booking.events(levels) : booking.events,
   );
-  if (refusal !== undefined) return { before: levels, levels, entry: before, refusal };
+  const isExact = read.own === undefined;
+  if (refusal !== undefined) {
+    requireExactTurn(turn, levels);
+    return { before: levels, levels, entry: before, refusal, isExact };
+  }
+  const isChange = change !== NO_CHANGE;
+  if (read.own !== undefined && isChange) requireWithinGrants(read.own, ledger.levels, change);
   const entry = ledger.entry && {
     ...EMPTY_NOTES,
     ...before,
@@ -79,13 +96,49 @@ export async function book(trx: MeterTransaction, booking: Booking): Promise<Boo
   };
   const isChanged = entry !== undefined && ledger.entry !== before?.entry;
   const writeEntry = before === undefined ? insertEntry : updateEntry;
-  await Promise.all([
+  const after = ledger.levels;
+  const isSettled = change.used.tokens > 0n || change.used.cost > 0n || change.used.turns > 0n;
+  const [seen] = await Promise.all([
+    read.own && seenLevels(trx, key, turn, { own: read.own, after, change }),
     isChanged ? writeEntry(trx, tab, entry, at) : undefined,
-    change === NO_CHANGE ? undefined : addToLevels(trx, key, change, ledger.levels),
+    isChange ? addToLevels(trx, key, { change, turn, after }) : undefined,
   ]);
-  const settled = change.used.tokens > 0n || change.used.cost > 0n || change.used.turns > 0n;
-  const result = { before: levels, levels: ledger.levels, entry };
-  return { ...result, ...(settled && exceeded !== undefined && { exceeded }) };
+  if (read.slices !== undefined && isChange) {
+    await divideLevels(trx, key, turn, { ...read.slices, change, after });
+  }
+  const result = { before: seen?.before ?? levels, levels: seen?.after ?? after, entry, isExact };
+  return { ...result, ...(isSettled && exceeded !== undefined && { exceeded }) };
+}
+
+/** The levels as the turn of a booking may use them. */
+interface LevelsRead {
+  readonly levels: readonly Balance[];
+  /** When other slices may change meanwhile. */
+  readonly own?: OwnSlice;
+  /** When all slices are read. */
+  readonly slices?: Pick<ReadSlices, 'rows' | 'escrows'>;
+}
+
+async function readFor(
+  trx: MeterTransaction,
+  key: LevelsKey,
+  { turn, tenantCaps }: Booking,
+): Promise<LevelsRead> {
+  switch (turn.reach) {
+    case 'only':
+      return { levels: await readLevels(trx, key, tenantCaps) };
+    case 'own': {
+      const own = await readOwnSlice(trx, key, turn, tenantCaps);
+      return { levels: own.levels, own };
+    }
+    case 'all': {
+      const [{ levels, rows }, escrows] = await Promise.all([
+        readAllSlices(trx, key, tenantCaps),
+        readEscrows(trx, key),
+      ]);
+      return { levels, slices: { rows, escrows } };
+    }
+  }
 }
 
 const EMPTY_NOTES: EntryNotes = {

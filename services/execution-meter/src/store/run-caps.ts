@@ -1,8 +1,9 @@
 import { NotFoundError } from '@writ/kernel';
 import { type Caps, DIMENSIONS } from '../domain/ledger/amount.ts';
 import type { Balance } from '../domain/ledger/balance.ts';
-import { capColumns, levelCaps, rowIds, toBalance } from './balance-rows.ts';
+import { capColumns, levelCaps, toBalance } from './balance-rows.ts';
 import { forgetBalance, type SetCaps } from './balances.ts';
+import { rowIds } from './level-ids.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import { instancesOf } from './tabs.ts';
 

@@ -48,7 +48,10 @@ const sum = () => column.bigint().default(0n);
 /** Account of each level. All columns except the caps are changed by additions only. */
 export const balances = table('balances', {
   columns: {
-    /** Level and owner, such as `run:acme/run_1`. */
+    /**
+     * Level and owner, such as `run:acme/run_1`. Levels that runs share have a row for each slice in use, such as
+     * `day:acme/2026-01-31#7`; the row of slice 0 has the id of the level and the caps of a session.
+     */
     id: column.text(),
     cap_tokens: column.bigint().nullable(),
     cap_cost: column.bigint().nullable(),
@@ -73,6 +76,31 @@ export const balances = table('balances', {
     failed_calls: sum(),
   },
   primaryKey: ['id'],
+});
+
+/** Levels whose cap is divided among their slices. Written only while no other transaction of the tenant is open. */
+const escrows = table('escrows', {
+  columns: {
+    /** Id of the level in `balances`. */
+    level: column.text(),
+    /** Caps and thresholds that the grants are for. */
+    terms: column.text(),
+    /** Whether settlements within the grants can reach a threshold. */
+    is_watched: column.boolean(),
+  },
+  primaryKey: ['level'],
+});
+
+/** How much each slice of a level may have booked without reading the others; zero where the level has no cap. */
+const grants = table('grants', {
+  columns: {
+    level: column.text(),
+    slice: column.integer(),
+    tokens: column.bigint(),
+    cost: column.bigint(),
+    turns: column.bigint(),
+  },
+  primaryKey: ['level', 'slice'],
 });
 
 /** SetCaps requests, so that a repeat does not undo a later one. */
@@ -200,7 +228,17 @@ const failures = table('failures', {
   primaryKey: ['tenant', 'run_id', 'agent_instance', 'stop_reason'],
 });
 
-const OWN_TABLES = [tabs, balances, capChanges, entries, calls, responseIds, failures] as const;
+const OWN_TABLES = [
+  tabs,
+  balances,
+  escrows,
+  grants,
+  capChanges,
+  entries,
+  calls,
+  responseIds,
+  failures,
+] as const;
 
 /** Every table of execution-meter, in the order of creation. */
 export const TABLES = [outboxTable, slotLeasesTable, freezesTable, ...OWN_TABLES] as const;

@@ -6,9 +6,11 @@ import { admitCaller, isPurged, requireSpendable, requireTab } from '../../store
 import { book } from '../../store/book.ts';
 import { findCall, type StoredCall, saveCall } from '../../store/calls.ts';
 import { countFailure } from '../../store/failures.ts';
+import { type LevelTurn, requireExactTurn } from '../../store/level-turn.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
 import { insertResponse } from '../../store/responses.ts';
 import type { StoredTab } from '../../store/tabs.ts';
+import { inTurnOfRun } from '../tabs/level-turns.ts';
 import {
   type AttemptEnd,
   type CallConclusion,
@@ -28,6 +30,7 @@ import { isOwnedByPeer } from './owned-by-peer.ts';
 /** A transaction about one tab. */
 export interface TabTransaction {
   readonly trx: MeterTransaction;
+  readonly turn: LevelTurn;
   readonly tab: StoredTab;
   readonly at: Date;
 }
@@ -53,7 +56,7 @@ export class CallLedger {
    *   TAB_NOT_FOUND; DeadlineError DEADLINE_EXCEEDED; InvalidRequestError CALL_ID_REUSED
    */
   begin(request: CallRequest, plan: CallPlan, { isNew, dead }: CallLookup): Promise<Opening> {
-    return this.#transaction(request, async (trx, at) => {
+    return this.#transaction(request, async (trx, turn, at) => {
       const tab = await requireTab(trx, request);
       await admitCaller(trx, tab, request.epoch);
       const known = isNew ? undefined : await findCall(trx, request, request.callId);
@@ -64,7 +67,7 @@ export class CallLedger {
       const { replicas } = this.#context.store;
       if (isOwnedByPeer(known, replicas, dead)) return { type: 'owned_by_peer' };
       await requireSpendable(trx, tab, at);
-      const tx = { trx, tab, at };
+      const tx = { trx, turn, tab, at };
       const before = known?.state === 'running' ? await this.#expire(tx, known) : known;
       return this.#open(tx, request, plan, before);
     });
@@ -77,9 +80,9 @@ export class CallLedger {
     last: OpenAttempt,
     end: AttemptEnd,
   ): Promise<Opening> {
-    return this.#transaction(request, async (trx, at) => {
+    return this.#transaction(request, async (trx, turn, at) => {
       const tab = await requireTab(trx, request);
-      const tx = { trx, tab, at };
+      const tx = { trx, turn, tab, at };
       const settled = await this.#settle(tx, last, end);
       const interrupted: StoredCall = { ...settled.call, state: 'interrupted' };
       try {
@@ -97,12 +100,12 @@ export class CallLedger {
 
   /** Settles the last attempt and records the outcome (EM-7), without the answer if the run is purged. */
   end(last: OpenAttempt, conclusion: CallConclusion): Promise<EndedCall> {
-    const { store, clock } = this.#context;
+    const { clock } = this.#context;
     const { tab } = last;
-    const work = async (trx: MeterTransaction): Promise<EndedCall> => {
+    const work = async (trx: MeterTransaction, turn: LevelTurn): Promise<EndedCall> => {
       const at = clock.now();
       const { answer, failure } = conclusion;
-      const settled = await this.#settle({ trx, tab, at }, last, conclusion);
+      const settled = await this.#settle({ trx, turn, tab, at }, last, conclusion);
       const call: StoredCall = {
         ...settled.call,
         state: answer !== undefined ? 'answered' : failure !== undefined ? 'failed' : 'interrupted',
@@ -124,7 +127,10 @@ export class CallLedger {
       if (failure !== undefined) await countFailure(trx, tab, failure.stopReason, call.callId);
       return { ...settled, call };
     };
-    return store.transaction(work, { tenant: tab.tenant });
+    // Ids of answers belong to the session: another run may receive the same ones.
+    return inTurnOfRun(this.#context, tab, work, {
+      touchesTenant: conclusion.issued !== undefined,
+    });
   }
 
   /** Settles the attempt of a dead process in full, estimated (EM-3). */
@@ -133,12 +139,12 @@ export class CallLedger {
   }
 
   async #transaction(
-    { tenant }: CallRequest,
-    work: (trx: MeterTransaction, at: Date) => Promise<Opening>,
+    request: CallRequest,
+    work: (trx: MeterTransaction, turn: LevelTurn, at: Date) => Promise<Opening>,
   ): Promise<Opening> {
-    const { store, clock } = this.#context;
+    const { clock } = this.#context;
     try {
-      return await store.transaction((trx) => work(trx, clock.now()), { tenant });
+      return await inTurnOfRun(this.#context, request, (trx, turn) => work(trx, turn, clock.now()));
     } catch (error) {
       if (error instanceof PromptNotCounted) return { type: 'uncounted' };
       throw error;
@@ -146,7 +152,7 @@ export class CallLedger {
   }
 
   async #open(
-    { trx, tab, at }: TabTransaction,
+    { trx, turn, tab, at }: TabTransaction,
     request: CallRequest,
     plan: CallPlan,
     before: StoredCall | undefined,
@@ -159,6 +165,7 @@ export class CallLedger {
     const booked = await book(trx, {
       tab,
       tenantCaps: catalog.tenantCaps(tab.tenant),
+      turn,
       id: { kind: 'call', callId: request.callId, attempt },
       known: 'none',
       at,
@@ -170,7 +177,10 @@ export class CallLedger {
       events: (levels) => {
         requirePrice(levels, plan);
         fits = fittingOutput(levels, plan);
-        if (fits < plan.outputTokens && !plan.counted) throw new PromptNotCounted();
+        if (fits < plan.outputTokens) {
+          requireExactTurn(turn, levels);
+          if (!plan.counted) throw new PromptNotCounted();
+        }
         if (request.fit === 'shrink' && fits > 0n) hold = holdFor(plan, fits);
         return [{ type: 'reserve', kind: 'call', hold }, { type: 'sent' }];
       },
@@ -199,7 +209,7 @@ export class CallLedger {
   }
 
   async #settle(
-    { trx, tab, at }: TabTransaction,
+    { trx, turn, tab, at }: TabTransaction,
     { call, attempt, startedMs }: OpenAttempt,
     { spent, status, warnings }: AttemptEnd,
   ): Promise<EndedCall> {
@@ -207,6 +217,7 @@ export class CallLedger {
     const booked = await book(trx, {
       tab,
       tenantCaps: catalog.tenantCaps(tab.tenant),
+      turn,
       id: { kind: 'call', callId: call.callId, attempt },
       events: [{ type: 'settle', spent }],
       at,
@@ -228,11 +239,12 @@ export class CallLedger {
     return { tab, levels, call: { ...after, warnings: [...call.warnings, ...warnings] } };
   }
 
-  async #expire({ trx, tab, at }: TabTransaction, call: StoredCall): Promise<StoredCall> {
+  async #expire({ trx, turn, tab, at }: TabTransaction, call: StoredCall): Promise<StoredCall> {
     const { catalog, events } = this.#context;
     const booked = await book(trx, {
       tab,
       tenantCaps: catalog.tenantCaps(tab.tenant),
+      turn,
       id: { kind: 'call', callId: call.callId, attempt: call.attempts },
       events: [{ type: 'expire' }],
       at,

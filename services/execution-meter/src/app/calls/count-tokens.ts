@@ -33,7 +33,7 @@ export async function countTokensOf(
     await requireSpendable(trx, found, clock.now());
     return found;
   };
-  const tab = await store.transaction(work, { tenant: request.tenant });
+  const tab = await store.transaction(work, { run: request });
   const allowed = tab.models.filter((alias) => request.tokenModels.includes(alias));
   const model = catalog.find(request.model, allowed);
   requireDialect(model, request);

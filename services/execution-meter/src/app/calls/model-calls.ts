@@ -122,7 +122,7 @@ export class ModelCalls implements FreezableCalls {
   async #storeEpoch(request: CallRequest): Promise<void> {
     await this.#dependencies.context.store.transaction(
       async (trx) => admitCaller(trx, await requireTab(trx, request), request.epoch),
-      { tenant: request.tenant },
+      { run: request },
     );
   }
 }

@@ -3,6 +3,7 @@ import { requireTab } from '../../store/admit.ts';
 import { book } from '../../store/book.ts';
 import { findCall, runningCalls } from '../../store/calls.ts';
 import { type HoldingEntry, holdingEntries } from '../../store/entries.ts';
+import { inTurnOfRun } from '../tabs/level-turns.ts';
 import type { CallLedger } from './call-ledger.ts';
 import type { ModelCalls } from './model-calls.ts';
 
@@ -62,22 +63,26 @@ export async function settleCallsOfDeadReplicas(
 }
 
 async function expire(
-  { store, clock, catalog, events }: MeterContext,
+  context: MeterContext,
   ledger: CallLedger,
   { id, ...key }: HoldingEntry,
 ): Promise<void> {
-  await store.transaction(
-    async (trx) => {
+  const { clock, catalog, events } = context;
+  await inTurnOfRun(
+    context,
+    key,
+    async (trx, turn) => {
       const at = clock.now();
       const tab = await requireTab(trx, key);
       const call = id.kind === 'call' ? await findCall(trx, key, id.callId) : undefined;
       if (call?.state === 'running' && call.attempts === id.attempt) {
-        await ledger.settleOrphan({ trx, tab, at }, call);
+        await ledger.settleOrphan({ trx, turn, tab, at }, call);
         return;
       }
       const booked = await book(trx, {
         tab,
         tenantCaps: catalog.tenantCaps(tab.tenant),
+        turn,
         id,
         events: [{ type: 'expire' }],
         at,
@@ -88,6 +93,6 @@ async function expire(
       if (exceeded === undefined) return;
       await events.budgetExhausted({ trx, at }, scope, exceeded, 'settled');
     },
-    { tenant: key.tenant, background: true },
+    { background: true },
   );
 }

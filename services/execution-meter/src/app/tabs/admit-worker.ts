@@ -16,6 +16,6 @@ export async function admitWorker(
   const tab = await requireTab(store.db, key);
   if (admitEpoch(tab.epoch, epoch) === tab.epoch) return;
   await store.transaction(async (trx) => admitCaller(trx, await requireTab(trx, key), epoch), {
-    tenant: key.tenant,
+    run: key,
   });
 }

@@ -8,7 +8,9 @@ import { requireTab } from '../../store/admit.ts';
 import { readLevels } from '../../store/balances.ts';
 import { book } from '../../store/book.ts';
 import { type EntryId, findEntry } from '../../store/entries.ts';
+import type { LevelTurn } from '../../store/level-turn.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
+import { inTurnOfRun } from './level-turns.ts';
 import { type TabView, viewTab } from './tab-view.ts';
 
 /** External spending to book. */
@@ -26,9 +28,8 @@ export interface Consumption {
  *   TAB_NOT_FOUND; InvalidRequestError REQUEST_ID_REUSED; PreconditionError TAB_CLOSED
  */
 export async function consume(context: MeterContext, consumption: Consumption): Promise<TabView> {
-  const { view, breach } = await context.store.transaction(
-    (trx) => bookConsumption(context, trx, consumption),
-    { tenant: consumption.key.tenant },
+  const { view, breach } = await inTurnOfRun(context, consumption.key, (trx, turn) =>
+    bookConsumption(context, { trx, turn }, consumption),
   );
   if (breach !== undefined) throw breachError(breach);
   return view;
@@ -36,7 +37,7 @@ export async function consume(context: MeterContext, consumption: Consumption): 
 
 async function bookConsumption(
   context: MeterContext,
-  trx: MeterTransaction,
+  { trx, turn }: { readonly trx: MeterTransaction; readonly turn: LevelTurn },
   { key, requestId, requestDigest, spent, traceparent }: Consumption,
 ): Promise<{ readonly view: TabView; readonly breach: Breach | undefined }> {
   const { clock, catalog, events } = context;
@@ -53,6 +54,7 @@ async function bookConsumption(
   const booked = await book(trx, {
     tab,
     tenantCaps,
+    turn,
     id,
     known: 'none',
     events: [{ type: 'consume', spent }],

@@ -8,8 +8,10 @@ import { forgetLevels, openLevels, readLevels } from '../../store/balances.ts';
 import { lastEvents } from '../../store/calls.ts';
 import { isHeld } from '../../store/entries.ts';
 import { forgetFailures, openFailures } from '../../store/failures.ts';
+import type { LevelTurn } from '../../store/level-turn.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
 import { closeTab as close, findTab, insertTab, type StoredTab } from '../../store/tabs.ts';
+import { inTurnOfRun } from './level-turns.ts';
 import { type TabView, viewTab } from './tab-view.ts';
 
 /** A tab to open. */
@@ -30,18 +32,18 @@ export interface NewTab {
  */
 export function openTab(context: MeterContext, opened: NewTab): Promise<TabView> {
   const { tab } = opened;
-  const work = async (trx: MeterTransaction): Promise<TabView> => {
+  const work = async (trx: MeterTransaction, turn: LevelTurn): Promise<TabView> => {
     const known = await findTab(trx, tab);
     if (known !== undefined) {
       requireSameRequest(known, tab);
       return await viewTab(context, trx, known);
     }
     await insertTab(trx, tab);
-    const levels = await openLevelsOf(context, trx, opened);
+    const levels = await openLevelsOf(context, { trx, turn }, opened);
     const failures = openFailures(trx, tab);
     return await viewTab(context, trx, tab, { levels, failures });
   };
-  return context.store.transaction(work, { tenant: tab.tenant });
+  return inTurnOfRun(context, tab, work);
 }
 
 /** A tab after CloseTab, with the last events of its calls, encoded. */
@@ -70,19 +72,20 @@ export function closeTab(
     forgetLevels(trx, { ...tab, day: dayOf(at) });
     return { ...view, tab: await close(trx, tab, at) };
   };
-  return store.transaction(work, { tenant: key.tenant });
+  return store.transaction(work, { run: key });
 }
 
 async function openLevelsOf(
   { catalog, clock }: MeterContext,
-  trx: MeterTransaction,
+  { trx, turn }: { readonly trx: MeterTransaction; readonly turn: LevelTurn },
   { tab, caps, runCaps, sessionCaps }: NewTab,
 ): Promise<Balance[]> {
   const key = { ...tab, day: dayOf(clock.now()) };
   const before = await readLevels(trx, key, catalog.tenantCaps(tab.tenant));
   if (runCaps !== undefined)
     assertRunCaps(before.find(({ level }) => level === 'run')?.caps ?? {}, runCaps);
-  return await openLevels(trx, key, before, { agent: caps, run: runCaps, session: sessionCaps });
+  const opened = { agent: caps, run: runCaps, session: sessionCaps };
+  return await openLevels(trx, key, { opened, turn, before });
 }
 
 function assertRunCaps(before: Caps, runCaps: Caps): void {

@@ -8,7 +8,9 @@ import type { Spending } from '../../domain/ledger/spending.ts';
 import { requireSpendable, requireTab } from '../../store/admit.ts';
 import { type Booked, book } from '../../store/book.ts';
 import { type EntryId, findEntry, type StoredEntry } from '../../store/entries.ts';
+import type { LevelTurn } from '../../store/level-turn.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
+import { inTurnOfRun } from './level-turns.ts';
 import { type TabView, viewTab } from './tab-view.ts';
 
 /** A request about one reservation of an agent. */
@@ -42,9 +44,8 @@ export async function reserve(
   context: MeterContext,
   reservation: NewReservation,
 ): Promise<StoredEntry | undefined> {
-  const { entry, refusal, levels } = await context.store.transaction(
-    (trx) => bookReservation(context, trx, reservation),
-    { tenant: reservation.key.tenant },
+  const { entry, refusal, levels } = await inTurnOfRun(context, reservation.key, (trx, turn) =>
+    bookReservation(context, { trx, turn }, reservation),
   );
   if (refusal === undefined) return entry;
   const remaining = remainingBudget(levels);
@@ -60,7 +61,7 @@ export async function reserve(
 
 async function bookReservation(
   { clock, catalog, events }: MeterContext,
-  trx: MeterTransaction,
+  { trx, turn }: { readonly trx: MeterTransaction; readonly turn: LevelTurn },
   { key, callId, requestDigest, traceparent, hold, ttlMs }: NewReservation,
 ): Promise<Booked> {
   const at = clock.now();
@@ -69,12 +70,13 @@ async function bookReservation(
   const known = await findEntry(trx, key, id);
   if (known !== undefined) {
     if (known.requestDigest !== requestDigest) throw callIdReused(callId);
-    return { entry: known, before: [], levels: [] };
+    return { entry: known, before: [], levels: [], isExact: false };
   }
   await requireSpendable(trx, tab, at);
   const booked = await book(trx, {
     tab,
     tenantCaps: catalog.tenantCaps(key.tenant),
+    turn,
     id,
     known: 'none',
     events: [{ type: 'reserve', kind: 'reserve', hold }],
@@ -104,8 +106,8 @@ export function settle(
   context: MeterContext,
   { key, callId, requestDigest, traceparent, spent, model }: Settlement,
 ): Promise<Settled> {
-  const { store, clock, catalog, events } = context;
-  const work = async (trx: MeterTransaction): Promise<Settled> => {
+  const { clock, catalog, events } = context;
+  const work = async (trx: MeterTransaction, turn: LevelTurn): Promise<Settled> => {
     const at = clock.now();
     const tab = await requireTab(trx, key);
     const id = reservationId(callId);
@@ -115,23 +117,24 @@ export function settle(
     const booked = await book(trx, {
       tab,
       known: before ?? 'none',
+      turn,
       tenantCaps: catalog.tenantCaps(key.tenant),
       id,
       events: [{ type: 'settle', spent }],
       notes: { settleDigest: requestDigest, ...(model !== '' && { model }) },
       at,
     });
-    const { entry, exceeded, levels } = booked;
+    const { entry, exceeded, levels, isExact } = booked;
     const scope = { tab, callId, step: 0, model, attempt: 0, traceparent };
     await events.budgetThresholds({ trx, at }, scope, booked);
     if (exceeded !== undefined) {
       await events.budgetExhausted({ trx, at }, scope, exceeded, 'settled');
     }
     // After midnight the settlement counts for the day of the reservation; the tab shows the current day.
-    const known = entry?.day === dayOf(at) ? { levels } : {};
+    const known = isExact && entry?.day === dayOf(at) ? { levels } : {};
     return { entry, view: await viewTab(context, trx, tab, known) };
   };
-  return store.transaction(work, { tenant: key.tenant });
+  return inTurnOfRun(context, key, work);
 }
 
 /**
@@ -140,20 +143,20 @@ export function settle(
  *   RESERVATION_SETTLED
  */
 export async function release(
-  { store, clock, catalog }: MeterContext,
+  context: MeterContext,
   key: AgentKey,
   callId: string,
 ): Promise<StoredEntry | undefined> {
-  const { entry } = await store.transaction(
-    async (trx) =>
-      book(trx, {
-        tab: await requireTab(trx, key),
-        tenantCaps: catalog.tenantCaps(key.tenant),
-        id: reservationId(callId),
-        events: [{ type: 'release' }],
-        at: clock.now(),
-      }),
-    { tenant: key.tenant },
+  const { clock, catalog } = context;
+  const { entry } = await inTurnOfRun(context, key, async (trx, turn) =>
+    book(trx, {
+      tab: await requireTab(trx, key),
+      tenantCaps: catalog.tenantCaps(key.tenant),
+      turn,
+      id: reservationId(callId),
+      events: [{ type: 'release' }],
+      at: clock.now(),
+    }),
   );
   return entry;
 }

@@ -30,7 +30,7 @@ export interface Ledger {
 }
 
 /** Upper bound of an account, so that the sum of two accounts fits in 64 bits. */
-const ACCOUNT_LIMIT = 2n ** 62n;
+export const ACCOUNT_LIMIT = 2n ** 62n;
 
 /** Events of a ledger. The caller checks the time: `expire` means that the entry has expired. */
 export type LedgerEvent =

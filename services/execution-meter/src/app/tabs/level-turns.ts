@@ -1,0 +1,39 @@
+import type { RunKey } from '@writ/kernel';
+import type { TransactionOptions } from '@writ/store';
+import type { MeterContext } from '../../context.ts';
+import { sliceOf } from '../../store/level-ids.ts';
+import { ExactTurnRequired, type LevelTurn } from '../../store/level-turn.ts';
+import type { MeterTransaction } from '../../store/meter-store.ts';
+
+/** Options of a transaction that books to the levels of its run. */
+interface TurnOptions extends Pick<TransactionOptions, 'background'> {
+  /** Whether it touches rows of its tenant besides those of its run and slice; default: it does not. */
+  readonly touchesTenant?: boolean;
+}
+
+/**
+ * Runs a transaction that books to the levels of a run (EM-3, SYS-5). It waits for those of its run and its slice only. If
+ * its grants do not suffice, it is rolled back and repeated while no other transaction of the tenant is open, with all
+ * slices: only then a cap can refuse it.
+ */
+export async function inTurnOfRun<T>(
+  { store, slices, config }: Pick<MeterContext, 'store' | 'slices' | 'config'>,
+  run: RunKey,
+  work: (trx: MeterTransaction, turn: LevelTurn) => Promise<T>,
+  { touchesTenant = false, ...options }: TurnOptions = {},
+): Promise<T> {
+  const { tenant, runId } = run;
+  const slice = sliceOf(run, slices);
+  const take = (reach: LevelTurn['reach']) => (trx: MeterTransaction) =>
+    work(trx, { slice, reach, percents: config.thresholds });
+  if (slices === 1) return await store.transaction(take('only'), { ...options, tenant });
+  if (!touchesTenant) {
+    const resource = `slice ${slice} of ${tenant}`;
+    try {
+      return await store.transaction(take('own'), { ...options, run: { tenant, runId }, resource });
+    } catch (error) {
+      if (!(error instanceof ExactTurnRequired)) throw error;
+    }
+  }
+  return await store.transaction(take('all'), { ...options, tenant });
+}

@@ -1,0 +1,70 @@
+import { type AgentKey, sha256Hex } from '@writ/kernel';
+import { type Level, monthOf } from '../domain/ledger/balance.ts';
+
+/** Key of all levels: an agent of a session on a UTC day. */
+export interface LevelsKey extends AgentKey {
+  readonly sessionId: string;
+  readonly day: string;
+}
+
+/** A row id for each level. */
+export type LevelIds = Readonly<Record<Level, string>>;
+
+/** Returns the ids of all levels: of the rows of an agent and a run, and of slice 0 of the levels that runs share. */
+export function rowIds({ tenant, runId, instance, sessionId, day }: LevelsKey): LevelIds {
+  return {
+    agent: `agent:${tenant}/${runId}/${instance}`,
+    run: `run:${tenant}/${runId}`,
+    session: `session:${tenant}/${sessionId}`,
+    tenant_day: `day:${tenant}/${day}`,
+    tenant_month: `month:${tenant}/${monthOf(day)}`,
+  };
+}
+
+/** The levels that runs share, in level order. */
+export const SHARED_LEVELS = ['session', 'tenant_day', 'tenant_month'] as const;
+
+/** One of {@link SHARED_LEVELS}. */
+export type SharedLevel = (typeof SHARED_LEVELS)[number];
+
+/** Whether runs share a level. */
+export function isShared(level: Level): level is SharedLevel {
+  return level !== 'agent' && level !== 'run';
+}
+
+/** Returns the ids of the rows that a slice books to. */
+export function sliceIds(key: LevelsKey, slice: number): LevelIds {
+  const ids = rowIds(key);
+  if (slice === 0) return ids;
+  const shared = SHARED_LEVELS.map((level) => [level, `${ids[level]}#${slice}`] as const);
+  return { ...ids, ...Object.fromEntries(shared) };
+}
+
+/** Whether a row is that of a level, or of one of its slices. */
+export function isOfLevel(rowId: string, levelId: string): boolean {
+  return rowId === levelId || rowId.startsWith(`${levelId}#`);
+}
+
+/** Returns the number of the slice whose row this is. */
+export function sliceOfRow(rowId: string): number {
+  return Number(rowId.split('#')[1] ?? 0);
+}
+
+/** Returns the first id that follows those of the slices of a level; `$` follows `#`. */
+export function afterSlices(levelId: string): string {
+  return `${levelId}$`;
+}
+
+/** Returns the ids of the rows with the caps that were set for a tenant at run time. */
+export function capsIds(tenant: string) {
+  return { tenant_day: `caps:day:${tenant}`, tenant_month: `caps:month:${tenant}` } as const;
+}
+
+/** Returns the slice of the levels of its tenant that a run books to. */
+export function sliceOf(
+  { tenant, runId }: Pick<AgentKey, 'tenant' | 'runId'>,
+  slices: number,
+): number {
+  if (slices === 1) return 0;
+  return Number.parseInt(sha256Hex(`${tenant}/${runId}`).slice(0, 8), 16) % slices;
+}
