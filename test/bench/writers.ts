@@ -13,7 +13,7 @@ import { FORMER_COMMIT } from './writers/former-work.ts';
 import type { MeasureAnswer, MeasureRequest } from './writers/process.ts';
 import type { WorkName } from './writers/work.ts';
 
-const WORK_NAMES: readonly WorkName[] = ['spawn-budget', 'execution-meter'];
+const WORK_NAMES: readonly WorkName[] = ['spawn-budget', 'execution-meter', 'one-tenant'];
 const SHAPES = [1, 2, 4].flatMap((processes) =>
   [1, 4, 16].filter((writers) => writers >= processes).map((writers) => ({ processes, writers })),
 );
@@ -47,10 +47,11 @@ interface ShapeFigures {
 }
 
 /**
- * Measures transactions of the services' own store code on PostgreSQL with fsync: writers, each in a run of its own, in
- * several processes, under the former lock, under one lock and with a lock for each run, in alternating rounds. Prints a
- * table and writes `writers.json`. Returns whether 16 writers in 4 processes commit at least {@link MIN_RATIO} times as much as
- * under the former lock, which a shallow clone does not have, and more than one writer alone.
+ * Measures transactions of the services' own store code on PostgreSQL with fsync: writers, each in a run of its own (of the
+ * meter also with all runs in one tenant), in several processes, under the former lock, under one lock and with a lock for
+ * each run, in alternating rounds. Prints a table and writes `writers.json`. Returns whether 16 writers in 4 processes commit
+ * at least {@link MIN_RATIO} times as much as under the former lock, which a shallow clone does not have, and more than one
+ * writer alone.
  */
 export async function benchWriters(options: BenchOptions): Promise<boolean> {
   const { rounds = DEFAULT_ROUNDS, seconds = DEFAULT_SECONDS, outDir = 'dist/bench' } = options;

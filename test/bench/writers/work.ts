@@ -1,4 +1,5 @@
 import { reserve, settle } from '../../../services/execution-meter/src/app/tabs/reservations.ts';
+import { setCaps } from '../../../services/execution-meter/src/app/tabs/set-caps.ts';
 import { NO_USAGE } from '../../../services/execution-meter/src/domain/ledger/spending.ts';
 import { openTabOf, openTabReplica } from '../../../services/execution-meter/test/tab-replica.ts';
 import {
@@ -19,7 +20,7 @@ export interface Location {
 }
 
 /** Names of the measured work. */
-export type WorkName = 'spawn-budget' | 'execution-meter';
+export type WorkName = 'spawn-budget' | 'execution-meter' | 'one-tenant';
 
 /** Transactions of a service, without its listener. */
 export interface Work {
@@ -34,8 +35,12 @@ export interface Work {
 /** Opens the store of a service. */
 export const WORKS: Readonly<Record<WorkName, (location: Location) => Promise<Work>>> = {
   'spawn-budget': openSpawnWork,
-  'execution-meter': openMeterWork,
+  'execution-meter': (location) => openMeterWork(location, (id) => `tenant-${id}`),
+  'one-tenant': (location) => openMeterWork(location, () => 'acme'),
 };
+
+/** Far above what a measurement spends. */
+const DAY_CAP = { tokens: 10n ** 15n };
 
 /** Acquires and releases a slot of the writer's run; grants are not signed. */
 async function openSpawnWork(location: Location): Promise<Work> {
@@ -55,8 +60,8 @@ async function openSpawnWork(location: Location): Promise<Work> {
   };
 }
 
-/** Reserves and settles in the run of the writer, each in a tenant of its own. */
-async function openMeterWork(location: Location): Promise<Work> {
+/** Reserves and settles in the run of the writer, in a tenant with a cap for its day. */
+async function openMeterWork(location: Location, tenantOf: (id: string) => string): Promise<Work> {
   const context = await openTabReplica(location);
   const { store } = context;
   const usage = { ...NO_USAGE, input: 10n };
@@ -65,7 +70,11 @@ async function openMeterWork(location: Location): Promise<Work> {
     commits: () => store.commits,
     close: () => store.close(),
     writer: async (id) => {
-      const key = { tenant: `tenant-${id}`, runId: `run-${id}`, instance: 'root' };
+      const tenant = tenantOf(id);
+      const scope = { tenant, level: 'tenant_day', sessionId: '', runId: '' } as const;
+      const request = { requestId: 'cap', requestDigest: '' };
+      await setCaps(context, request, { ...scope, caps: DAY_CAP, setBy: 'bench' });
+      const key = { tenant, runId: `run-${id}`, instance: 'root' };
       const owner = { ...key, sessionId: `session-${id}` };
       await openTabOf(context, owner, { tab: 1_000_000_000n });
       return async (n) => {
