@@ -36,7 +36,11 @@ const telemetry = createTelemetry({ service: 'test', logLevel: 'silent' });
 /** Opens the store of a service with the code of {@link FORMER_COMMIT}, which is checked out in `build`. */
 export const FORMER_WORKS: Readonly<
   Record<WorkName, (location: Location, build: string) => Promise<Work>>
-> = { 'spawn-budget': openSpawnWork, 'execution-meter': openMeterWork };
+> = {
+  'spawn-budget': openSpawnWork,
+  'execution-meter': (location, build) => openMeterWork(location, build, (id) => `tenant-${id}`),
+  'one-tenant': (location, build) => openMeterWork(location, build, () => 'acme'),
+};
 
 /** Acquires and releases a slot as the former handlers did, without the translation of messages and the grant. */
 async function openSpawnWork(location: Location, build: string): Promise<Work> {
@@ -96,7 +100,11 @@ async function openSpawnWork(location: Location, build: string): Promise<Work> {
 }
 
 /** Reserves and settles with the former handlers. */
-async function openMeterWork(location: Location, build: string): Promise<Work> {
+async function openMeterWork(
+  location: Location,
+  build: string,
+  tenantOf: (id: string) => string,
+): Promise<Work> {
   const from = (path: string) => load(build, `services/execution-meter/src/${path}`);
   const { openMeterStore } = await from('store/meter-store.ts');
   const { createMeterEvents } = await from('events.ts');
@@ -127,7 +135,7 @@ async function openMeterWork(location: Location, build: string): Promise<Work> {
     commits: () => store.commits,
     close: () => store.close(),
     writer: async (id) => {
-      const run = { tenant: `tenant-${id}`, runId: `run-${id}` };
+      const run = { tenant: tenantOf(id), runId: `run-${id}` };
       const tab = { ...run, agentInstance: ROOT.instance };
       const opened = { ...run, requestId: 'open', agent: ROOT, sessionId: `session-${id}` };
       const budget = { maxTokens: 1_000_000_000n };
