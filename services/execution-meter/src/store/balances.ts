@@ -97,7 +97,7 @@ export async function readAllSlices(
 }
 
 /** Returns the sums of the rows of a level, with its own caps or those of the tenant. */
-export function accountOf(
+function accountOf(
   level: Level,
   id: string,
   rows: readonly Selectable<BalanceTable>[],
