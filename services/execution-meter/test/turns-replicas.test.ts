@@ -22,7 +22,7 @@ const RUN_CAP = 70n;
 const HOLD = 20n;
 const NONE = { booked: 0n, debt: 0n };
 /** Liveness limit of all schedules on a busy machine, ms. */
-const TIMEOUT_MS = 120_000 + schedulesOf(0.2) * 2_000;
+const TIMEOUT_MS = 300_000 + schedulesOf(0.2) * 5_000;
 
 const NO_CALLS = {
   callers: () => [],

@@ -23,7 +23,7 @@ const RUNS = ['run-1', 'run-2', 'run-3'];
 const MAX_AGENTS = 4;
 const PRIORITIES = [Priority.LOW, Priority.NORMAL, Priority.HIGH, Priority.CRITICAL];
 /** Liveness limit of all schedules on a busy machine, ms. */
-const TIMEOUT_MS = 120_000 + schedulesOf(0.2) * 2_000;
+const TIMEOUT_MS = 300_000 + schedulesOf(0.2) * 5_000;
 
 interface Run {
   readonly tenant: string;

@@ -39,8 +39,11 @@ interface Member<R> {
 
 const KILLED = Symbol('killed');
 
-/** Errors after which the outcome of a request is unknown or the replica cannot serve it; any other one is an answer. */
-const LOST = /^STORE_(UNREACHABLE|COMMIT_FAILED|COMMIT_UNKNOWN|CLOSED)$/;
+/**
+ * Errors after which the outcome of a request is unknown or the replica cannot serve it, also because the machine is busy;
+ * any other one is an answer.
+ */
+const LOST = /^STORE_(UNREACHABLE|COMMIT_FAILED|COMMIT_UNKNOWN|CLOSED|BUSY|TRANSACTION_TIMEOUT)$/;
 
 let opened = 0;
 
@@ -51,6 +54,7 @@ export class ReplicaSet<R extends ScheduledReplica> {
   readonly #killed: Promise<unknown>[] = [];
   #location: SqliteLocation | PostgresLocation;
   #used: number;
+  #faults = 0;
 
   private constructor(service: ScheduledService<R>, location: SqliteLocation | PostgresLocation) {
     this.#service = service;
@@ -70,9 +74,9 @@ export class ReplicaSet<R extends ScheduledReplica> {
     return set;
   }
 
-  /** Whether the replicas share a PostgreSQL schema. */
-  get isShared(): boolean {
-    return this.#location.dialect === 'postgres';
+  /** Number of kills, restarts and losses of sessions so far. */
+  get faults(): number {
+    return this.#faults;
   }
 
   /** Sends requests to the first `count` replicas only. */
@@ -113,6 +117,7 @@ export class ReplicaSet<R extends ScheduledReplica> {
 
   /** Ends the database sessions that have a transaction, and with them their locks. */
   async loseSessions(): Promise<void> {
+    this.#faults += 1;
     if (this.#location.dialect === 'postgres') await endSessions(this.#location);
   }
 
@@ -121,6 +126,7 @@ export class ReplicaSet<R extends ScheduledReplica> {
    * sessions, and of SQLite the files are kept as they are at this instant.
    */
   async kill(random: () => number): Promise<void> {
+    this.#faults += 1;
     const member = this.#any(random);
     const replica = await member.replica;
     const { store } = replica;
@@ -136,6 +142,7 @@ export class ReplicaSet<R extends ScheduledReplica> {
 
   /** Shuts a replica down and starts another one. */
   async restart(random: () => number): Promise<void> {
+    this.#faults += 1;
     const member = this.#any(random);
     const replica = await member.replica;
     await this.#replace(member, () => closed(replica));
