@@ -24,11 +24,11 @@ export interface BenchTarget {
 export interface BenchOptions {
   /** Folder for CPU profiles of the servers; default no profiles. */
   readonly profileDir?: string | undefined;
-  /** Only for peers, replicas, writers, scale and agent-proxy: number of rounds. */
+  /** Only for two-step, distributed, peers, replicas, writers, scale and agent-proxy: number of rounds. */
   readonly rounds?: number;
-  /** Only for peers, replicas, writers and scale: duration of each measurement in a round. */
+  /** Only for two-step, distributed, peers, replicas, writers and scale: duration of each measurement in a round. */
   readonly seconds?: number;
-  /** Only for peers, replicas, writers, scale and agent-proxy: folder of the report. */
+  /** Only for two-step, active-agents, distributed, peers, replicas, writers, scale and agent-proxy: folder of the report. */
   readonly outDir?: string | undefined;
   /** Only for agent-proxy: whether the Portkey gateway is installed when it is missing. */
   readonly portkey?: boolean | undefined;

@@ -1,7 +1,9 @@
 /** `npm run bench` lists the benchmarks; `npm run bench -- NAME` runs one. */
 import { parseArgs } from 'node:util';
+import { benchActiveAgents } from './active-agents.ts';
 import { benchAgentProxy } from './agent-proxy.ts';
 import { type BenchOptions, bench } from './bench.ts';
+import { benchDistributed } from './distributed.ts';
 import { meter } from './meter.ts';
 import { benchPeers } from './peers.ts';
 import { benchReplicas } from './replicas.ts';
@@ -10,6 +12,7 @@ import { benchScale } from './scale.ts';
 import { spawn } from './spawn.ts';
 import { benchSteps } from './steps.ts';
 import { benchTool } from './tool.ts';
+import { benchTwoStep } from './two-step.ts';
 import { benchWriters } from './writers.ts';
 
 interface Bench {
@@ -32,6 +35,18 @@ const BENCHES: Readonly<Record<string, Bench>> = {
     run: benchReview,
   },
   steps: { about: 'a governed step of a react agent, through all services', run: benchSteps },
+  'two-step': {
+    about: 'a two-step run on the embedded platform, beside its two model calls made directly',
+    run: benchTwoStep,
+  },
+  'active-agents': {
+    about: 'the overhead of a step with up to 1,000 agents at once and a model that takes 2 s',
+    run: benchActiveAgents,
+  },
+  distributed: {
+    about: 'two-step runs on one process for each service, with PostgreSQL and NATS',
+    run: benchDistributed,
+  },
   peers: { about: 'a two-step run through Writ and through other libraries', run: benchPeers },
   'agent-proxy': {
     about: 'the first byte of a model call through agent-proxy, beside a direct call',
@@ -65,11 +80,12 @@ const chosen = BENCHES[name];
 if (chosen === undefined) {
   console.log('npm run bench -- NAME [--cpu-prof-dir FOLDER]');
   console.log('npm run bench -- agent-proxy [--rounds N] [--portkey] [--litellm] [--out FOLDER]');
+  console.log('npm run bench -- active-agents [--out FOLDER]');
   console.log(
-    'npm run bench -- peers|replicas|writers|scale [--rounds N] [--seconds N] [--out FOLDER]',
+    'npm run bench -- two-step|distributed|peers|replicas|writers|scale [--rounds N] [--seconds N] [--out FOLDER]',
   );
   for (const [known, { about }] of Object.entries(BENCHES)) {
-    console.log(`  ${known.padEnd(11)} ${about}, compared to its baseline`);
+    console.log(`  ${known.padEnd(13)} ${about}, compared to its baseline`);
   }
   process.exitCode = name === '' ? 0 : 1;
 } else {

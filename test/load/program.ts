@@ -56,8 +56,11 @@ export async function startProgram(
   return { address, edgeAddress, cpuMs, stop: () => end('SIGTERM'), kill: () => end('SIGKILL') };
 }
 
-/** Reads fields 14 and 15 of /proc/PID/stat, in units of 10 ms. */
-function processorMs(pid: number | undefined): number | undefined {
+/**
+ * Returns the CPU time of all threads of a process so far, milliseconds; undefined when the system does not report it.
+ * Reads fields 14 and 15 of /proc/PID/stat, in units of 10 ms.
+ */
+export function processorMs(pid: number | undefined): number | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     // The second field, in parentheses, may contain spaces; the third field follows it.

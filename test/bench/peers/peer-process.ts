@@ -6,14 +6,13 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { freePorts } from '@writ/testing/distributed';
 import { COMPILE_CACHE } from '../../load/program.ts';
-import type { Speed } from '../measure.ts';
 import type { PeerEntry } from './catalog.ts';
-import type { PeerRequest } from './serve-peer.ts';
+import type { PeerRequest, PeerSpeed } from './serve-peer.ts';
 
 /** A started peer, in a process of its own. */
 export interface Peer {
   /** Measures runs, `inFlight` at once. */
-  measure(inFlight: number, forMs: number): Promise<Speed>;
+  measure(inFlight: number, forMs: number): Promise<PeerSpeed>;
   /** Makes runs one after another. */
   run(runs: number): Promise<void>;
   close(): Promise<void>;
@@ -85,7 +84,7 @@ export async function startPeer(
     throw error;
   }
   return {
-    measure: async (inFlight, forMs) => (await ask({ inFlight, forMs })) as Speed,
+    measure: async (inFlight, forMs) => (await ask({ inFlight, forMs })) as PeerSpeed,
     run: async (runs) => void (await ask({ runs })),
     close,
   };

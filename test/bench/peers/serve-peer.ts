@@ -1,9 +1,15 @@
-import { measure, type Operation } from '../measure.ts';
+import { measure, type Operation, type Speed } from '../measure.ts';
 
 /** What the parent process asks of a peer: a measurement, or a number of runs one after another. */
 export type PeerRequest =
   | { readonly inFlight: number; readonly forMs: number }
   | { readonly runs: number };
+
+/** The speed of runs. */
+export interface PeerSpeed extends Speed {
+  /** Processor time of a run in the process that makes it, milliseconds. */
+  readonly cpuMs: number;
+}
 
 /** The answer that every run must end with. */
 export const ANSWER = 'The answer is forty-two.';
@@ -13,17 +19,24 @@ export const ANSWER = 'The answer is forty-two.';
  *
  * @param run makes one run and resolves with its answer
  * @param close releases what the program has started
+ * @param processor processor time so far of the process that makes the runs, milliseconds; default: this process
  */
 export function servePeer(
   run: (n: number) => Promise<unknown>,
   close: () => Promise<unknown> = async () => undefined,
+  processor: () => number | Promise<number> = ownProcessorMs,
 ): void {
   const checked: Operation = async (n) => {
     const answer = await run(n);
     if (answer !== ANSWER) throw new Error(`The run ended with ${JSON.stringify(answer)}.`);
   };
   const answerTo = async (request: PeerRequest): Promise<object> => {
-    if ('forMs' in request) return await measure(checked, request.inFlight, request.forMs);
+    if ('forMs' in request) {
+      const before = await processor();
+      const speed = await measure(checked, request.inFlight, request.forMs);
+      const cpuMs = ((await processor()) - before) / speed.operations;
+      return { ...speed, cpuMs } satisfies PeerSpeed;
+    }
     for (let n = 0; n < request.runs; n += 1) await checked(n);
     return {};
   };
@@ -35,6 +48,11 @@ export function servePeer(
   });
   process.once('disconnect', () => void close().finally(() => process.exit()));
   process.send?.({ ready: true });
+}
+
+function ownProcessorMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1_000;
 }
 
 let toolCalls = 0;

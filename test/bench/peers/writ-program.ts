@@ -78,4 +78,10 @@ servePeer(
     platform.kill('SIGTERM');
     await ended.catch(() => undefined);
   },
+  async () => {
+    const answered = once(platform, 'message') as Promise<[{ cpuMs: number }]>;
+    platform.send('counters');
+    const [{ cpuMs }] = await answered;
+    return cpuMs;
+  },
 );

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 /** A model that calls its tool with the next number until it reaches a limit. */
 export interface CountingModel {
@@ -18,11 +19,12 @@ interface Message {
 /**
  * Starts the model on a free port. It is stateless: the limit is in the system prompt (`Count to 50.`), the
  * last number in the last tool message.
+ * @param delayMs time after which it answers; default at once
  */
-export async function startCountingModel(): Promise<CountingModel> {
+export async function startCountingModel(delayMs = 0): Promise<CountingModel> {
   const model: Pick<CountingModel, 'onRequest'> = { onRequest: () => undefined };
   const server = createServer((request, response) => {
-    void answer(request, response, model.onRequest);
+    void answer(request, response, { onRequest: model.onRequest, delayMs });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
@@ -39,7 +41,7 @@ export async function startCountingModel(): Promise<CountingModel> {
 async function answer(
   request: IncomingMessage,
   response: ServerResponse,
-  onRequest: CountingModel['onRequest'],
+  { onRequest, delayMs }: { onRequest: CountingModel['onRequest']; delayMs: number },
 ): Promise<void> {
   let body = '';
   for await (const chunk of request) body += String(chunk);
@@ -56,6 +58,7 @@ async function answer(
   const limit = numberIn(textOf('system'));
   const next = last + 1;
   onRequest(limit, next, textOf('user'));
+  if (delayMs > 0) await sleep(delayMs);
   const message =
     next > limit
       ? { role: 'assistant', content: `Counted to ${limit}.` }

@@ -37,6 +37,10 @@ export interface HarnessOptions {
   readonly counts: readonly number[];
   /** Context window in tokens; default unlimited. */
   readonly contextWindow?: number;
+  /** Time after which the model answers, ms; default at once. */
+  readonly modelDelayMs?: number;
+  /** Concurrent calls that the model and the tools accept; default 256. */
+  readonly maxInFlight?: number;
   /** Count the RPCs between services, which adds overhead. */
   readonly countHops?: boolean;
   /** Count statements, commits and signatures. */
@@ -88,7 +92,11 @@ export class StepsHarness {
   /** Starts the model and the platform. */
   static async start(options: HarnessOptions): Promise<StepsHarness> {
     const dataDir = await mkdtemp(join(options.base ?? tmpdir(), 'writ-steps-'));
-    const harness = new StepsHarness(dataDir, await startCountingModel(), options);
+    const harness = new StepsHarness(
+      dataDir,
+      await startCountingModel(options.modelDelayMs),
+      options,
+    );
     await harness.#writeFiles();
     await harness.startPlatform();
     return harness;
@@ -221,7 +229,7 @@ export class StepsHarness {
   }
 
   async #writeFiles(): Promise<void> {
-    const { counts, contextWindow, agents = [], extra = {} } = this.#options;
+    const { counts, contextWindow, maxInFlight = 256, agents = [], extra = {} } = this.#options;
     const max = 1_000_000;
     const tool = {
       description: 'Returns a number.',
@@ -270,7 +278,7 @@ export class StepsHarness {
           steps: {
             kind: 'local',
             module: fileURLToPath(new URL('count-tool.ts', import.meta.url)),
-            max_in_flight: 256,
+            max_in_flight: maxInFlight,
           },
           ...extra.sources,
         },
@@ -286,7 +294,7 @@ export class StepsHarness {
             max_output_tokens: 4_096,
             timeout: '60s',
             max_retries: 2,
-            max_in_flight: 256,
+            max_in_flight: maxInFlight,
           },
           ...extra.models,
         },

@@ -51,6 +51,10 @@ export interface DistributedOptions {
   readonly fakeClocks?: boolean;
   /** Keeps the tables of all services on a file system of this size; requires the permission to mount. */
   readonly diskMb?: number;
+  /** Whether connections pass through fault proxies; default true. Without them nothing can be failed or cut. */
+  readonly faultProxies?: boolean;
+  /** More settings of PostgreSQL, for example `{ fsync: 'on' }`; default no fsync. */
+  readonly postgresSettings?: Readonly<Record<string, string>>;
 }
 
 /**
@@ -139,7 +143,7 @@ async function open(
     ['postgres', postgres.address],
     ['model', new URL(modelUrl).host],
   ]);
-  const proxies = new FaultProxies(targets);
+  const proxies = new FaultProxies(targets, options.faultProxies ?? true);
   opened.defer(() => proxies.close());
   const shared = {
     env: {
@@ -212,7 +216,7 @@ async function open(
 
 /** Starts NATS and PostgreSQL. */
 async function openServers(
-  { tls, diskMb }: DistributedOptions,
+  { tls, diskMb, postgresSettings }: DistributedOptions,
   place: { readonly dataDir: string; readonly natsPort: number; readonly postgresPort: number },
   opened: AsyncDisposableStack,
 ) {
@@ -226,6 +230,7 @@ async function openServers(
       certFile: certificates.certFile('postgres'),
       keyFile: certificates.keyFile('postgres'),
     },
+    postgresSettings,
   );
   const disk = diskMb === undefined ? undefined : openSmallDisk('/tmp', diskMb);
   opened.defer(() => disk?.close());

@@ -11,15 +11,22 @@ interface Link {
 export class FaultProxies {
   readonly #targets: ReadonlyMap<PartName, string>;
   readonly #links: Link[] = [];
+  readonly #areOpened: boolean;
 
-  /** @param targets `host:port` of every part that accepts connections */
-  constructor(targets: ReadonlyMap<PartName, string>) {
+  /**
+   * @param targets `host:port` of every part that accepts connections
+   * @param areOpened whether proxies are opened; otherwise callers connect to the targets
+   */
+  constructor(targets: ReadonlyMap<PartName, string>, areOpened = true) {
     this.#targets = targets;
+    this.#areOpened = areOpened;
   }
 
   /** Opens a proxy. @returns `host:port` for `from` to call */
   async open(from: PartName, to: PartName): Promise<string> {
-    const proxy = await startFaultProxy(this.#targets.get(to) ?? '');
+    const target = this.#targets.get(to) ?? '';
+    if (!this.#areOpened) return target;
+    const proxy = await startFaultProxy(target);
     this.#links.push({ from, to, proxy });
     return proxy.address;
   }

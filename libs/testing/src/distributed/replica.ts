@@ -24,6 +24,8 @@ export interface Replica {
   readonly service: ServiceName;
   /** `host:port` of its internal listener, the same after a restart. */
   readonly address: string;
+  /** The id of its process; undefined while none runs. */
+  readonly pid: number | undefined;
   /** Whether its process runs and is not paused. */
   readonly isUp: boolean;
   /** Unexpected exits, each with the last log lines. */
@@ -77,6 +79,10 @@ export class ReplicaProcess implements Replica {
     this.address = address;
     this.#env = { ...env, ...clock?.env };
     this.#clock = clock;
+  }
+
+  get pid(): number | undefined {
+    return this.#child?.pid;
   }
 
   get isUp(): boolean {

@@ -1,0 +1,83 @@
+/**
+ * Counts the transactions and round trips of a service to PostgreSQL; loaded with `--import` before the service.
+ * Each connection to the socket {@link COUNTS_SOCKET} receives the counts so far as JSON.
+ */
+import { createRequire } from 'node:module';
+import { createServer, type Socket } from 'node:net';
+import { isMainThread } from 'node:worker_threads';
+
+/** The environment variable with the path of the socket. */
+const COUNTS_SOCKET = 'BENCH_COUNTS_SOCKET';
+
+/** The traffic of a process to PostgreSQL so far. */
+export interface PostgresTraffic {
+  /** Transactions, statements outside of transactions included. */
+  readonly transactions: number;
+  /** Flushes of the protocol writer: statements that are sent together are one round trip. */
+  readonly roundTrips: number;
+  /** Round trips by what they send: verb and table of each statement. */
+  readonly byContent: Readonly<Record<string, number>>;
+}
+
+interface PgClient {
+  readonly connection: { readonly stream: Socket };
+  connect(...values: unknown[]): unknown;
+  query(...values: unknown[]): unknown;
+}
+
+const TABLE = /\b(?:from|into|update)\s+(?:"?\w+"?\.)?"?(\w+)"?/i;
+
+function countTraffic(): PostgresTraffic {
+  const traffic = { transactions: 0, roundTrips: 0, byContent: {} as Record<string, number> };
+  const open = new WeakSet<PgClient>();
+  /** What a client has queried since its last flush. */
+  const unsent = new WeakMap<PgClient, string[]>();
+  const flushed = (client: PgClient): void => {
+    traffic.roundTrips += 1;
+    const content = unsent.get(client)?.splice(0).join(' + ') || 'protocol';
+    traffic.byContent[content] = (traffic.byContent[content] ?? 0) + 1;
+  };
+  const queried = (client: PgClient, sql: string): void => {
+    const verb = sql.trim().split(/[\s;]/)[0]?.toLowerCase() ?? '';
+    const isEnd = verb === 'commit' || (verb === 'rollback' && !/^rollback to\b/i.test(sql));
+    if (verb === 'begin') open.add(client);
+    else if (isEnd || !open.has(client)) traffic.transactions += 1;
+    if (isEnd) open.delete(client);
+    const name = [verb, verb === 'begin' ? undefined : TABLE.exec(sql)?.[1]];
+    unsent.get(client)?.push(name.filter((part) => part !== undefined).join(' '));
+  };
+  const { prototype } = pgClient();
+  const { connect, query } = prototype;
+  prototype.connect = function (...values) {
+    unsent.set(this, []);
+    const { stream } = this.connection;
+    for (const method of ['_write', '_writev'] as const) {
+      const original = stream[method] as (...chunks: unknown[]) => unknown;
+      const counted = (...chunks: unknown[]): unknown => {
+        flushed(this);
+        return original.apply(stream, chunks);
+      };
+      Object.defineProperty(stream, method, { value: counted });
+    }
+    return connect.apply(this, values);
+  };
+  prototype.query = function (...values) {
+    const [first] = values as [string | { readonly text: string }];
+    queried(this, typeof first === 'string' ? first : first.text);
+    return query.apply(this, values);
+  };
+  return traffic;
+}
+
+/** The client of libs/store: a dependency of that package, not of this program. */
+function pgClient(): { readonly prototype: PgClient } {
+  return createRequire(import.meta.resolve('@writ/store'))('pg').Client;
+}
+
+const path = process.env[COUNTS_SOCKET];
+if (path !== undefined && isMainThread) {
+  const traffic = countTraffic();
+  createServer((socket) => socket.end(JSON.stringify(traffic)))
+    .listen(path)
+    .unref();
+}

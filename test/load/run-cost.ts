@@ -1,0 +1,121 @@
+import { newId } from '@writ/kernel';
+import { followRun, readHuman } from '@writ/platform/console';
+import { type HarnessOptions, StepsHarness } from './steps/steps-harness.ts';
+
+/** How long the polls of an idle platform are observed: longer than the interval of the slowest one. */
+const IDLE_MS = 6_000;
+
+/** What a run takes. */
+export interface Cost {
+  readonly commits: number;
+  readonly statements: number;
+  /** Queries that are built at each execution instead of prepared. */
+  readonly built: number;
+  readonly calls: number;
+  readonly signs: number;
+  readonly verifies: number;
+}
+
+/** The counted cost of a kind of run. */
+export interface CountedCost {
+  /** The least of every figure. */
+  readonly least: Cost;
+  /** Statements by table of the run with the fewest, most first. */
+  readonly byTable: readonly string[];
+}
+
+/** Starts a platform that counts, and observes its polls before any run: no statement of a run counts as one of them. */
+export async function startCounted(
+  options: Omit<HarnessOptions, 'countHops' | 'countWork'>,
+): Promise<StepsHarness> {
+  const harness = await StepsHarness.start({ ...options, countHops: true, countWork: true });
+  try {
+    await harness.learnPolls(IDLE_MS);
+    return harness;
+  } catch (error) {
+    await harness.close();
+    throw error;
+  }
+}
+
+/** Starts a run of an agent, approves what it asks, and resolves with its stop reason. */
+export async function completeRun(
+  { client }: StepsHarness,
+  agent: string,
+  model = '',
+): Promise<string | undefined> {
+  const start = { requestId: newId('req'), agent, goal: 'Refund user 42.', model };
+  const { run } = await client.runs.startRun(start);
+  const human = readHuman('approve', () => {
+    throw new Error('The answer is given.');
+  });
+  const ended = await followRun(client, run?.runId ?? '', human, {
+    onEvent: () => undefined,
+    onQuestion: () => undefined,
+    onRefusedAnswer: () => undefined,
+  });
+  return ended.result?.stopReason;
+}
+
+/**
+ * Counts what a run takes by itself on a platform of {@link startCounted} (CO-1): polls and rounds of background loops are not
+ * counted, and the least of many runs omits the commits that only a slow machine adds. Work of every run is also work of the
+ * least one.
+ */
+export async function countCost(
+  harness: StepsHarness,
+  { runs, warmUp }: { readonly runs: number; readonly warmUp: number },
+  run: () => Promise<unknown>,
+): Promise<CountedCost> {
+  for (let n = 0; n < warmUp; n += 1) await run();
+  const counted: Taken[] = [];
+  for (let n = 0; n < runs; n += 1) {
+    const before = await taken(harness);
+    await run();
+    const after = await taken(harness);
+    counted.push({
+      cost: difference(before.cost, after.cost),
+      byTable: difference(before.byTable, after.byTable),
+    });
+  }
+  const [fewest] = counted.toSorted((left, right) => left.cost.statements - right.cost.statements);
+  const byTable = Object.entries(fewest?.byTable ?? {})
+    .toSorted(([, left], [, right]) => right - left)
+    .filter(([, count]) => count > 0)
+    .map(([name, count]) => `${count} ${name}`);
+  const least = (name: keyof Cost): number => Math.min(...counted.map(({ cost }) => cost[name]));
+  return {
+    least: {
+      commits: least('commits'),
+      statements: least('statements'),
+      built: least('built'),
+      calls: least('calls'),
+      signs: least('signs'),
+      verifies: least('verifies'),
+    },
+    byTable,
+  };
+}
+
+/** What a platform has taken so far. */
+interface Taken {
+  readonly cost: Cost;
+  readonly byTable: Readonly<Record<string, number>>;
+}
+
+async function taken(harness: StepsHarness): Promise<Taken> {
+  const { work, hops } = await harness.counters();
+  if (work === undefined) throw new Error('The platform does not count its work.');
+  // Calls to the model provider have spans of a client, too, and tool lists are confirmed by time.
+  const calls = Object.entries(hops)
+    .filter(([name]) => name.startsWith('writ.') && !/ListTools|ReportReceipts/.test(name))
+    .reduce((sum, [, count]) => sum + count, 0);
+  const { commits, statements, built, signs, verifies, byTable } = work;
+  return { cost: { commits, statements, built, calls, signs, verifies }, byTable };
+}
+
+function difference<T extends object>(before: T, after: T): T {
+  const earlier = new Map<string, number>(Object.entries(before));
+  const entries = Object.entries(after) as [string, number][];
+  return Object.fromEntries(entries.map(([name, n]) => [name, n - (earlier.get(name) ?? 0)])) as T;
+}
