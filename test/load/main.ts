@@ -1,4 +1,4 @@
-/** `npm run load` lists the load tests; `npm run load -- NAME [--seed N]` runs one, `all` runs every one. */
+/** `npm run load` lists the load tests; `npm run load -- NAME [--seed N] [--steps N] [--agents N]` runs one, `all` runs every one. */
 import { strict as assert } from 'node:assert';
 import { parseArgs } from 'node:util';
 import { answeredThenKilled } from './answered-then-killed.ts';
@@ -26,7 +26,15 @@ type Figures = Readonly<Record<string, string | number | bigint | undefined>>;
 
 interface LoadTest {
   readonly about: string;
-  run(seed: number): Promise<Figures>;
+  run(seed: number, size: Size): Promise<Figures>;
+}
+
+/** Sizes that an option of the command replaces. */
+interface Size {
+  /** Only for long-run: steps of the run. */
+  readonly steps: number;
+  /** Only for suspended-agents: suspended agents. */
+  readonly agents: number;
 }
 
 const LOAD_TESTS: Readonly<Record<string, LoadTest>> = {
@@ -95,7 +103,7 @@ const LOAD_TESTS: Readonly<Record<string, LoadTest>> = {
   },
   'suspended-agents': {
     about: '100,000 suspended agents: memory of the worker, and wake-up latency of a signal',
-    run: () => suspendedAgents({ many: 100_000, wakes: 300 }),
+    run: (_seed, { agents }) => suspendedAgents({ many: agents, wakes: 300 }),
   },
   'run-memory': {
     about: 'live heap after 500 and after 5,000 runs of two steps (CO-2)',
@@ -108,7 +116,7 @@ const LOAD_TESTS: Readonly<Record<string, LoadTest>> = {
   'long-run': {
     about:
       'one run of 10,000 steps: constant cost per step, and resume from a bounded number of rows',
-    run: () => longRun({ steps: 10_000 }),
+    run: (_seed, { steps }) => longRun({ steps }),
   },
   'order-kills': {
     about:
@@ -143,12 +151,18 @@ const LOAD_TESTS: Readonly<Record<string, LoadTest>> = {
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
-  options: { seed: { type: 'string', default: '1' } },
+  options: {
+    seed: { type: 'string', default: '1' },
+    steps: { type: 'string', default: '10000' },
+    agents: { type: 'string', default: '100000' },
+  },
 });
 const [name = ''] = positionals;
 const chosen = Object.entries(LOAD_TESTS).filter(([known]) => name === 'all' || known === name);
 if (chosen.length === 0) {
   console.log('npm run load -- NAME [--seed N]');
+  console.log('npm run load -- long-run [--steps N]');
+  console.log('npm run load -- suspended-agents [--agents N]');
   for (const [known, { about }] of Object.entries(LOAD_TESTS)) {
     console.log(`  ${known.padEnd(20)}  ${about}`);
   }
@@ -158,7 +172,10 @@ if (chosen.length === 0) {
 for (const [known, { run }] of chosen) {
   const started = performance.now();
   try {
-    const figures = await run(Number(values.seed));
+    const figures = await run(Number(values.seed), {
+      steps: Number(values.steps),
+      agents: Number(values.agents),
+    });
     const seconds = ((performance.now() - started) / 1_000).toFixed(1);
     console.log(`PASS: ${known}, seed ${values.seed}, ${seconds} s`);
     for (const [figure, value] of Object.entries(figures)) console.log(`  ${figure}: ${value}`);

@@ -85,6 +85,18 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
     await expect.poll(() => received).toEqual(['b freezes', 'a slots:gpt']);
   });
 
+  it('receive each hint of one turn of the event loop once', async () => {
+    const [a, b] = await two();
+    const received: string[] = [];
+    for (const topic of ['one', 'two "quoted"', 'three']) b.onHint(topic, () => received.push(topic));
+    a.hint('one');
+    a.hint('two "quoted"');
+    a.hint('one');
+    await expect.poll(() => received).toEqual(['one', 'two "quoted"']);
+    a.hint('three');
+    await expect.poll(() => received).toEqual(['one', 'two "quoted"', 'three']);
+  });
+
   it('stay alive after a reconnect but lose their claims', async () => {
     const [a, b, { location }] = await two();
     const claim = await a.claim('writer');

@@ -15,7 +15,7 @@ export interface PostgresTraffic {
   readonly transactions: number;
   /** Flushes of the protocol writer: statements that are sent together are one round trip. */
   readonly roundTrips: number;
-  /** Round trips by what they send: verb and table of each statement. */
+  /** Round trips by what they send: verb and table of each statement, and whether it is a transaction of its own. */
   readonly byContent: Readonly<Record<string, number>>;
 }
 
@@ -26,6 +26,7 @@ interface PgClient {
 }
 
 const TABLE = /\b(?:from|into|update)\s+(?:"?\w+"?\.)?"?(\w+)"?/i;
+const FUNCTION = /^\s*select\s+(pg_\w+)\(/i;
 
 function countTraffic(): PostgresTraffic {
   const traffic = { transactions: 0, roundTrips: 0, byContent: {} as Record<string, number> };
@@ -39,12 +40,14 @@ function countTraffic(): PostgresTraffic {
   };
   const queried = (client: PgClient, sql: string): void => {
     const verb = sql.trim().split(/[\s;]/)[0]?.toLowerCase() ?? '';
+    const isAlone = !open.has(client) && verb !== 'begin';
     const isEnd = verb === 'commit' || (verb === 'rollback' && !/^rollback to\b/i.test(sql));
     if (verb === 'begin') open.add(client);
-    else if (isEnd || !open.has(client)) traffic.transactions += 1;
+    else if (isEnd || isAlone) traffic.transactions += 1;
     if (isEnd) open.delete(client);
-    const name = [verb, verb === 'begin' ? undefined : TABLE.exec(sql)?.[1]];
-    unsent.get(client)?.push(name.filter((part) => part !== undefined).join(' '));
+    const object = verb === 'begin' ? undefined : (FUNCTION.exec(sql) ?? TABLE.exec(sql))?.[1];
+    const parts = [verb, object, isAlone ? '(outside of a transaction)' : undefined];
+    unsent.get(client)?.push(parts.filter((part) => part !== undefined).join(' '));
   };
   const { prototype } = pgClient();
   const { connect, query } = prototype;

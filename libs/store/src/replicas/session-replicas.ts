@@ -8,6 +8,11 @@ const IDLE_TIMEOUT_MS = 15_000;
 /** A session is valid for this time after a response, whatever the network does. */
 const VALID_MS = 10_000;
 const RENEW_MS = 4_000;
+/**
+ * One transaction for all notifications of a turn: each transaction that notifies wakes every listening session of the database,
+ * which reads them in a transaction of its own.
+ */
+const NOTIFY = 'select pg_notify($1, payload) from json_array_elements_text($2::json) as payload';
 /** Interval between two checks of the session. */
 const CHECK_MS = 500;
 /** A process may reconnect within this time after a broken connection or a server restart. */
@@ -137,16 +142,14 @@ export class SessionReplicas implements Replicas {
   }
 
   #sendHints(): void {
-    const names = [...this.#hints];
+    const payloads = [...this.#hints].map((name) => `${this.id} ${name}`);
     this.#hints.clear();
     const session = this.#session;
     if (session === undefined || session.broken || this.#stopped) return;
-    for (const name of names) {
-      session
-        .query('select pg_notify($1, $2)', [this.#channel, `${this.id} ${name}`])
-        // The session is reopened soon, and the others poll.
-        .catch(() => undefined);
-    }
+    session
+      .query(NOTIFY, [this.#channel, JSON.stringify(payloads)])
+      // The session is reopened soon, and the others poll.
+      .catch(() => undefined);
   }
 
   #renew(): void {
