@@ -88,7 +88,8 @@ describe.runIf(PLACES.includes('PostgreSQL'))('replicas on one PostgreSQL schema
   it('receive each hint of one turn of the event loop once', async () => {
     const [a, b] = await two();
     const received: string[] = [];
-    for (const topic of ['one', 'two "quoted"', 'three']) b.onHint(topic, () => received.push(topic));
+    for (const topic of ['one', 'two "quoted"', 'three'])
+      b.onHint(topic, () => received.push(topic));
     a.hint('one');
     a.hint('two "quoted"');
     a.hint('one');
