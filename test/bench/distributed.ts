@@ -91,7 +91,7 @@ export async function benchDistributed(options: BenchOptions): Promise<boolean> 
 }
 
 /** Starts the platform, and measures its traffic and its times. */
-export async function measureDistributed(plan: {
+async function measureDistributed(plan: {
   readonly rounds: number;
   readonly seconds: number;
   readonly idleMs: number;

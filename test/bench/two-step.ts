@@ -55,7 +55,7 @@ export async function benchTwoStep(options: BenchOptions): Promise<boolean> {
 }
 
 /** Counts commits, statements, calls and signatures of a run. */
-export async function countTwoStep(plan: {
+async function countTwoStep(plan: {
   readonly runs: number;
   readonly warmUp: number;
 }): Promise<CountedCost> {
