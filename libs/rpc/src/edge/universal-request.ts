@@ -1,5 +1,5 @@
 import type { ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
-import { createContextKey, createContextValues } from '@connectrpc/connect';
+import { type ContextKey, createContextKey, createContextValues } from '@connectrpc/connect';
 import type { UniversalServerRequest } from '@connectrpc/connect/protocol';
 import { universalRequestFromNodeRequest } from '@connectrpc/connect-node';
 import type { InTurns } from '../calls/in-turns.ts';
@@ -7,7 +7,9 @@ import { raiseStreamLimit } from '../server/stream-limit.ts';
 import type { WebRequest, WebResponse } from './web.ts';
 
 /** The HTTP request of a call of Connect. */
-export const requestKey = createContextKey<WebRequest | undefined>(undefined);
+export const requestKey: ContextKey<WebRequest | undefined> = createContextKey<
+  WebRequest | undefined
+>(undefined);
 
 /** Raises the limit of streams of the HTTP/2 connection of `request`, which is authenticated. */
 export function authenticated(request: WebRequest | undefined): void {
