@@ -65,18 +65,25 @@ interface OpenedLevels extends OpenedRun {
   readonly session_turns: bigint | null;
 }
 
+/** The rows of the agent and of the run of a new tab. */
+function runRows(row: OpenedRun) {
+  return [
+    {
+      id: row.agent,
+      cap_tokens: row.agent_tokens,
+      cap_cost: row.agent_cost,
+      cap_turns: row.agent_turns,
+    },
+    { id: row.run, cap_tokens: row.run_tokens, cap_cost: row.run_cost, cap_turns: row.run_turns },
+  ];
+}
+
 /** Inserts the levels of a tab that do not exist, and returns their ids. */
 export const insertLevels = prepareQuery((db: MeterReader, row: OpenedLevels) =>
   db
     .insertInto('balances')
     .values([
-      {
-        id: row.agent,
-        cap_tokens: row.agent_tokens,
-        cap_cost: row.agent_cost,
-        cap_turns: row.agent_turns,
-      },
-      { id: row.run, cap_tokens: row.run_tokens, cap_cost: row.run_cost, cap_turns: row.run_turns },
+      ...runRows(row),
       {
         id: row.session,
         cap_tokens: row.session_tokens,
@@ -92,15 +99,7 @@ export const insertLevels = prepareQuery((db: MeterReader, row: OpenedLevels) =>
 export const insertRun = prepareQuery((db: MeterReader, row: OpenedRun) =>
   db
     .insertInto('balances')
-    .values([
-      {
-        id: row.agent,
-        cap_tokens: row.agent_tokens,
-        cap_cost: row.agent_cost,
-        cap_turns: row.agent_turns,
-      },
-      { id: row.run, cap_tokens: row.run_tokens, cap_cost: row.run_cost, cap_turns: row.run_turns },
-    ])
+    .values(runRows(row))
     .onConflict((conflict) => conflict.column('id').doNothing())
     .returning('id'),
 );
