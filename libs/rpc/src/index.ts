@@ -28,6 +28,7 @@ export { createEdge } from './edge/edge.ts';
 export type { EventStream } from './edge/event-streams.ts';
 export type { StaticFilesOptions } from './edge/static-files.ts';
 export { staticFiles } from './edge/static-files.ts';
+export { markAuthenticated } from './edge/universal-request.ts';
 export type { WebHook, WebRequest, WebResponse } from './edge/web.ts';
 export type { CalledPeer } from './errors/error-details.ts';
 export type { GrpcStatus } from './errors/errors.ts';

@@ -15,7 +15,7 @@ export interface RpcLimits {
   readonly maxReservedCalls?: number;
   /** Maximum open streams per connection; the client queues further streams. Default 1,000. */
   readonly maxConcurrentStreams?: number;
-  /** Maximum open streams per connection on which no call has been authenticated yet. Default 16. */
+  /** Maximum open streams per connection on which no call has been authenticated yet. Default 4. */
   readonly maxAnonymousStreams?: number;
   /** Maximum memory per HTTP/2 connection, MB. Default 64. */
   readonly maxSessionMemoryMb?: number;
@@ -44,7 +44,7 @@ const DEFAULTS: Required<RpcLimits> = {
   maxCallsPerPerson: 4_000,
   maxReservedCalls: 500,
   maxConcurrentStreams: 1_000,
-  maxAnonymousStreams: 16,
+  maxAnonymousStreams: 4,
   maxSessionMemoryMb: 64,
   maxUnaryMs: 60_000,
   maxOpenCalls: 1_000,

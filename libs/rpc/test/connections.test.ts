@@ -123,7 +123,7 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     const { address, client, telemetry } = await start(
       transport,
       { startRun: async () => ({}) },
-      { limits: { maxOpenCalls: 10, maxConcurrentCalls: 1 } },
+      { limits: { maxOpenCalls: 10, maxAnonymousStreams: 10, maxConcurrentCalls: 1 } },
     );
     const health = createRpcClient(Health, { address, telemetry, health: 'unchecked' });
     onTestFinished(() => health.close());

@@ -47,8 +47,6 @@ export const createAgentProxy = defineService({
       portSetting: 'WRIT_AGENT_PROXY_ENDPOINT_PORT',
       tls: files && { files, clientCertificates: 'none' },
       routes: [],
-      // Its endpoints authenticate by themselves, so that no call raises the limit.
-      limits: { maxAnonymousStreams: 1_000 },
       gate: async () => {
         throw new PermissionDeniedError('CALLER_NOT_ALLOWED', 'This port serves no RPCs.');
       },

@@ -9,7 +9,7 @@ import type { ServerCall } from '../calls/server-call.ts';
 import { errorOf } from '../errors/error-details.ts';
 import { toConnectError } from '../errors/errors.ts';
 import { InvalidFieldsError } from '../errors/invalid-fields-error.ts';
-import { authenticated, requestKey } from './universal-request.ts';
+import { markAuthenticated, requestKey } from './universal-request.ts';
 
 /** Adapts a {@link ServerCall} to Connect: errors become ConnectErrors, and the signal ends the call. */
 export class ConnectCall {
@@ -25,7 +25,7 @@ export class ConnectCall {
     this.#call = calls.open(served, {
       rpcSystem: context.protocolName === 'connect' ? 'connect_rpc' : 'grpc',
       timeoutMs: context.timeoutMs(),
-      onAuthenticated: () => authenticated(context.values.get(requestKey)),
+      onAuthenticated: () => markAuthenticated(context.values.get(requestKey)),
       header: (name) => requestHeader.get(name) ?? undefined,
     });
     // Connect aborts it when the client disconnects, and when the call has ended, with the error

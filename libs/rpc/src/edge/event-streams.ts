@@ -14,7 +14,7 @@ import type { ServedMethod, ServedService } from '../calls/served-service.ts';
 import type { ServerCall } from '../calls/server-call.ts';
 import { toConnectError } from '../errors/errors.ts';
 import type { RpcLimits } from '../limits.ts';
-import { authenticated } from './universal-request.ts';
+import { markAuthenticated } from './universal-request.ts';
 import type { WebHook, WebRequest, WebResponse } from './web.ts';
 
 /** A server-streaming RPC that is also served as `GET`, for curl and for scripts in a browser. */
@@ -78,7 +78,7 @@ function patternOf(path: string): RegExp {
 function incomingCall(request: WebRequest) {
   const { headers } = request;
   return {
-    onAuthenticated: () => authenticated(request),
+    onAuthenticated: () => markAuthenticated(request),
     rpcSystem: 'http',
     timeoutMs: undefined,
     header: (name: string): string | undefined => {

@@ -11,9 +11,12 @@ export const requestKey: ContextKey<WebRequest | undefined> = createContextKey<
   WebRequest | undefined
 >(undefined);
 
-/** Raises the limit of streams of the HTTP/2 connection of `request`, which is authenticated. */
-export function authenticated(request: WebRequest | undefined): void {
-  const { stream } = (request ?? {}) as { readonly stream?: Partial<ServerHttp2Stream> };
+/**
+ * Raises the limit of streams of the HTTP/2 connection of a request that is authenticated. A `web` hook that authenticates
+ * requests itself calls it.
+ */
+export function markAuthenticated(exchange: WebRequest | WebResponse | undefined): void {
+  const { stream } = (exchange ?? {}) as { readonly stream?: Partial<ServerHttp2Stream> };
   raiseStreamLimit(stream?.session as ServerHttp2Session | undefined);
 }
 

@@ -1,4 +1,4 @@
-import type { WebResponse } from '@writ/rpc';
+import { markAuthenticated, type WebResponse } from '@writ/rpc';
 import { type Authorized, beginRequest, endRequest } from '../app/access/authorize.ts';
 import type { OpenRequest } from '../app/agent/open-requests.ts';
 import type { ProxyContext } from '../context.ts';
@@ -14,6 +14,7 @@ export async function serveRequest<T>(
   response: WebResponse,
   work: (open: OpenRequest) => Promise<T>,
 ): Promise<T> {
+  markAuthenticated(response);
   const open = beginRequest(context, authorized);
   closeSlowReader(response, context.config.slowReaderMs);
   response.once('close', () => {
