@@ -2,8 +2,15 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { changedPackages } from '../../scripts/lock-file.ts';
 
 const REPOSITORY = resolve(import.meta.dirname, '../..');
+
+/**
+ * The commit whose replicas CI replaces by those of this tree (BD-6): the previous release, or a later commit when tables
+ * or messages have changed since, so that both builds cannot run side by side. The changelog says when they have.
+ */
+export const PREVIOUS_COMMIT = '5d77fa605a113e7b772ccdab16558dd2fd255e22';
 
 /** A source tree of another commit that can run. */
 export interface PreviousBuild {
@@ -19,10 +26,20 @@ export interface PreviousBuild {
  */
 export function previousBuild(reference: string): PreviousBuild {
   const commit = git('rev-parse', '--verify', `${reference}^{commit}`);
-  if (git('show', `${commit}:package-lock.json`) !== git('show', ':package-lock.json')) {
-    throw new Error(`${reference} needs other packages: package-lock.json differs.`);
+  const changed = changedPackages(
+    git('show', `${commit}:package-lock.json`),
+    git('show', ':package-lock.json'),
+  );
+  if (changed.length > 0) {
+    const names = changed.map((name) => name || 'the root package').join(', ');
+    throw new Error(`${reference} needs other packages: package-lock.json differs in ${names}.`);
   }
   return checkOut(commit);
+}
+
+/** Whether this clone lacks older commits. */
+export function isShallowClone(): boolean {
+  return git('rev-parse', '--is-shallow-repository') === 'true';
 }
 
 /** Whether the history of this clone has a commit; a shallow clone lacks the older ones. */
