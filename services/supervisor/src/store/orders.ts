@@ -1,7 +1,7 @@
 import type { RunKey } from '@writ/kernel';
 import { pickColumns, preparePerColumns, prepareQuery } from '@writ/store';
 import type { ExpressionBuilder } from 'kysely';
-import type { DueTerms, OrderKind } from '../domain/order/order-rules.ts';
+import { type DueTerms, type OrderKind, RUN_ORDERS } from '../domain/order/order-rules.ts';
 import { noteChange, notesOf, type OrderRow } from './change/commit-notes.ts';
 import { orders } from './schema/order.ts';
 import type { SupervisorDatabase } from './schema.ts';
@@ -119,6 +119,26 @@ export async function findDueOrder(
     .where('order_id', '=', orderId)
     .where('state', '=', 'open')
     .where(isDue(terms))
+    .executeTakeFirst();
+}
+
+/** The due open order of a run that was placed first; undefined when there is none. */
+export async function firstDueOrder(
+  db: SupervisorReader,
+  { tenant, runId }: RunKey,
+  terms: DueTerms,
+): Promise<OrderRow | undefined> {
+  return await db
+    .selectFrom('orders')
+    .selectAll()
+    .where('tenant', '=', tenant)
+    .where('run_id', '=', runId)
+    .where('state', '=', 'open')
+    .where(isDue(terms))
+    .where('kind', 'in', RUN_ORDERS)
+    .orderBy('created_at')
+    .orderBy('kind', 'desc')
+    .limit(1)
     .executeTakeFirst();
 }
 

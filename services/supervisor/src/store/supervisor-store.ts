@@ -10,6 +10,9 @@ import { Changes } from './change/changes.ts';
 import { type NotedRunState, notesOf, type OrderRow } from './change/commit-notes.ts';
 import { type SupervisorDatabase, TABLES } from './schema.ts';
 
+/** The hint that another replica has placed orders of runs, which it drives itself while it can. */
+export const PLACED_ORDERS = 'placed-orders';
+
 /** A transaction of the supervisor's store. */
 export type SupervisorTransaction = Transaction<SupervisorDatabase>;
 
@@ -47,8 +50,9 @@ export async function openSupervisorStore(
     if (runStates.length > 0) changed.call(runStates);
     if (orders.length > 0) {
       placed.call(orders);
-      // This process has them already; its replicas find them when it dies, or when it is full.
-      store.replicas.hint('orders');
+      // This process has them already; its replicas find them when it dies, or when it is full. Those of halts have no run.
+      const isHalt = orders.some(({ run_id: runId }) => runId === '');
+      store.replicas.hint(isHalt ? 'orders' : PLACED_ORDERS);
     }
     changes?.announce(topics);
   };

@@ -15,7 +15,7 @@ import {
 } from '../../domain/order/order-rules.ts';
 import type { OrderRow } from '../../store/change/commit-notes.ts';
 import { waitWhileHalted } from '../../store/halt/halts.ts';
-import { findDueOrder, saveOrder } from '../../store/orders.ts';
+import { findDueOrder, firstDueOrder, saveOrder } from '../../store/orders.ts';
 import { loadRun, type RunRow } from '../../store/run/runs.ts';
 import { endChildOrder } from '../agent/end-child-order.ts';
 import { spawnChildOrder } from '../agent/spawn-child-order.ts';
@@ -78,7 +78,7 @@ export class OrderDriver {
   /**
    * Drives an order, unless another replica drives one of the same key.
    * @returns whether the store need not be read for the key again: false after a failure, which is recorded with the
-   * time of the next attempt, and when another replica drives the key
+   * time of the next attempt, when another replica drives the key, and when an earlier order of another replica came first
    */
   async drive(key: string, order: OrderRow): Promise<boolean> {
     const { store, telemetry, clock, config } = this.#context;
@@ -87,9 +87,14 @@ export class OrderDriver {
       const claim = await store.replicas.claim(`orders of ${key}`);
       if (claim !== undefined) {
         try {
-          // The order may have progressed since it was read.
-          const due = await findDueOrder(store.db, order.order_id, dueTerms(config, clock.now()));
-          return due === undefined || (await this.#drive(due));
+          // Another replica may have driven the order since it was read, or placed one of its run before it.
+          const terms = dueTerms(config, clock.now());
+          const run = order.kind === 'start_run' ? undefined : runOf(order);
+          const due = await (run === undefined
+            ? findDueOrder(store.db, order.order_id, terms)
+            : firstDueOrder(store.db, run, terms));
+          if (due === undefined) return true;
+          return (await this.#drive(due)) && due.order_id === order.order_id;
         } finally {
           await claim.release();
         }

@@ -11,12 +11,15 @@ import {
 } from '../../domain/order/order-rules.ts';
 import type { OrderRow } from '../../store/change/commit-notes.ts';
 import { dueOrders, nextDueAt } from '../../store/orders.ts';
+import { PLACED_ORDERS } from '../../store/supervisor-store.ts';
 import { OrderDriver } from './order-driver.ts';
 import { StartAdmission } from './start-admission.ts';
 
 const MAX_AT_ONCE = 64;
 /** Longest pause, so that an order placed by another process is found. */
 const MAX_SLEEP_MS = 5_000;
+/** Orders that another replica has placed are read after this time, when it has driven those for which it has capacity, ms. */
+const OTHERS_AFTER_MS = 200;
 
 /**
  * Executes the orders of the store with back-off, each from its recorded step, including those that a previous
@@ -40,6 +43,7 @@ export class OrderEngine {
   /** The store may hold due orders that are not handed over in memory. */
   #mustRead = true;
   #unsubscribe: (() => void) | undefined;
+  #othersTimer: NodeJS.Timeout | undefined;
   #isStopped = false;
 
   constructor(context: SupervisorContext) {
@@ -60,9 +64,12 @@ export class OrderEngine {
     this.#starts.start();
     const unsubscribe = store.changes.subscribe('orders', () => this.#loop.wake());
     const stopListening = store.onOrders((orders) => this.#accept(orders));
+    const forgetOthers = store.replicas.onHint(PLACED_ORDERS, () => this.#readOthersSoon());
     this.#unsubscribe = () => {
       unsubscribe();
       stopListening();
+      forgetOthers();
+      clearTimeout(this.#othersTimer);
     };
     this.#loop.start();
   }
@@ -79,7 +86,7 @@ export class OrderEngine {
 
   /**
    * Accepts orders that this process has just placed, without reading them (CO-1). The store decides the sequence where
-   * an older order of the key may be open, and where replicas share the store.
+   * an older order of the key may be open.
    */
   #accept(orders: readonly OrderRow[]): void {
     for (const order of orders) {
@@ -89,11 +96,18 @@ export class OrderEngine {
         continue;
       }
       const isFull = this.#driving.size >= MAX_AT_ONCE && !isHalt(order);
-      const { shared } = this.#context.store.replicas;
-      if (isFull || shared || this.#failedKeys.has(keyOf(order))) this.#mustRead = true;
+      if (isFull || this.#failedKeys.has(keyOf(order))) this.#mustRead = true;
       else if (!this.#mustRead) this.#outside(() => this.#offer(order));
     }
     if (this.#mustRead) this.#loop.wake();
+  }
+
+  /** Reads the orders that other replicas have placed, once for all that come meanwhile. */
+  #readOthersSoon(): void {
+    this.#othersTimer ??= setTimeout(() => {
+      this.#othersTimer = undefined;
+      this.#loop.wake();
+    }, OTHERS_AFTER_MS).unref();
   }
 
   /** Starts an order, or queues it behind the current one of its key. */

@@ -33,6 +33,9 @@ export const RUNNING_ORDERS = [
  */
 const DELAYED_BY_HALT: readonly OrderKind[] = ['start_run', 'wake_agent', 'spawn_child'];
 
+/** The orders of a run. */
+export const RUN_ORDERS: readonly OrderKind[] = ['start_run', ...RUNNING_ORDERS];
+
 /** Whether an order belongs to a halt and not to a run. */
 export function isHaltOrder(kind: OrderKind): kind is HaltOrderKind {
   return HALT_ORDERS.some((halt) => halt === kind);
