@@ -173,25 +173,25 @@ export async function readOpenPools(
   return rows.map((row) => ({ tenant: row.tenant, runId: row.run_id }));
 }
 
-/** Deletes pools that were closed before `before`, at most `limit`; returns how many. */
-export async function prunePools(
-  trx: SpawnTransaction,
+/** The runs of at most `limit` pools that were closed before `before`. A closed pool stays closed. */
+export async function poolsClosedBefore(
+  db: SpawnReader,
   before: Date,
   limit: number,
-): Promise<number> {
-  const expired = await trx
+): Promise<RunKey[]> {
+  const rows = await db
     .selectFrom('pools')
     .select(['tenant', 'run_id'])
     .where('closed_at', '<', before)
     .limit(limit)
     .execute();
-  for (const { tenant, run_id } of expired) {
+  return rows.map((row) => ({ tenant: row.tenant, runId: row.run_id }));
+}
+
+/** Deletes the pools of runs. */
+export async function deletePools(trx: SpawnTransaction, runs: readonly RunKey[]): Promise<void> {
+  for (const { tenant, runId } of runs) {
     for (const name of ['requests', 'members', 'pools'] as const)
-      await trx
-        .deleteFrom(name)
-        .where('tenant', '=', tenant)
-        .where('run_id', '=', run_id)
-        .execute();
+      await trx.deleteFrom(name).where('tenant', '=', tenant).where('run_id', '=', runId).execute();
   }
-  return expired.length;
 }

@@ -1,7 +1,7 @@
 import { type Clock, type RunKey, WakeableLoop } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import { expiredPools } from '../../store/members.ts';
-import { prunePools } from '../../store/pools.ts';
+import { deletePools, poolsClosedBefore } from '../../store/pools.ts';
 import { clearAnswerCache } from '../../store/requests.ts';
 import type { SpawnStore } from '../../store/spawn-store.ts';
 import type { Ledger } from './ledger.ts';
@@ -51,15 +51,18 @@ async function reclaimOnce({
   const expired = await expiredPools(store.db, now, BATCH);
   for (const key of expired) await expirePool(ledger, key);
   const before = new Date(now.getTime() - keepClosedMs);
-  const pruned = await store.transaction(
-    async (trx) => {
-      const count = await prunePools(trx, before, BATCH);
-      if (count > 0) clearAnswerCache(trx);
-      return count;
-    },
-    { background: true },
-  );
-  return expired.length === BATCH || pruned === BATCH;
+  // Outside the transaction, which would hold the lock of all runs in each pass.
+  const closed = await poolsClosedBefore(store.db, before, BATCH);
+  if (closed.length > 0) {
+    await store.transaction(
+      async (trx) => {
+        await deletePools(trx, closed);
+        clearAnswerCache(trx);
+      },
+      { background: true },
+    );
+  }
+  return expired.length === BATCH || closed.length === BATCH;
 }
 
 async function expirePool(ledger: Ledger, key: RunKey): Promise<void> {
