@@ -60,12 +60,13 @@ export {
 } from './slots/slot-share.ts';
 export { isUniqueViolation } from './sqlite/sqlite-errors.ts';
 export type { StoreLimits } from './sqlite/sqlite-store.ts';
-export type {
-  MarkerLocation,
-  PostgresLimits,
-  Store,
-  StoreDialect,
-  StoreLocation,
-  StoreTransaction,
-  TransactionOptions,
+export {
+  COMMIT_DELAY_MS,
+  type MarkerLocation,
+  type PostgresLimits,
+  type Store,
+  type StoreDialect,
+  type StoreLocation,
+  type StoreTransaction,
+  type TransactionOptions,
 } from './store.ts';

@@ -49,6 +49,9 @@ export interface PostgresLimits {
 /** A transaction of a {@link Store}. */
 export type StoreTransaction<DB> = Transaction<DB>;
 
+/** The usual {@link TransactionOptions.commitDelayMs}: most runs write to each of their databases more often. */
+export const COMMIT_DELAY_MS = 250;
+
 /** Options of a transaction. */
 export interface TransactionOptions {
   /**
@@ -79,9 +82,9 @@ export interface TransactionOptions {
    */
   readonly relaxedDurability?: boolean;
   /**
-   * Longest wait of the commit for another transaction that shares it, ms; default 0. The work itself runs at once,
-   * and the transaction resolves when it is durable. For work that no response waits for (CO-1). Ignored by databases
-   * that replicas share.
+   * Longest wait for another transaction that shares the commit, ms; default 0. The work runs with that transaction,
+   * in the order of arrival, or alone after this time. For work that no response waits for (CO-1), such as
+   * {@link COMMIT_DELAY_MS}. Ignored by databases that replicas share.
    */
   readonly commitDelayMs?: number;
 }

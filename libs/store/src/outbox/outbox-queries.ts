@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import { prepareQuery } from '../query/prepared-query.ts';
-import type { Store } from '../store.ts';
+import type { Store, TransactionOptions } from '../store.ts';
 import type { OutboxDatabase, OutboxMessage } from './outbox.ts';
 
 /** An unpublished message. */
@@ -70,6 +70,7 @@ export async function markPublished(
   store: Store<OutboxDatabase>,
   positions: readonly (number | bigint)[],
   at: Date,
+  options: Pick<TransactionOptions, 'commitDelayMs'> = {},
 ): Promise<void> {
   const [first] = positions;
   if (first === undefined) return;
@@ -81,7 +82,7 @@ export async function markPublished(
   await store.transaction(
     (trx) =>
       trx.updateTable('outbox').set({ published_at: at }).where('position', 'in', padded).execute(),
-    { resource: RESOURCE, background: true, relaxedDurability: true },
+    { resource: RESOURCE, background: true, relaxedDurability: true, ...options },
   );
 }
 

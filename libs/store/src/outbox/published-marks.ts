@@ -1,5 +1,5 @@
 import type { Clock } from '@writ/kernel';
-import type { Store } from '../store.ts';
+import { COMMIT_DELAY_MS, type Store, type TransactionOptions } from '../store.ts';
 import type { OutboxDatabase } from './outbox.ts';
 import { markPublished } from './outbox-queries.ts';
 
@@ -49,16 +49,17 @@ export class PublishedMarks {
     this.#positions.push(position);
   }
 
-  /** Writes the marks if they are due. */
+  /** Writes the marks if they are due, if possible with the next transaction: one that adds a message ends the wait. */
   async writeDue(): Promise<void> {
-    if (this.dueInMs === 0 || this.#positions.length >= MAX_UNMARKED) await this.write();
+    if (this.#positions.length >= MAX_UNMARKED) await this.write();
+    else if (this.dueInMs === 0) await this.write({ commitDelayMs: COMMIT_DELAY_MS });
   }
 
   /** Writes the marks. */
-  async write(): Promise<void> {
+  async write(options?: Pick<TransactionOptions, 'commitDelayMs'>): Promise<void> {
     const positions = this.#positions;
     if (positions.length === 0) return;
-    await markPublished(this.#store, positions, this.#clock.now());
+    await markPublished(this.#store, positions, this.#clock.now(), options);
     this.#positions = [];
   }
 }

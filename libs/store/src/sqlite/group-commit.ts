@@ -28,8 +28,9 @@ export class GroupCommit {
   #isCommitting = false;
   /** Reads that wait until the commit is durable. */
   readonly #reads: (() => void)[] = [];
-  /** Ends the delay of a commit. */
-  #endDelay: (() => void) | undefined;
+  /** Ends the wait of transactions that may wait. */
+  #timer: NodeJS.Timeout | undefined;
+  #isClosing = false;
   #commits = 0;
   #backgroundCommits = 0;
 
@@ -49,7 +50,7 @@ export class GroupCommit {
 
   /**
    * Waits for a turn, which the caller must end.
-   * @param commitDelayMs longest wait of its commit for another transaction that shares it
+   * @param commitDelayMs longest wait for a transaction that shares its commit
    * @throws OverloadedError STORE_QUEUE_FULL
    */
   enter(kind: TurnKind, commitDelayMs = 0): Promise<Turn> {
@@ -64,13 +65,13 @@ export class GroupCommit {
         ),
       );
     }
-    const turn = new Turn(kind, this.#observer?.caller(), commitDelayMs);
+    const dueAt = commitDelayMs > 0 ? performance.now() + commitDelayMs : 0;
+    const turn = new Turn(kind, this.#observer?.caller(), dueAt);
     if (kind === 'urgent') {
       const after = this.#waiting.findLastIndex((waiting) => waiting.kind === 'urgent');
       this.#waiting.splice(after + 1, 0, turn);
     } else this.#waiting.push(turn);
-    this.#endDelay?.();
-    this.#draining ??= this.#drain();
+    this.#drainIfDue();
     return turn.started;
   }
 
@@ -80,13 +81,33 @@ export class GroupCommit {
     return new Promise<void>((resolve) => this.#reads.push(resolve)).then(read);
   }
 
-  /** Resolves when no transaction is waiting. */
+  /** Runs every waiting transaction without a further wait; resolves when none is left. */
   async drained(): Promise<void> {
+    this.#isClosing = true;
+    this.#drainIfDue();
     await this.#draining;
   }
 
+  /** Runs the waiting transactions if one of them must not wait, or sets the timer for the first that is due. */
+  #drainIfDue(): void {
+    if (this.#draining !== undefined) return;
+    clearTimeout(this.#timer);
+    if (this.#isDue) this.#draining = this.#drain();
+    else if (this.#waiting.length > 0) {
+      const next = Math.min(...this.#waiting.map(({ dueAt }) => dueAt));
+      const waitMs = Math.max(0, next - performance.now());
+      this.#timer = setTimeout(() => this.#drainIfDue(), waitMs);
+    }
+  }
+
+  /** Whether a waiting transaction must not wait for another one; the others run with it. */
+  get #isDue(): boolean {
+    const now = this.#isClosing ? Number.POSITIVE_INFINITY : performance.now();
+    return this.#waiting.some(({ dueAt }) => dueAt <= now);
+  }
+
   async #drain(): Promise<void> {
-    while (this.#waiting.length > 0) {
+    while (this.#isDue) {
       await this.#gather();
       const hasRelaxedDurability = this.#waiting.every(({ kind }) => kind === 'relaxed');
       const batch = new CommitBatch(this.#connection, { hasRelaxedDurability });
@@ -101,6 +122,7 @@ export class GroupCommit {
       if (kind !== 'empty') this.#observer?.committed({ callers: batch.callers, startedAt });
     }
     this.#draining = undefined;
+    this.#drainIfDue();
   }
 
   /**
@@ -117,13 +139,8 @@ export class GroupCommit {
 
   async #fill(batch: CommitBatch): Promise<void> {
     const { maxBatch, maxBatchMs } = this.#limits;
-    let started = performance.now();
-    let commitAt = Number.POSITIVE_INFINITY;
+    const started = performance.now();
     for (let size = 0; size < maxBatch; size += 1) {
-      if (size > 0 && this.#waiting.length === 0 && commitAt > performance.now()) {
-        await this.#delayUntil(commitAt);
-        started = performance.now();
-      }
       const [next] = this.#waiting;
       if (next === undefined || batch.lost || performance.now() - started > maxBatchMs) return;
       // A durable transaction needs a durable commit.
@@ -133,17 +150,6 @@ export class GroupCommit {
       this.#waiting.shift();
       await next.run(batch);
       if (next.kind === 'read') return;
-      commitAt = Math.min(commitAt, performance.now() + next.commitDelayMs);
     }
-  }
-
-  /** Waits until another transaction arrives, at the latest until `at`. */
-  async #delayUntil(at: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, at - performance.now());
-    this.#endDelay = resolve;
-    await promise;
-    this.#endDelay = undefined;
-    clearTimeout(timer);
   }
 }

@@ -27,7 +27,7 @@ export class SqliteTransactions<DB> {
 
   /**
    * Runs `work` in a transaction, which is rolled back if it throws; resolves when it is durable.
-   * @param commitDelayMs longest wait of the commit for another transaction that shares it
+   * @param commitDelayMs longest wait for another transaction that shares the commit
    * @throws OverloadedError STORE_QUEUE_FULL; UnavailableError STORE_BUSY, STORE_COMMIT_FAILED
    */
   async run<T>(work: (trx: Transaction<DB>) => Promise<T>, commitDelayMs = 0): Promise<T> {

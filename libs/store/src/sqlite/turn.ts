@@ -17,13 +17,13 @@ export class Turn implements BatchWork {
   readonly #ended = Promise.withResolvers<void>();
   #batch: CommitBatch | undefined;
 
-  /** Longest wait of its commit for another transaction that shares it, ms. */
-  readonly commitDelayMs: number;
+  /** Until when it may wait for a transaction that shares its commit, by the monotonic clock, ms. */
+  readonly dueAt: number;
 
   /** @param caller from the observer of commits */
-  constructor(kind: TurnKind, caller?: unknown, commitDelayMs = 0) {
+  constructor(kind: TurnKind, caller?: unknown, dueAt = 0) {
     this.kind = kind;
-    this.commitDelayMs = commitDelayMs;
+    this.dueAt = dueAt;
     this.caller = caller;
   }
 

@@ -4,6 +4,7 @@ import {
   PreconditionError,
   type RunKey,
 } from '@writ/kernel';
+import { COMMIT_DELAY_MS } from '@writ/store';
 import type { OpenEvent } from '../../domain/pool/events.ts';
 import { openPool as newPool } from '../../domain/pool/open.ts';
 import type { Pool } from '../../domain/pool/pool.ts';
@@ -44,9 +45,6 @@ export async function openPool(
     return pools.member(request, instance);
   });
 }
-
-/** Longest wait of a commit that nothing depends on for another one, ms. */
-const COMMIT_DELAY_MS = 50;
 
 /**
  * Releases every slot of a run; closing twice changes nothing. A run without a pool gets a closed one, so

@@ -1,6 +1,6 @@
 import { mintCheckpoint, type Signer } from '@writ/identity';
 import { type Clock, WakeableLoop } from '@writ/kernel';
-import { nextFlush } from '@writ/store';
+import { COMMIT_DELAY_MS, nextFlush, type TransactionOptions } from '@writ/store';
 import type { Telemetry } from '@writ/telemetry';
 import type { SupervisorConfig } from '../../config.ts';
 import type { SupervisorEvents } from '../../events.ts';
@@ -90,8 +90,9 @@ export class AuditChainer {
   async pass(): Promise<void> {
     const { store } = this.#parts;
     let isMore = await hasUnlinked(store.db);
-    while (isMore && !this.#isStopped) {
-      const linked = await this.#link();
+    // Further batches are a backlog, which is linked without waiting for other transactions.
+    for (let commitDelayMs = COMMIT_DELAY_MS; isMore && !this.#isStopped; commitDelayMs = 0) {
+      const linked = await this.#link(commitDelayMs);
       if (linked === undefined) return;
       isMore = linked === this.#batch;
     }
@@ -99,15 +100,18 @@ export class AuditChainer {
   }
 
   /** Links a batch; returns the number of records, undefined when another replica holds the lease. */
-  async #link(): Promise<number | undefined> {
+  async #link(commitDelayMs: number): Promise<number | undefined> {
     const { chainGuard } = this.#parts;
-    const batch = await this.#asHolder(async (trx, now) => {
-      const linked = await linkAudit(trx, this.#batch, now);
-      for (const before of linked.before) {
-        await chainGuard.check(before, chainGuard.mark(before.tenant), trx);
-      }
-      return linked;
-    });
+    const batch = await this.#asHolder(
+      async (trx, now) => {
+        const linked = await linkAudit(trx, this.#batch, now);
+        for (const before of linked.before) {
+          await chainGuard.check(before, chainGuard.mark(before.tenant), trx);
+        }
+        return linked;
+      },
+      { commitDelayMs },
+    );
     for (const mark of batch?.after ?? []) chainGuard.remember(mark);
     return batch?.records;
   }
@@ -157,6 +161,7 @@ export class AuditChainer {
   /** Runs `work` while holding the lease; returns undefined when another replica holds it. */
   async #asHolder<T>(
     work: (trx: SupervisorTransaction, now: Date) => Promise<T>,
+    options: Pick<TransactionOptions, 'commitDelayMs'> = {},
   ): Promise<T | undefined> {
     const { store, clock } = this.#parts;
     return await store.transaction(
@@ -164,7 +169,7 @@ export class AuditChainer {
         const now = clock.now();
         return (await holdLease(trx, this.#lease, now)) ? await work(trx, now) : undefined;
       },
-      { resource: RESOURCE, background: true },
+      { resource: RESOURCE, background: true, ...options },
     );
   }
 

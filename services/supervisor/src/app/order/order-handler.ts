@@ -35,7 +35,7 @@ export interface StepDone {
   readonly over?: boolean;
   /** The step did not apply and changed nothing: the next one is taken without a commit. */
   readonly unchanged?: boolean;
-  /** Longest wait of the commit for another one that shares it, ms; default 0, because clients wait for it. */
+  /** Longest wait for another transaction that shares the commit, ms; default 0, because clients wait for it. */
   readonly commitDelayMs?: number;
   readonly commit?: (trx: SupervisorTransaction, at: Date) => Promise<void>;
 }

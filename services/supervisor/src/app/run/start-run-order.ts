@@ -1,4 +1,5 @@
 import { type AgentKey, derivedId } from '@writ/kernel';
+import { COMMIT_DELAY_MS } from '@writ/store';
 import type { SupervisorContext } from '../../context.ts';
 import { loadAgent, saveAgent, touchActive } from '../../store/agent/agents.ts';
 import { recordEnding } from '../../store/agent/endings.ts';
@@ -9,15 +10,12 @@ import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { credentialsFor } from '../agent/credentials.ts';
 import type { OrderHandler, StepDone } from '../order/order-handler.ts';
 
-/** Longest wait for a commit with which the state RUNNING is recorded, ms: the first review of the run is one. */
-const COMMIT_DELAY_MS = 50;
-
 /**
  * Starts a run in one step: pool and tab, then the delivery of the root agent (CO-1). A repeat after a crash makes the
  * same calls under the same request ids. A run that has ended in the meantime is left alone.
  */
 export function startRunOrder(context: SupervisorContext): OrderHandler {
-  const { peers, store, starts } = context;
+  const { peers, store, starts, clock } = context;
   return {
     steps: {
       async start({ order, run }): Promise<StepDone> {
@@ -40,14 +38,10 @@ export function startRunOrder(context: SupervisorContext): OrderHandler {
           slotGrant,
           message: { text: run.goal, dataJson: run.data_json, correlationId: run.session_id },
         });
-        return {
-          commitDelayMs: COMMIT_DELAY_MS,
-          async commit(trx, at) {
-            await delivered(trx, run, at);
-            // Without the delay of the commit.
-            starts.observe(performance.now() - startedAt, performance.now());
-          },
-        };
+        // Before the delay of the commit, which the first review of the run usually ends.
+        const at = clock.now();
+        starts.observe(performance.now() - startedAt, performance.now());
+        return { commitDelayMs: COMMIT_DELAY_MS, commit: (trx) => delivered(trx, run, at) };
       },
     },
     async giveUp(trx, { run }, { reason, detail }, at) {

@@ -1,4 +1,5 @@
 import { type Clock, isWritError, WakeableLoop } from '@writ/kernel';
+import { COMMIT_DELAY_MS } from '@writ/store';
 import type { Logger } from '@writ/telemetry';
 import type { Supervisor } from '../../peers/supervisor.ts';
 import type { GatewayStore, GatewayTransaction } from '../../store/gateway-store.ts';
@@ -61,11 +62,15 @@ async function deliverBatch({
     if (delivered.length > 0) await acknowledgeReceipts(trx, delivered, clock.now());
     if (reported.length > 0) await deleteRefusals(trx, reported);
   };
-  if (delivered.length + reported.length > 0) await store.transaction(record, { background: true });
+  const isFull = delivered.length === BATCH || reported.length === BATCH;
+  if (delivered.length + reported.length > 0) {
+    const commitDelayMs = isFull ? 0 : COMMIT_DELAY_MS;
+    await store.transaction(record, { background: true, commitDelayMs });
+  }
   log.debug(
     { delivered: receipts.length, acknowledged: delivered.length, refusals: reported.length },
     'receipts delivered',
   );
   // Items without an acknowledgement are delivered again after the pause.
-  return delivered.length === BATCH || reported.length === BATCH;
+  return isFull;
 }
