@@ -1,4 +1,4 @@
-import { InternalError, PreconditionError } from '@writ/kernel';
+import { InternalError, isWritError, PreconditionError } from '@writ/kernel';
 import type { Kysely } from 'kysely';
 import { type Migration, Migrator } from 'kysely/migration';
 
@@ -49,6 +49,8 @@ export async function migrate(
       await guard?.check(trx as unknown as Kysely<unknown>);
       return;
     }
+    // A database that cannot be reached or has no space left: the same start succeeds later.
+    if (isWritError(error)) throw error;
     const failed = results?.find(({ status }) => status === 'Error')?.migrationName;
     throw new InternalError(
       'STORE_MIGRATION_FAILED',

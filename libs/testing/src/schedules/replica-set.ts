@@ -45,6 +45,10 @@ const KILLED = Symbol('killed');
  */
 const LOST = /^STORE_(UNREACHABLE|COMMIT_FAILED|COMMIT_UNKNOWN|CLOSED|BUSY|TRANSACTION_TIMEOUT)$/;
 
+function isLost(error: unknown): boolean {
+  return isWritError(error) && LOST.test(error.reason);
+}
+
 let opened = 0;
 
 /** The replicas of a service on one store, of which processes are killed, restarted and cut off from the database. */
@@ -102,7 +106,7 @@ export class ReplicaSet<R extends ScheduledReplica> {
         if (!member.isKilled) return answer as T;
       } catch (error) {
         if (member.isKilled) continue;
-        if (!isWritError(error) || !LOST.test(error.reason)) throw error;
+        if (!isLost(error)) throw error;
       }
     }
   }
@@ -170,7 +174,14 @@ export class ReplicaSet<R extends ScheduledReplica> {
     const killed = Promise.withResolvers<typeof KILLED>();
     const open = async (): Promise<R> => {
       await ended();
-      return await this.#service.open(this.#locationFor(name), () => member.isKilled);
+      for (;;) {
+        try {
+          return await this.#service.open(this.#locationFor(name), () => member.isKilled);
+        } catch (error) {
+          // Its sessions were ended while it started: a process is started again then.
+          if (!isLost(error)) throw error;
+        }
+      }
     };
     const member: Member<R> = { name, killed, isKilled: false, replica: open() };
     return member;
