@@ -12,7 +12,11 @@ export const LEAK_QUERIES = [
   ],
   ['tabs', 'execution-meter', 'SELECT * FROM tabs WHERE closed_at IS NULL'],
   ['orders', 'supervisor', "SELECT * FROM orders WHERE state = 'open'"],
-  ['agents', 'agent-worker', 'SELECT * FROM agents WHERE ended_at IS NULL'],
+  [
+    'agents',
+    'agent-worker',
+    'SELECT tenant, run_id, instance, state, waiting_for, wake_at, lease_owner FROM agents WHERE ended_at IS NULL',
+  ],
 ] as const;
 
 /** Reads a service's database in a data folder. */
