@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { int64, type TransactionOptions } from '../src/index.ts';
+import { int64 } from '../src/index.ts';
 import { entry } from './ledger.ts';
 import { entryIds, type OpenLedger, openLedger, PLACES, type Place } from './open-ledger.ts';
 
@@ -195,65 +195,6 @@ describe.each(PLACES)('group commit in %s', (place) => {
     expect(answers).toEqual(['a', 'b']);
     expect(store.commits).toBe(1);
   });
-
-  // A database that replicas share ignores the delay.
-  it.skipIf(place === 'PostgreSQL')(
-    'delays a transaction until another one shares its commit (CO-1)',
-    async () => {
-      const { store } = await openLedger(place, { maxBatchMs: 1 });
-      const began: string[] = [];
-      const insert = (id: string, options: TransactionOptions) =>
-        store.transaction(async (trx) => {
-          began.push(id);
-          await trx.insertInto('entry').values(entry(id)).execute();
-        }, options);
-      const delayed = insert('a', { commitDelayMs: 3_600_000 });
-      await turn();
-      expect(began).toEqual([]);
-      await Promise.all([delayed, insert('b', {})]);
-      expect(began).toEqual(['a', 'b']);
-      expect(store.commits).toBe(1);
-      const last = insert('c', { commitDelayMs: 3_600_000 });
-      await insert('d', { urgent: true });
-      await last;
-      expect(began).toEqual(['a', 'b', 'd', 'c']);
-      expect(store.commits).toBe(2);
-    },
-  );
-
-  it.skipIf(place === 'PostgreSQL')(
-    'runs delayed transactions when the store closes (CO-1)',
-    async () => {
-      const { store } = await openLedger(place);
-      const delayed = store.transaction(
-        (trx) => trx.insertInto('entry').values(entry('a')).execute(),
-        { commitDelayMs: 3_600_000 },
-      );
-      await Promise.all([delayed, store.close()]);
-      expect(store.commits).toBe(1);
-    },
-  );
-
-  it.skipIf(place === 'PostgreSQL')(
-    'commits alone after the delay, also when a later transaction fails (CO-1)',
-    async () => {
-      const { store } = await openLedger(place);
-      const insert = (id: string) =>
-        store.transaction((trx) => trx.insertInto('entry').values(entry(id)).execute(), {
-          commitDelayMs: 20,
-        });
-      await insert('a');
-      expect(store.commits).toBe(1);
-      const delayed = insert('b');
-      const failed = store.transaction(async () => {
-        throw new Error('reported to throw');
-      });
-      await expect(failed).rejects.toThrow('reported to throw');
-      await delayed;
-      expect(store.commits).toBe(2);
-      expect(await entryIds(store)).toEqual(['a', 'b']);
-    },
-  );
 
   it('rejects all transactions when the shared commit fails, and continues', async () => {
     const ledger = await openLedger(place, together);
