@@ -36,14 +36,14 @@ const PROPOSALS = [LOOK_UP, refund(10), refund(20)];
 const MAX_RUNS = 5;
 
 async function startHarness(store: PostgresLocation) {
-  const config = { store, maxRunsPerTenant: MAX_RUNS, agents: patientAgents() };
+  const config = { store, maxRunsPerTenant: MAX_RUNS, agents: agentsWithMoreTime() };
   const harness = await RefundHarness.start({ config });
   onTestFinished(() => harness.close());
   return harness;
 }
 
-/** The agents of the refund desk, with more active time: on a busy machine an agent waits long for its supervisors. */
-function patientAgents(): { readonly text: string; readonly file: string } {
+/** The agents of the example with a higher limit of active time, which includes the retries of their calls on a busy machine. */
+function agentsWithMoreTime(): { readonly text: string; readonly file: string } {
   const file = exampleFile('agents.yaml');
   const text = readFileSync(file, 'utf8').replaceAll('max_seconds: 30', 'max_seconds: 600');
   return { text, file };

@@ -1,10 +1,8 @@
 import type { RunKey } from '@writ/kernel';
 import { pickColumns, preparePerColumns, prepareQuery } from '@writ/store';
-import type { ExpressionBuilder } from 'kysely';
 import { type DueTerms, type OrderKind, RUN_ORDERS } from '../domain/order/order-rules.ts';
 import { noteChange, notesOf, type OrderRow } from './change/commit-notes.ts';
 import { orders } from './schema/order.ts';
-import type { SupervisorDatabase } from './schema.ts';
 import type { SupervisorReader, SupervisorTransaction } from './supervisor-store.ts';
 
 /** An order to place. */
@@ -93,33 +91,16 @@ export async function dueOrders(
   limit: number,
   kinds: readonly OrderKind[],
 ): Promise<OrderRow[]> {
-  return await db
-    .selectFrom('orders')
-    .selectAll()
-    .where('state', '=', 'open')
-    .where(isDue(terms))
-    // A newer release may have placed orders of other kinds.
-    .where('kind', 'in', kinds)
-    .orderBy('created_at')
-    // For orders of the same millisecond: runs and children start before they end.
-    .orderBy('kind', 'desc')
-    .limit(limit)
-    .execute();
+  return await selectDue(db, terms, kinds).limit(limit).execute();
 }
 
 /** The order, if it is open and due. */
 export async function findDueOrder(
   db: SupervisorReader,
-  orderId: string,
+  { order_id: orderId, kind }: Pick<OrderRow, 'order_id' | 'kind'>,
   terms: DueTerms,
 ): Promise<OrderRow | undefined> {
-  return await db
-    .selectFrom('orders')
-    .selectAll()
-    .where('order_id', '=', orderId)
-    .where('state', '=', 'open')
-    .where(isDue(terms))
-    .executeTakeFirst();
+  return await selectDue(db, terms, [kind]).where('order_id', '=', orderId).executeTakeFirst();
 }
 
 /** The due open order of a run that was placed first; undefined when there is none. */
@@ -128,23 +109,30 @@ export async function firstDueOrder(
   { tenant, runId }: RunKey,
   terms: DueTerms,
 ): Promise<OrderRow | undefined> {
-  return await db
-    .selectFrom('orders')
-    .selectAll()
+  return await selectDue(db, terms, RUN_ORDERS)
     .where('tenant', '=', tenant)
     .where('run_id', '=', runId)
-    .where('state', '=', 'open')
-    .where(isDue(terms))
-    .where('kind', 'in', RUN_ORDERS)
-    .orderBy('created_at')
-    .orderBy('kind', 'desc')
     .limit(1)
     .executeTakeFirst();
 }
 
-function isDue({ now, latest }: DueTerms) {
-  return (eb: ExpressionBuilder<SupervisorDatabase, 'orders'>) =>
-    eb.or([eb('next_attempt_at', '<=', now), eb('next_attempt_at', '>', latest)]);
+function selectDue(
+  db: SupervisorReader,
+  { now, latest }: DueTerms,
+  kinds: readonly OrderRow['kind'][],
+) {
+  return (
+    db
+      .selectFrom('orders')
+      .selectAll()
+      .where('state', '=', 'open')
+      .where((eb) => eb.or([eb('next_attempt_at', '<=', now), eb('next_attempt_at', '>', latest)]))
+      // A newer release may have placed orders of other kinds.
+      .where('kind', 'in', kinds)
+      .orderBy('created_at')
+      // For orders of the same millisecond: runs and children start before they end.
+      .orderBy('kind', 'desc')
+  );
 }
 
 /** When the next open order after `now` is due; undefined when there is none. */

@@ -91,7 +91,7 @@ export class OrderDriver {
           const terms = dueTerms(config, clock.now());
           const run = order.kind === 'start_run' ? undefined : runOf(order);
           const due = await (run === undefined
-            ? findDueOrder(store.db, order.order_id, terms)
+            ? findDueOrder(store.db, order, terms)
             : firstDueOrder(store.db, run, terms));
           if (due === undefined) return true;
           return (await this.#drive(due)) && due.order_id === order.order_id;
