@@ -125,16 +125,21 @@ export function cachePeerCertificate(socket: TLSSocket): PeerCertificate | undef
   return certificate;
 }
 
-/** Messages for a stream that ended, or failed to start, without a status. */
-const LOST_STREAM = /^(Received RST_STREAM with code|Failed to start HTTP\/2 stream)/;
+/** The codes and messages for a stream that ended, or failed to start, without a status. */
+const LOST_STREAMS: readonly (readonly [code: status, details: RegExp])[] = [
+  [status.INTERNAL, /^(Received RST_STREAM with code|Failed to start HTTP\/2 stream)/],
+  [status.UNKNOWN, /^Received HTTP status code 200$/],
+];
 
 /**
  * Whether an error means a stream lost with its connection. grpc-js reports INTERNAL, with the cause in the message only,
  * when the connection ended with a broken pipe or between two frames (https://github.com/grpc/grpc-node/issues/1769,
- * https://github.com/grpc/grpc-node/issues/2569).
+ * https://github.com/grpc/grpc-node/issues/2569), and UNKNOWN when the last headers have no status: node:http2 sends
+ * empty trailers for a stream that is closed before its call has a status
+ * (https://nodejs.org/docs/latest-v20.x/api/http2.html#event-wanttrailers).
  */
 export function isLostStream(error: { readonly code: number; readonly details: string }): boolean {
-  return error.code === status.INTERNAL && LOST_STREAM.test(error.details);
+  return LOST_STREAMS.some(([code, details]) => error.code === code && details.test(error.details));
 }
 
 /**

@@ -14,6 +14,14 @@ const LOSSES: Readonly<Record<string, (stream: ServerHttp2Stream) => void>> = {
     stream.respond({ ':status': 200, 'content-type': 'application/grpc+proto' });
     stream.end();
   },
+  'ended with trailers that have no status': (stream) => {
+    const headers = { ':status': 200, 'content-type': 'application/grpc+proto' };
+    stream.respond(headers, { waitForTrailers: true });
+    stream.end();
+  },
+  'answered by headers that have no status': (stream) => {
+    stream.respond({ ':status': 200 }, { endStream: true });
+  },
   'cut off with its connection': (stream) => stream.session?.destroy(),
 };
 
