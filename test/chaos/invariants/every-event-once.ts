@@ -23,7 +23,7 @@ export const everyEventOnce: Invariant = {
     const emitted = new Set<string>();
     const problems: string[] = [];
     for (const emitter of HOOK_EMITTER_NAMES) {
-      const last = new Map<string, number>();
+      const last = new Map<string, { readonly position: number; readonly description: string }>();
       for (const { runId, agent, eventId, event, isPublished } of await outboxOf(
         platform,
         emitter,
@@ -35,9 +35,12 @@ export const everyEventOnce: Invariant = {
         if (NOT_ON_TIMELINES.includes(event)) continue;
         emitted.add(key);
         if (Number.isNaN(position)) problems.push(`lost: ${description}`);
-        else if (position < (last.get(`${runId} ${agent}`) ?? 0))
-          problems.push(`out of order: ${description}`);
-        last.set(`${runId} ${agent}`, position);
+        const before = last.get(`${runId} ${agent}`);
+        if (before !== undefined && position < before.position) {
+          const places = `${position} before ${before.position}, ${before.description}`;
+          problems.push(`out of order: ${description} at ${places}`);
+        }
+        last.set(`${runId} ${agent}`, { position, description });
       }
     }
     for (const { run_id: runId, event_id: eventId, entry } of timeline) {
