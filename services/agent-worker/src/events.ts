@@ -17,6 +17,7 @@ import {
   type Telemetry,
   traceparentOf,
 } from '@writ/telemetry';
+import type { CarriedEvent } from './domain/agent/carried-event.ts';
 import { waitKindOf } from './domain/agent/waits.ts';
 import type { AgentRow } from './store/agents.ts';
 import type { WorkerStore, WorkerTransaction } from './store/worker-store.ts';
@@ -111,7 +112,7 @@ export interface WorkerEvents {
   ): WorkerEvent;
   /**
    * A think-act cycle ended; `status` is the verdict on its proposal or a stop reason, `after` are the TOOL_END
-   * events of its calls.
+   * and LLM_END events of its calls.
    */
   stepEnded(
     scope: StepScope,
@@ -155,6 +156,21 @@ export function readWorkerEvent(payload: Uint8Array): WorkerEvent | undefined {
   const { name, instance } = event.agent;
   const agent = { tenant, run_id, session_id, name, instance, traceparent };
   return { name: type, eventId: event.eventId, payload, agent, step, traceparent };
+}
+
+/** Most model calls that the end of a step names. */
+const MAX_CALLS = 64;
+
+/**
+ * The ids of the LLM_END events of a step among events that no request has carried yet. Without them the model calls
+ * of a step without a review could follow those of the next step on the timeline (HK-1).
+ */
+export function modelCallEnds(events: readonly CarriedEvent[], ofStep: number): string[] {
+  const ends = events.flatMap(({ event }) => {
+    const { type, step, eventId } = fromBinary(HookEventSchema, Buffer.from(event, 'base64'));
+    return type === HookEventType.LLM_END && step === ofStep ? [eventId] : [];
+  });
+  return ends.slice(-MAX_CALLS);
 }
 
 /** Creates the worker's events. */

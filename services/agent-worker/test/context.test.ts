@@ -1,6 +1,9 @@
+import { create, toBinary } from '@bufbuild/protobuf';
+import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
-import { describe, expect, it } from 'vitest';
+import { derivedId } from '@writ/kernel';
+import { describe, expect, it, vi } from 'vitest';
 import type { AgentContext } from '../src/runtime/agent.ts';
 import { AGENT, RUN, TENANT } from './delivery.ts';
 import { approveAll } from './team.ts';
@@ -58,6 +61,31 @@ describe('the journal of an agent’s context', () => {
     expect(seen).toHaveLength(2);
     expect(seen[1]).toEqual(seen[0]);
     expect(world.meter.paid).toEqual(['op-0']);
+  });
+
+  it('names the model calls of a step in its end, unless a request has carried them (HK-1)', async () => {
+    const work: Work = async (ctx) => {
+      await ctx.step(1, () => ctx.llm(llmRequest('one')));
+      await ctx.step(2, async () => {
+        await ctx.llm(llmRequest('two'));
+        await ctx.propose(FINAL);
+      });
+    };
+    const world = await World.start({ model: () => 'hi' });
+    const idOf = (callId: string) => derivedId('evt', RUN, AGENT.instance, callId, 'LLM_END', '1');
+    world.meter.eventsOf = ({ callId, step }) => {
+      const type = HookEventType.LLM_END;
+      const event = create(HookEventSchema, { type, step, callId, eventId: idOf(callId) });
+      return [new Uint8Array(toBinary(HookEventSchema, event))];
+    };
+    world.supervisor.rule = approveAll;
+    await startAgain(world, work);
+    await world.deliver({ manifest: CUSTOM });
+    await world.until('COMPLETED');
+    await vi.waitFor(() => {
+      const ends = world.events.filter(({ type }) => type === HookEventType.STEP_END);
+      expect(ends.map(({ after }) => after)).toEqual([[idOf('op-0')], []]);
+    });
   });
 
   it('is committed before an effect that depends on a random number, so that a replay is the same (RT-1)', async () => {

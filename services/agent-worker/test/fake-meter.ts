@@ -42,6 +42,8 @@ export class FakeMeter {
   /** Epochs of workers that have taken over an agent. */
   readonly admitted: (bigint | undefined)[] = [];
   model: FakeModel;
+  /** The events of a call that its answer carries, encoded; none by default. */
+  eventsOf: (request: GenerateRequest) => readonly Uint8Array<ArrayBuffer>[] = () => [];
   /** The catalog. */
   models: { readonly alias: string; readonly providerId: string }[] = [];
   readonly #faults: FaultSwitches;
@@ -83,6 +85,7 @@ export class FakeMeter {
                   message: { role: ChatRole.ASSISTANT, parts: partsOf(answer, request.callId) },
                   endReason: endReasonOf(answer),
                   nearBudget: typeof answer === 'object' && 'nearBudget' in answer,
+                  events: meter.eventsOf(request).map((event) => ({ event })),
                 },
               },
             };

@@ -140,6 +140,33 @@ describe('the events of an agent', () => {
     ]);
   });
 
+  it('wait for the model calls of an earlier step without a review, whichever the bus delivers first (HK-1)', async () => {
+    const agent = await harness.agent();
+    const { runId, agentInstance } = agent.scope;
+    const idOf = (...parts: string[]) => derivedId('evt', runId, agentInstance, ...parts);
+    const publishLlm = async (name: 'LLM_START' | 'LLM_END', callId: string, step: number) => {
+      const id = idOf(callId, name, '1');
+      await publish(agent, name, encoded(agent, name, { callId, step }), id);
+    };
+    const publishStep = async (name: 'STEP_START' | 'STEP_END', step: number, after: string[]) => {
+      const id = idOf(`step-${step}`, name);
+      await publish(agent, name, encoded(agent, name, { step, after }), id);
+    };
+    await publishStep('STEP_START', 1, []);
+    await publishStep('STEP_END', 1, [idOf('op-0', 'LLM_END', '1')]);
+    await publishStep('STEP_START', 2, [idOf('step-1', 'STEP_END')]);
+    await publishLlm('LLM_START', 'op-1', 2);
+    await publishLlm('LLM_END', 'op-1', 2);
+    await publishLlm('LLM_START', 'op-0', 1);
+    await publishLlm('LLM_END', 'op-0', 1);
+    const order = [
+      RUN_START,
+      ...[STEP_START, LLM_START, LLM_END, STEP_END],
+      ...[STEP_START, LLM_START, LLM_END],
+    ];
+    expect((await timeline(agent)).slice(0, order.length)).toEqual(order);
+  });
+
   it('of a worker go back to it with the order that ends its agents, in case it has not stored them (HK-1)', async () => {
     const agent = await harness.agent();
     const { fakes } = harness.supervisor;

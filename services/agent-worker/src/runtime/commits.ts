@@ -3,7 +3,7 @@ import type { TransactionOptions } from '@writ/store';
 import { carriedEvent } from '../domain/agent/carried-event.ts';
 import { shownState } from '../domain/agent/state.ts';
 import { waitsText } from '../domain/agent/waits.ts';
-import { eventIdOf, type WorkerEvent, type WorkerEvents } from '../events.ts';
+import { eventIdOf, modelCallEnds, type WorkerEvent, type WorkerEvents } from '../events.ts';
 import type { AgentChanges } from '../store/agents.ts';
 import { appendJournal } from '../store/journal.ts';
 import { consumeSignal, type SignalRow } from '../store/signals.ts';
@@ -121,7 +121,10 @@ export class Commits {
   /** Records the end of a step, with a verdict or stop reason. */
   stepEnded(step: number, status: string): void {
     const { row: agent } = this.#session;
-    const after = this.#carried.waiting.map(({ callId }) => eventIdOf(agent, callId, 'TOOL_END'));
+    const after = [
+      ...this.#carried.waiting.map(({ callId }) => eventIdOf(agent, callId, 'TOOL_END')),
+      ...modelCallEnds(this.#carried.events, step),
+    ];
     this.#stepEnded = step;
     this.emit((at) => this.#emitter.stepEnded({ agent, step }, { status, after }, at));
   }

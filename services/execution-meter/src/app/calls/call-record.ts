@@ -74,8 +74,8 @@ export interface CallConclusion extends AttemptEnd {
   readonly failure?: CallFailure;
 }
 
-/** Events kept of one call: those of at least five attempts. */
-const MAX_EVENTS = 16;
+/** Events kept of one call: those of at least 21 attempts. */
+const MAX_EVENTS = 64;
 
 /**
  * Rejects a different request with the id of an existing call.
