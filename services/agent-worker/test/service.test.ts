@@ -215,6 +215,8 @@ describe('a worker', () => {
     });
     await world.deliver();
     await frozen.reached;
+    // The delayed commit of the step, which extends the lease; none follows before the answer.
+    await vi.waitFor(() => expect(world.steps()).toEqual(['STEP_START 1']));
     // A paused process renews nothing.
     clock.advance(60_001);
     const asked = world.faults.silenceAt('before generate op-1');
