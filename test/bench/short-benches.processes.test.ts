@@ -19,6 +19,7 @@ it('measures runs and direct calls in each round with their processor time (CO-1
       expect(speed.operations).toBeGreaterThan(0);
       expect(speed.cpuMs).toBeGreaterThan(0);
     }
-    expect(writ.p50Ms).toBeGreaterThan(direct.p50Ms);
+    // Processor time: on a busy machine the times of single operations say nothing.
+    expect(writ.cpuMs / writ.operations).toBeGreaterThan(direct.cpuMs / direct.operations);
   }
 });
