@@ -1,5 +1,6 @@
 import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import {
+  InvalidRequestError,
   PermissionDeniedError,
   PreconditionError,
   UnauthenticatedError,
@@ -212,6 +213,18 @@ describe('a worker with failing peers', () => {
     expect(stopReason).toBe('error:writ_mismatch');
     expect(epoch).toBe(3n);
     expect(world.supervisor.reports).toHaveLength(7);
+  });
+
+  it('reports the end without the receipts that the supervisor refuses (TG-8, BD-3)', async () => {
+    const world = await startWorld();
+    const refused = () => new InvalidRequestError('RECEIPT_INVALID', 'Not signed.');
+    world.faults.failAt('before review op-4', refused());
+    world.faults.failAt('before report error:receipt_invalid', refused());
+    await world.startWorker();
+    await world.deliver();
+    const { stopReason, epoch } = await world.until('ERROR');
+    expect({ stopReason, epoch }).toEqual({ stopReason: 'error:receipt_invalid', epoch: 1n });
+    expect(world.supervisor.reports.map(({ receipts }) => receipts.length)).toEqual([1, 0]);
   });
 
   it('waits while tokens are not valid yet, and continues once the clocks agree (BD-3)', async () => {

@@ -4,6 +4,8 @@ import {
   ToolGatewayService,
   VoidState,
 } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { openSigner } from '@writ/identity';
+import { ManualClock } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { CONTEXT, finalText, LOOK_UP, RefundHarness, refund, toolText } from './refund-harness.ts';
 import { openSecondStore } from './supervisor-under-test.ts';
@@ -134,6 +136,18 @@ describe('receipts', () => {
     expect(await agent.propose('op-3', DONE, { receipts: [own] })).toMatchObject({
       runEnded: true,
     });
+  });
+
+  it('are accepted from a gateway whose clock was an hour ahead (BD-3)', async () => {
+    const agent = await harness.agent();
+    const decision = await agent.propose('op-1', LOOK_UP);
+    const { service, keyDir } = harness.supervisor.fakes.peer('tool-gateway');
+    const clock = new ManualClock(new Date(Date.now() + 3_600_000));
+    const ahead = await openSigner({ service, keyDir, clock });
+    const receipt = await agent.receipt(decision, CONTEXT, {}, ahead);
+    const final = await agent.propose('op-2', DONE, { receipts: [receipt] });
+    expect(final).toMatchObject({ reason: 'final_with_context', runEnded: true });
+    expect(await harness.report(receipt)).toHaveLength(1);
   });
 
   it('are acknowledged to the gateway only when they are verifiable or permanently invalid (TG-8)', async () => {

@@ -78,7 +78,7 @@ export const createToolGateway = defineService({
     const watch = watchFreezes({ store, calls: inFlightCalls, log });
     host.defer(() => watch.stop());
     const recover = { 'calls of dead replicas': () => recoverCalls(context) };
-    const sweeper = new Sweeper(recover, RECOVERY_INTERVAL_MS, log);
+    const sweeper = new Sweeper(recover, RECOVERY_INTERVAL_MS, log, host.isClockSkewed);
     const delivery = createReceiptDelivery({
       store,
       supervisor,

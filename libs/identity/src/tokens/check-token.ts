@@ -14,6 +14,8 @@ export interface VerifyOptions {
   readonly audience: string;
   /** Accepts an expired token, but not after `not_after` of its key. */
   readonly allowExpired?: boolean;
+  /** Accepts a token of the future: the clock of its issuer was wrong, and the token permits no action (BD-3). */
+  readonly allowEarly?: boolean;
 }
 
 /** A verified token. */
@@ -125,7 +127,7 @@ export function judgeToken<K extends TokenKind>(
   if (!issuersOf(kind, options).includes(issuer)) throw wrongIssuer(kind, issuer);
   if (known.audience !== options.audience)
     throw tokenInvalid(kind, 'aud', `its audience is not ${options.audience}`);
-  if (known.issuedAt.getTime() > latest)
+  if (known.issuedAt.getTime() > latest && options.allowEarly !== true)
     throw tokenInvalid(kind, 'iat', 'it was issued in the future; compare the clocks');
   if (known.notBefore !== undefined && known.notBefore.getTime() > latest)
     throw tokenInvalid(kind, 'nbf', 'it is not valid yet; compare the clocks');

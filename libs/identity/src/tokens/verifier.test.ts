@@ -253,6 +253,15 @@ describe('verifier', () => {
     }
   });
 
+  it('accepts a token of the future when its reader allows it (BD-3)', async () => {
+    for (const kind of KINDS) {
+      const later = await createWorld();
+      const token = await tokenOf(later, kind);
+      later.clock.step(-3_600_000);
+      await later.verifier.verify(kind, token, { ...ISSUED[kind], allowEarly: true });
+    }
+  });
+
   it('takes the leeway from its options (BD-3)', async () => {
     const strict = await createWorld();
     const { clock, signers } = strict;

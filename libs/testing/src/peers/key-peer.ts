@@ -83,6 +83,8 @@ export interface PeerHolder {
 export interface KeyPeer {
   readonly service: ServiceName;
   readonly signer: Signer;
+  /** Folder of its key file. */
+  readonly keyDir: string;
   /** `host:port` of its KeyService. */
   readonly address: string;
   /** Returns a source of service tokens for `audience`, as `createRpcClient` takes it. */
@@ -128,7 +130,7 @@ export async function startKeyPeer(
       clock,
     });
     server.setServing(true);
-    return keyPeer(signer, server, telemetry, removeKeys);
+    return keyPeer(signer, { keyDir, server, telemetry, removeKeys });
   } catch (error) {
     await removeKeys();
     throw error;
@@ -137,9 +139,17 @@ export async function startKeyPeer(
 
 function keyPeer(
   signer: Signer,
-  server: RpcServer,
-  telemetry: Telemetry,
-  removeKeys: () => Promise<void>,
+  {
+    keyDir,
+    server,
+    telemetry,
+    removeKeys,
+  }: {
+    readonly keyDir: string;
+    readonly server: RpcServer;
+    readonly telemetry: Telemetry;
+    readonly removeKeys: () => Promise<void>;
+  },
 ): KeyPeer {
   const clients = new Set<{ close(): void }>();
   const serviceToken: KeyPeer['serviceToken'] = (audience, { replica = 'test-1', tenants } = {}) =>
@@ -147,6 +157,7 @@ function keyPeer(
   return {
     service: signer.service,
     signer,
+    keyDir,
     address: server.address,
     serviceToken,
     client(service, { audience, address }, options) {

@@ -13,6 +13,7 @@ import { pauseTimersWhileParked } from '../store/timers.ts';
 import type { CommitExtras } from './commits.ts';
 import type { RuntimeContext } from './context.ts';
 import { endPartially, NO_PARTIAL, repeatPartialFinal } from './partial-final.ts';
+import type { ReceiptBatch } from './pending-receipts.ts';
 import type { RunScope } from './scope.ts';
 import {
   AlreadyEnded,
@@ -41,6 +42,9 @@ export type LeaseOutcome = string;
 
 /** The outcome of a lease whose agent waits for other code. */
 export const CODE_WAIT: LeaseOutcome = 'code_mismatch';
+
+/** The prefix of the outcome of a lease whose agent reports its end again, followed by the stop reason of the refusal. */
+export const REPORT_REFUSED = 'report_refused';
 
 /** Equal delays cause no burst: a worker claims one agent at a time. */
 const NO_JITTER = 1;
@@ -108,20 +112,14 @@ async function report(
   stop: Stop,
   settings: EndingSettings,
 ): Promise<LeaseOutcome> {
-  const { steps, commits, calls, carried, peers, session } = scope;
+  const { steps, commits, carried, session } = scope;
   steps.close(stop.stopReason);
   await commits.commit();
-  const { runId, instance } = session.lease;
-  const shown = carried.peek();
-  const outcome = {
-    ...stop,
-    ...shown,
-    requestId: derivedId('out', runId, instance, stop.stopReason, stop.callId ?? ''),
-  };
   try {
-    const recorded = await calls.call({ audience: 'supervisor', afterDeadline: true }, (options) =>
-      peers.supervisor.reportOutcome(outcome, options),
-    );
+    const recorded = await sendReport(scope, stop, carried.peek()).catch((error: unknown) => {
+      if (isOfReceipt(error)) return sendReport(scope, stop, NOTHING);
+      throw error;
+    });
     session.answer ??= recorded.answer;
     return await endAs(scope, recorded.stopReason, settings);
   } catch (error) {
@@ -133,6 +131,28 @@ async function report(
   }
 }
 
+/** The gateway delivers the receipts as well, and the bus the events (TG-8, HK-1). */
+const NOTHING: ReceiptBatch = { receipts: [], observations: [], events: [] };
+const RECEIPT_REFUSALS = ['RECEIPT_INVALID', 'RECEIPT_MISMATCH', 'RECEIPT_WRONG_RUN'];
+
+/** Whether the supervisor refuses a receipt that the request carries, and not the request. */
+function isOfReceipt(error: unknown): boolean {
+  if (!(error instanceof PeerRefusal) || !isWritError(error.cause)) return false;
+  return RECEIPT_REFUSALS.includes(error.cause.reason);
+}
+
+async function sendReport(
+  { calls, peers, session }: RunScope,
+  stop: Stop,
+  carried: ReceiptBatch,
+): Promise<{ readonly stopReason: string; readonly answer: string | undefined }> {
+  const { runId, instance } = session.lease;
+  const requestId = derivedId('out', runId, instance, stop.stopReason, stop.callId ?? '');
+  return await calls.call({ audience: 'supervisor', afterDeadline: true }, (options) =>
+    peers.supervisor.reportOutcome({ ...stop, ...carried, requestId }, options),
+  );
+}
+
 /** Leaves the agent to its next lease, which reports again; ends it when the supervisor does not know it. */
 async function retryReport(
   scope: RunScope,
@@ -142,7 +162,7 @@ async function retryReport(
 ): Promise<LeaseOutcome> {
   if (isWritError(cause) && cause.kind === 'not_found') return await end(scope, stop.stopReason);
   await suspendFor(scope, parkMs);
-  return `report_refused:${stopReason}`;
+  return `${REPORT_REFUSED}:${stopReason}`;
 }
 
 async function endAlreadyEnded(

@@ -21,7 +21,7 @@ import {
 import { nextDue } from '../store/timers.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
 import { CLAIM_WINDOW, claimBatch } from './claim-batch.ts';
-import type { LeaseOutcome } from './ending.ts';
+import { type LeaseOutcome, REPORT_REFUSED } from './ending.ts';
 import { LeaseRenewal, leaseTerms, type RenewalSettings } from './lease-renewal.ts';
 import { type Delivered, type Interruption, Session } from './session.ts';
 import { fireTimers } from './timers.ts';
@@ -262,7 +262,10 @@ export class LeaseLoop {
     this.#sessions.set(key, session);
     if (this.#isStopped) session.interrupt('drained', false);
     const running = run(session)
-      .then((outcome) => log.info({ ...ids, outcome }, 'agent lease released'))
+      .then((outcome) => {
+        const level = outcome.startsWith(REPORT_REFUSED) ? 'warn' : 'info';
+        log[level]({ ...ids, outcome }, 'agent lease released');
+      })
       .catch((error: unknown) => log.error({ ...ids, err: error }, 'agent abandoned'))
       .finally(() => {
         const wasFull = this.#free <= 0;

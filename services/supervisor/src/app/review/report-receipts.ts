@@ -105,12 +105,9 @@ function refusalFacts({ refuseTime, ...attempt }: RefusedAttempt): AuditFacts {
 
 type ReportedReceipt =
   | { readonly kind: 'receipt'; readonly receipt: Receipt }
-  /** The receipt may become valid: its key is not known yet, or clocks differ. */
+  /** The receipt may become valid: its key is not known yet. */
   | { readonly kind: 'later' }
   | { readonly kind: 'never'; readonly id: string };
-
-/** Checks that may succeed later, when the key is fetched or the clock has advanced. */
-const TRANSIENT_CHECKS: readonly (string | undefined)[] = ['kid', 'iat', 'nbf'];
 
 async function readReported(
   { verifier }: SupervisorContext,
@@ -121,7 +118,7 @@ async function readReported(
   } catch (error) {
     if (error instanceof UnavailableError) return { kind: 'later' };
     if (!(error instanceof InvalidRequestError)) throw error;
-    if (TRANSIENT_CHECKS.includes(error.metadata.check)) return { kind: 'later' };
+    if (error.metadata.check === 'kid') return { kind: 'later' };
     return { kind: 'never', id: claimedId(token) };
   }
 }
