@@ -208,7 +208,7 @@ describe('between services', () => {
     'reject %s from a worker without a valid token of an agent that it serves (SYS-6, SUP-9)',
     async (_, method, server) => {
       const row = callerRow(method);
-      const allowExpired = row !== undefined && 'services' in row && row.allowExpiredAgentToken;
+      const allowExpired = row !== undefined && 'services' in row && row.agentTokenOfAnyTime;
       const foreign = {
         tenant: 'rivals',
         runId: boundary.victim.runId,

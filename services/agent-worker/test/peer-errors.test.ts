@@ -227,6 +227,31 @@ describe('a worker with failing peers', () => {
     expect(world.supervisor.reports.map(({ receipts }) => receipts.length)).toEqual([1, 0]);
   });
 
+  it('renews tokens and writs that a wrong clock dated, as often as it takes (BD-3)', async () => {
+    const world = await startWorld();
+    const early = { check: 'iat', token: 'agent' };
+    world.faults.failAt(
+      'before review op-2',
+      ...Array.from(
+        { length: 5 },
+        () => new UnauthenticatedError('TOKEN_INVALID', 'Early.', early),
+      ),
+    );
+    world.faults.failAt(
+      'before call_tool op-2',
+      ...Array.from({ length: 5 }, () => {
+        return new PermissionDeniedError('WRIT_INVALID', 'Early.', { check: 'iat' });
+      }),
+    );
+    await world.startWorker();
+    await world.deliver();
+    const { stopReason } = await world.until('COMPLETED');
+    expect(stopReason).toBe('success');
+    expect(world.supervisor.refreshes).toBe(5);
+    const writs = world.gateway.requests.filter(({ call }) => call?.callId === 'op-2');
+    expect(new Set(writs.map(({ writ }) => writ)).size).toBe(6);
+  });
+
   it('waits while tokens are not valid yet, and continues once the clocks agree (BD-3)', async () => {
     const world = await startWorld();
     const tooEarly = () =>

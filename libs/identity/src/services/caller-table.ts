@@ -23,8 +23,8 @@ export interface ServicesRow {
   readonly services: readonly ServiceName[];
   /** An agent token with the called service as its audience. */
   readonly agentToken?: 'required';
-  /** Whether an expired agent token is accepted. */
-  readonly allowExpiredAgentToken?: true;
+  /** Whether an agent token is accepted that has expired, or that a wrong clock dated (BD-3). */
+  readonly agentTokenOfAnyTime?: true;
   /** A current slot grant of the same agent; with `unless_partial` the handler decides (SB-4). */
   readonly slotGrant?: 'required' | 'unless_partial';
   /** The worker's lease epoch of the agent (RT-2). */
@@ -104,7 +104,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
     GetManifest: AGENT,
     SpawnChild: AGENT_WITH_SLOT,
     EndChild: AGENT,
-    RefreshTokens: { ...AGENT, allowExpiredAgentToken: true },
+    RefreshTokens: { ...AGENT, agentTokenOfAnyTime: true },
     ReportOutcome: AGENT,
     // The request itself contains the key of the agent.
     OpenExternalRun: { services: ['agent-proxy'] },

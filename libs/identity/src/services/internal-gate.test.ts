@@ -244,6 +244,18 @@ describe('internal gate', () => {
     expect((await call('supervisor', refreshTokens, { headers })).agent?.runId).toBe('run_1');
   });
 
+  it('rejects an agent token that a wrong clock dated, except to refresh it (BD-3)', async () => {
+    world.clock.step(60 * 60 * 1000);
+    const credentials = await mintAgentCredentials(world.signers.supervisor, CLAIMS.agent);
+    world.clock.step(-60 * 60 * 1000);
+    const headers = { [METADATA.agentToken]: credentials.supervisorToken };
+    await expect(call('supervisor', endChild, { headers })).rejects.toMatchObject({
+      reason: 'TOKEN_INVALID',
+      metadata: { token: 'agent', check: 'iat' },
+    });
+    expect((await call('supervisor', refreshTokens, { headers })).agent?.runId).toBe('run_1');
+  });
+
   it('ignores agent tokens for calls authorized by a writ (TG-1)', async () => {
     const headers = { [METADATA.agentToken]: 'garbage', [METADATA.slotGrant]: 'garbage' };
     const caller = await call('tool-gateway', ToolGatewayService.method.callTool, { headers });

@@ -71,7 +71,7 @@ async function workerCaller(
   const agent = await readAgentToken(verifier, token, {
     audience,
     caller: { service },
-    allowExpired: row.allowExpiredAgentToken === true,
+    allowAnyTime: row.agentTokenOfAnyTime === true,
   });
   const header = call.header(METADATA.slotGrant);
   const presented = header ? await readSlotGrant(verifier, header, agent, epoch) : undefined;

@@ -45,7 +45,8 @@ export interface AgentTokenOptions {
   readonly audience: ServiceName;
   /** The calling service: a worker may act only for the tenants that it serves. */
   readonly caller: Pick<Caller, 'service'>;
-  readonly allowExpired?: boolean;
+  /** Whether its times are ignored, because the caller gets new tokens for it (BD-3). */
+  readonly allowAnyTime?: boolean;
 }
 
 /**
@@ -56,12 +57,13 @@ export interface AgentTokenOptions {
 export async function readAgentToken(
   verifier: Verifier,
   token: string,
-  { audience, caller, allowExpired = false }: AgentTokenOptions,
+  { audience, caller, allowAnyTime = false }: AgentTokenOptions,
 ): Promise<AgentIdentity> {
   const { claims } = await verifier.verify('agent', token, {
     issuer: 'supervisor',
     audience,
-    allowExpired,
+    allowExpired: allowAnyTime,
+    allowEarly: allowAnyTime,
   });
   assertServesTenant(caller, claims.tenant);
   return agentIdentity(claims);

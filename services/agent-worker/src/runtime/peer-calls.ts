@@ -85,6 +85,10 @@ export class PeerCalls {
           case 'retry':
             failures += 1;
             await this.#backOff(terms, failures);
+            if (reaction.renews === 'writ') await terms.renewWrit?.();
+            // The token refresh itself carries no token.
+            else if (reaction.renews === 'tokens' && terms.audience)
+              await this.#credentials.renew();
             break;
           case 'refresh_tokens':
           case 'renew_writ':

@@ -38,7 +38,14 @@ const CASES: readonly (readonly [WritError, Reaction])[] = [
   [new UnauthenticatedError('TOKEN_INVALID', '', { check: 'kid' }), { kind: 'refresh_tokens' }],
   [new UnauthenticatedError('TOKEN_INVALID', '', { check: 'iat' }), { kind: 'retry' }],
   [new UnauthenticatedError('TOKEN_INVALID', '', { check: 'nbf' }), { kind: 'retry' }],
-  [new PermissionDeniedError('WRIT_INVALID', '', { check: 'iat' }), { kind: 'retry' }],
+  [
+    new UnauthenticatedError('TOKEN_INVALID', '', { check: 'iat', token: 'agent' }),
+    { kind: 'retry', renews: 'tokens' },
+  ],
+  [
+    new PermissionDeniedError('WRIT_INVALID', '', { check: 'iat' }),
+    { kind: 'retry', renews: 'writ' },
+  ],
   [new PermissionDeniedError('WRIT_INVALID', '', { check: 'aud' }), stop('error:writ_invalid')],
   [new PermissionDeniedError('WRIT_EXPIRED', ''), { kind: 'renew_writ' }],
   [new PermissionDeniedError('WRIT_MISMATCH', ''), stop('error:writ_mismatch')],

@@ -2,8 +2,8 @@ import { isStopReason, type WritError } from '@writ/kernel';
 
 /** How a worker reacts to a peer's error. */
 export type Reaction =
-  /** Retry the same call later. */
-  | { readonly kind: 'retry' }
+  /** Retry the same call later, with new tokens or a new writ if the clock of their issuer was wrong (BD-3). */
+  | { readonly kind: 'retry'; readonly renews?: 'tokens' | 'writ' }
   /** Refresh the agent tokens, then retry. */
   | { readonly kind: 'refresh_tokens' }
   /** Get a new writ, then retry. */
@@ -59,11 +59,11 @@ export function reactTo(error: WritError): Reaction {
     case 'TOKEN_EXPIRED':
     case 'TOKEN_INVALID':
       // A service token is renewed by itself.
-      if (CLOCK_CHECKS.includes(metadata.check) || metadata.token === 'service')
-        return { kind: 'retry' };
-      return { kind: 'refresh_tokens' };
+      if (metadata.token === 'service') return { kind: 'retry' };
+      if (!CLOCK_CHECKS.includes(metadata.check)) return { kind: 'refresh_tokens' };
+      return metadata.token === 'agent' ? { kind: 'retry', renews: 'tokens' } : { kind: 'retry' };
     case 'WRIT_INVALID':
-      if (CLOCK_CHECKS.includes(metadata.check)) return { kind: 'retry' };
+      if (CLOCK_CHECKS.includes(metadata.check)) return { kind: 'retry', renews: 'writ' };
       break;
     case 'WRIT_EXPIRED':
       return { kind: 'renew_writ' };
