@@ -90,7 +90,7 @@ export async function assertHoldsSlot(
 ): Promise<ReviewSubject> {
   const { agent, key } = subject;
   if (agent.paused_since === null) return subject;
-  if (pauseHolds(slotOf(agent), caller.slotGrant?.expireTime)) {
+  if (pauseHolds(slotOf(agent), caller.slotGrant?.expireTime, at)) {
     throw new PreconditionError(
       'AGENT_PAUSED',
       `Agent ${agent.instance} of run ${agent.run_id} is paused because another agent holds its slot. Retry when it is resumed, or end it with a partial final.`,

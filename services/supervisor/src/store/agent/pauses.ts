@@ -1,17 +1,10 @@
 import type { AgentKey } from '@writ/kernel';
 import { leaseExpired, seen, stopped } from '../../domain/clock/active-clock.ts';
-import { afterSlotChange, type SlotKnowledge } from '../../domain/slot/pause.ts';
+import { afterSlotChange, type SlotChange, type SlotKnowledge } from '../../domain/slot/pause.ts';
 import { haltOver } from '../halt/halts.ts';
 import type { SupervisorTransaction } from '../supervisor-store.ts';
 import { type AgentRow, clockColumns, clockOf, findAgent, keyOf, saveAgent } from './agents.ts';
 import { settleWaits } from './waits.ts';
-
-/** A pause or resumption of an agent. */
-export interface SlotChange {
-  readonly change: 'paused' | 'resumed';
-  /** Time on spawn-budget's clock, or of the request that caused the change. */
-  readonly at: Date;
-}
 
 /** The known state of an agent's slot (SB-4). */
 export function slotOf(agent: AgentRow): SlotKnowledge {
@@ -25,13 +18,13 @@ export function slotOf(agent: AgentRow): SlotKnowledge {
 export async function noteSlotChange(
   trx: SupervisorTransaction,
   key: AgentKey,
-  { change, at }: SlotChange,
+  change: SlotChange,
   now: Date,
 ): Promise<void> {
   const agent = await findAgent(trx, key);
   if (agent === undefined || agent.ended_at !== null) return;
   const known = slotOf(agent);
-  const after = afterSlotChange(known, change, at);
+  const after = afterSlotChange(known, change, now);
   if (after === known) return;
   const columns = { paused_since: after.pausedSince, slot_changed_at: after.changedAt };
   if (after.pausedSince === null) {
