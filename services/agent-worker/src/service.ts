@@ -82,6 +82,9 @@ export const createAgentWorker = defineService({
       createView(manifest, modules.strategies);
       historyOf(manifest);
     };
+    // At once, at a worker whose clock is right, while the own one is wrong: the time would be as wrong (BD-3).
+    const retryAt = (delayMs: number) =>
+      new Date(isClockSkewed() ? 0 : clock.now().getTime() + delayMs);
     const runParts = {
       store,
       peers,
@@ -92,7 +95,7 @@ export const createAgentWorker = defineService({
       factoryOf,
       checkModules,
       historyOf,
-      settings,
+      settings: { ...settings, retryAt },
       onEvents: () => relay.wake(),
       onRunnable,
     };

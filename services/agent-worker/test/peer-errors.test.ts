@@ -1,13 +1,14 @@
 import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import {
   InvalidRequestError,
+  ManualClock,
   PermissionDeniedError,
   PreconditionError,
   UnauthenticatedError,
   UnavailableError,
   type WritError,
 } from '@writ/kernel';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { AGENT, RUN, TENANT } from './delivery.ts';
 import { inactiveAgentRow } from './inactive-agent-row.ts';
 import { ScriptedModel } from './scripted-model.ts';
@@ -250,6 +251,23 @@ describe('a worker with failing peers', () => {
     expect(world.supervisor.refreshes).toBe(5);
     const writs = world.gateway.requests.filter(({ call }) => call?.callId === 'op-2');
     expect(new Set(writs.map(({ writ }) => writ)).size).toBe(6);
+  });
+
+  it('retries a parked agent at once when the clock with which it was parked is corrected (BD-3)', async () => {
+    const world = await startWorld();
+    const clock = new ManualClock(new Date());
+    const { reached, release } = world.faults.holdAt('before review op-2');
+    world.faults.failAt('after review op-2', new PreconditionError('FROZEN', 'Frozen.'));
+    const { store } = await world.startWorker({}, { clock });
+    await world.deliver();
+    await reached;
+    clock.step(3_600_000);
+    release();
+    const stateOf = () => store.db.selectFrom('agents').select('state').executeTakeFirst();
+    await vi.waitFor(async () => expect(await stateOf()).toEqual({ state: 'PARKED' }));
+    clock.step(-3_600_000);
+    const { stopReason } = await world.until('COMPLETED');
+    expect(stopReason).toBe('success');
   });
 
   it('waits while tokens are not valid yet, and continues once the clocks agree (BD-3)', async () => {

@@ -33,6 +33,8 @@ import {
 export interface EndingSettings {
   /** Delay after which a parked agent retries, and one whose report was refused. */
   readonly parkMs: number;
+  /** The time at which an agent is retried after a delay. */
+  readonly retryAt: (delayMs: number) => Date;
   /** Delay before the first restart of a failed agent; doubles. */
   readonly restartMs: number;
 }
@@ -158,10 +160,10 @@ async function retryReport(
   scope: RunScope,
   stop: Stop,
   { cause, stopReason }: PeerRefusal,
-  { parkMs }: EndingSettings,
+  { parkMs, retryAt }: EndingSettings,
 ): Promise<LeaseOutcome> {
   if (isWritError(cause) && cause.kind === 'not_found') return await end(scope, stop.stopReason);
-  await suspendFor(scope, parkMs);
+  await suspendUntil(scope, retryAt(parkMs));
   return `${REPORT_REFUSED}:${stopReason}`;
 }
 
@@ -191,10 +193,10 @@ async function endAlreadyEnded(
 async function endAs(
   scope: RunScope,
   recorded: string,
-  { parkMs }: EndingSettings,
+  { parkMs, retryAt }: EndingSettings,
 ): Promise<LeaseOutcome> {
   if (recorded !== 'success' || !isRoot(scope)) return await end(scope, recorded);
-  await suspendFor(scope, parkMs);
+  await suspendUntil(scope, retryAt(parkMs));
   return 'ended_by_peer';
 }
 
@@ -231,9 +233,8 @@ function touchedByEnd({
   return manifest.outputTopic === '' ? { resource: `follows:${tenant}` } : { tenant };
 }
 
-async function park(scope: RunScope, { parkMs }: EndingSettings): Promise<LeaseOutcome> {
-  const until = new Date(scope.session.meta.clock.now().getTime() + parkMs);
-  await commitInactive(scope, { type: 'parked', until });
+async function park(scope: RunScope, { parkMs, retryAt }: EndingSettings): Promise<LeaseOutcome> {
+  await commitInactive(scope, { type: 'parked', until: retryAt(parkMs) });
   return 'parked';
 }
 
@@ -252,15 +253,18 @@ const NO_PROGRESS_NEEDED = -1;
 async function waitForCode(
   scope: RunScope,
   { wait }: CodeMismatched,
-  { parkMs }: EndingSettings,
+  { parkMs, retryAt }: EndingSettings,
 ): Promise<LeaseOutcome> {
   const { session } = scope;
   const { failed_length: failedLength, failures } = session.row;
   const waits = failedLength === NO_PROGRESS_NEEDED ? failures : 0;
   const baseMs = parkMs * CODE_PARKS;
   const delayMs = backoffMs(waits + 1, { baseMs, maxMs: baseMs * MAX_CODE_FACTOR }, NO_JITTER);
-  const until = new Date(session.meta.clock.now().getTime() + delayMs);
-  const parked = { type: 'parked', until, waitingFor: codeWaitSignal(wait) } as const;
+  const parked = {
+    type: 'parked',
+    until: retryAt(delayMs),
+    waitingFor: codeWaitSignal(wait),
+  } as const;
   await session.write(
     { ...rest(scope, parked), failures: waits + 1, failed_length: NO_PROGRESS_NEEDED },
     (trx, at) => pauseTimersWhileParked(trx, session.lease, { from: 'RUNNING', to: 'PARKED' }, at),
@@ -291,13 +295,17 @@ async function restart(
   }
   const limits = { baseMs: settings.restartMs, maxMs: Number.POSITIVE_INFINITY };
   const delayMs = backoffMs(failures + 1, limits, NO_JITTER);
-  await suspendFor(scope, delayMs, { failures: failures + 1, failed_length: length });
+  const changes = { failures: failures + 1, failed_length: length };
+  await suspendUntil(scope, settings.retryAt(delayMs), changes);
   return `restart:${what}`;
 }
 
-/** Leaves the agent to its next lease, after `ms`. */
-async function suspendFor(scope: RunScope, ms: number, changes: AgentChanges = {}): Promise<void> {
-  const wakeAt = new Date(scope.session.meta.clock.now().getTime() + ms);
+/** Leaves the agent to its next lease, at `wakeAt`. */
+async function suspendUntil(
+  scope: RunScope,
+  wakeAt: Date,
+  changes: AgentChanges = {},
+): Promise<void> {
   const suspended = rest(scope, { type: 'suspended', waitingFor: [], wakeAt });
   await scope.commits.commit({ changes: { ...suspended, ...changes } });
 }

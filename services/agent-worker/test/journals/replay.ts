@@ -215,7 +215,12 @@ function partsOf(
     },
     checkModules: (manifest) => void createView(manifest, modules.strategies),
     historyOf: () => history,
-    settings: { ...AGENT_WORKER_DEFAULTS, parkMs: 3_600_000, restartMs: 3_600_000 },
+    settings: {
+      ...AGENT_WORKER_DEFAULTS,
+      parkMs: 3_600_000,
+      restartMs: 3_600_000,
+      retryAt: (delayMs) => new Date(Date.now() + delayMs),
+    },
     onEvents: () => undefined,
     onRunnable: () => undefined,
   };
