@@ -1,6 +1,7 @@
 import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { UnavailableError } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { AgentWorker } from '../src/index.ts';
 import { ScriptedModel } from './scripted-model.ts';
 import { World } from './world.ts';
 
@@ -20,19 +21,26 @@ function admitted({ supervisor, meter, gateway }: World) {
   return [supervisor.admitted, meter.admitted, gateway.admitted];
 }
 
+/** Starts a worker that stops in the model call of its first step, and has nothing more to commit. */
+async function startFrozen(world: World): Promise<AgentWorker> {
+  const frozen = await world.startWorker(FROZEN);
+  const asked = world.faults.silenceAt('after generate op-1');
+  await world.deliver();
+  await asked;
+  // The delayed commit of the step renews the lease, also one that was set to expire; without the lease it would end the
+  // session, after which this worker could claim the agent again.
+  await vi.waitFor(async () => {
+    const row = await frozen.store.db.selectFrom('agents').selectAll().executeTakeFirst();
+    expect(row?.step_started).toBe(1);
+  });
+  return frozen;
+}
+
 describe('a worker that takes over an agent', () => {
   it('shows its epoch to supervisor, meter and gateway before it acts (RT-2)', async () => {
     const world = await World.start({ model: scripts.model('escalate-1200'), inFile: true });
-    const frozen = await world.startWorker(FROZEN);
-    const asked = world.faults.silenceAt('after generate op-1');
-    await world.deliver();
-    await asked;
+    const frozen = await startFrozen(world);
     expect(admitted(world)).toEqual([[], [], []]);
-    // The commit of the step that has started renews the lease, also after it has been set to expire.
-    await vi.waitFor(async () => {
-      const row = await frozen.store.db.selectFrom('agents').selectAll().executeTakeFirst();
-      expect(row?.step_started).toBe(1);
-    });
     const acted = world.faults.silenceAt('before generate op-1');
     const expired = { lease_expires_at: new Date(0) };
     await frozen.store.transaction((trx) => trx.updateTable('agents').set(expired).execute());
@@ -43,10 +51,7 @@ describe('a worker that takes over an agent', () => {
 
   it('shows its epoch likewise when it is a new process of the same worker (RT-2)', async () => {
     const world = await World.start({ model: scripts.model('escalate-1200'), inFile: true });
-    await world.startWorker(FROZEN);
-    const asked = world.faults.silenceAt('after generate op-1');
-    await world.deliver();
-    await asked;
+    await startFrozen(world);
     const acted = world.faults.silenceAt('before generate op-1');
     await world.startWorker(FROZEN);
     await acted;
@@ -56,10 +61,7 @@ describe('a worker that takes over an agent', () => {
 
   it('leaves it to the next worker to show an epoch when it stops before it has (RT-2)', async () => {
     const world = await World.start({ model: scripts.model('escalate-1200'), inFile: true });
-    await world.startWorker(FROZEN);
-    const asked = world.faults.silenceAt('after generate op-1');
-    await world.deliver();
-    await asked;
+    await startFrozen(world);
     const unavailable = new UnavailableError('UNAVAILABLE', 'The gateway is down.');
     world.gateway.refuseAdmission = unavailable;
     // Long enough for its agent to stop: one that does not is left to the expiry of its lease.
