@@ -75,6 +75,8 @@ export interface ServiceHost<C, P extends ServiceParts = ServiceParts> {
   readonly peerClocks: PeerClocks;
   /** Whether the own clock is far from those of the peers: work that a time makes due must wait (BD-3). */
   readonly isClockSkewed: () => boolean;
+  /** The time; while the own clock is far from those of the peers, the time by their majority: for what other replicas act on (BD-3). */
+  readonly sharedNow: () => Date;
   /** Whether the own clock has been compared with those of the peers and is close to them: only then is a time signed that lasts (BD-3). */
   readonly isClockConfirmed: () => boolean;
   /** Sends the events of the outbox: within the flush interval, or at once. */
@@ -107,6 +109,10 @@ export class Host<C extends ServiceConfig, P extends ServiceParts> implements Se
   readonly verifier: Verifier;
   readonly peerClocks: PeerClocks;
   readonly isClockSkewed = () => this.#clockMonitor?.isSkewed === true;
+  readonly sharedNow = () => {
+    const now = this.clock.now();
+    return this.isClockSkewed() ? new Date(now.getTime() - this.peerClocks.ownLeadMs()) : now;
+  };
   readonly isClockConfirmed = () => this.#clockMonitor?.isConfirmed === true;
   readonly relay: ServiceHost<C, P>['relay'] = {
     wake: () => this.outbox?.wake(),

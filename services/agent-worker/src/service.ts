@@ -38,7 +38,18 @@ export const createAgentWorker = defineService({
   name: 'agent-worker',
   trusts: ['supervisor'],
   async open(host: ServiceHost<AgentWorkerConfig, AgentWorkerParts>) {
-    const { config, parts, telemetry, bus, clock, peerClocks, signer, relay, isClockSkewed } = host;
+    const {
+      config,
+      parts,
+      telemetry,
+      bus,
+      clock,
+      peerClocks,
+      signer,
+      relay,
+      isClockSkewed,
+      sharedNow,
+    } = host;
     const { workerId, tenants } = config;
     const { addressOf, tls, loopback, openStore = openWorkerStore } = parts;
     const { log } = telemetry;
@@ -82,9 +93,7 @@ export const createAgentWorker = defineService({
       createView(manifest, modules.strategies);
       historyOf(manifest);
     };
-    // At once, at a worker whose clock is right, while the own one is wrong: the time would be as wrong (BD-3).
-    const retryAt = (delayMs: number) =>
-      new Date(isClockSkewed() ? 0 : clock.now().getTime() + delayMs);
+    const retryAt = (delayMs: number) => new Date(sharedNow().getTime() + delayMs);
     const runParts = {
       store,
       peers,
@@ -100,7 +109,15 @@ export const createAgentWorker = defineService({
       onRunnable,
     };
     const run = (session: Session) => runAgent(runParts, session);
-    const loop: LeaseLoop = new LeaseLoop({ store, clock, log, settings, isClockSkewed, run });
+    const loop: LeaseLoop = new LeaseLoop({
+      store,
+      clock,
+      log,
+      settings,
+      isClockSkewed,
+      sharedNow,
+      run,
+    });
     const codeVersionOf = code.versionOf;
     const checkSettings = (manifest: AgentManifest) => {
       const { kind, name } = manifest;

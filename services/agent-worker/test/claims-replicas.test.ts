@@ -68,6 +68,7 @@ async function startClaims(store: WorkerStore, workerId: string): Promise<Set<st
   const loop = new LeaseLoop({
     store,
     clock: systemClock,
+    sharedNow: () => systemClock.now(),
     log,
     settings,
     run: async ({ lease }) => {

@@ -1,5 +1,5 @@
 import { ManualClock } from '@writ/kernel';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { openWorkerStore } from '../src/store/worker-store.ts';
 import { InterceptedStore } from './intercepted-store.ts';
 import { World } from './world.ts';
@@ -82,6 +82,27 @@ describe('a delivered agent', () => {
     expect((await world.until('BLOCKED', 'run-1')).epoch).toBe(2n);
     release();
     expect((await world.until('SUSPENDED', 'run-2')).epoch).toBe(1n);
+  });
+
+  it('is leased until a time by the majority of the clocks, so that a worker whose clock was wrong can be replaced (BD-3)', async () => {
+    const clock = new ManualClock(new Date());
+    const world = await World.start({ model: () => ESCALATE });
+    const asked = world.faults.silenceAt('before generate op-1');
+    const { store } = await world.startWorker({ leaseTtlMs: 300 }, { clock });
+    await world.deliver();
+    await asked;
+    clock.step(3_600_000);
+    const expiresAt = async () => {
+      const row = await store.db.selectFrom('agents').selectAll().executeTakeFirst();
+      return row?.lease_expires_at ?? undefined;
+    };
+    // The renewals after the step; the clock of the test itself is right.
+    const renewed = new Set<number>();
+    await vi.waitFor(async () => {
+      renewed.add((await expiresAt())?.getTime() ?? 0);
+      expect(renewed.size).toBeGreaterThan(4);
+    });
+    expect(Math.max(...renewed)).toBeLessThan(Date.now() + 60_000);
   });
 
   it('is claimed again when the result of the commit of its delivery is unknown (RT-2, RT-3)', async () => {

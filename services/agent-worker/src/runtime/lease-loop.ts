@@ -50,6 +50,8 @@ export interface LeaseLoopParts {
   readonly settings: LeaseSettings;
   /** Whether the own clock is wrong: timers are not due, and leases of other workers not expired. Default: never. */
   readonly isClockSkewed?: () => boolean;
+  /** The time that other workers act on (BD-3). */
+  readonly sharedNow: () => Date;
   /** Runs an agent for one lease. */
   readonly run: (session: Session) => Promise<LeaseOutcome>;
 }
@@ -136,11 +138,11 @@ export class LeaseLoop {
   }
 
   async #acceptLeased(delivery: Delivered, insert: InsertDelivered): Promise<boolean> {
-    const { store, clock, settings } = this.#parts;
-    const row = await insert(leaseTerms(clock, this.#leases));
+    const { store, clock, sharedNow, settings } = this.#parts;
+    const row = await insert(leaseTerms(sharedNow(), this.#leases));
     if (row === undefined) return false;
     const { leaseTtlMs } = settings;
-    const session = new Session(row, { store, clock, leaseTtlMs, delivery });
+    const session = new Session(row, { store, clock, sharedNow, leaseTtlMs, delivery });
     this.#outside(() => this.#begin(session));
     return true;
   }
@@ -221,10 +223,10 @@ export class LeaseLoop {
 
   /** Claims runnable agents; returns whether there were any. */
   async #claimRunnable(): Promise<boolean> {
-    const { store, clock, settings } = this.#parts;
+    const { store, clock, sharedNow, settings } = this.#parts;
     const free = this.#free;
     if (free <= 0) return false;
-    const terms = leaseTerms(clock, this.#leases);
+    const terms = leaseTerms(sharedNow(), this.#leases);
     const { dialect } = store;
     const most = dialect === 'sqlite' ? free : free * CLAIM_WINDOW;
     const found = await findRunnable(store.db, terms.at, most, settings.tenants);
@@ -242,7 +244,9 @@ export class LeaseLoop {
       { runs: runnable },
     );
     const { leaseTtlMs } = settings;
-    for (const row of claimed) this.#begin(new Session(row, { store, clock, leaseTtlMs }));
+    for (const row of claimed) {
+      this.#begin(new Session(row, { store, clock, sharedNow, leaseTtlMs }));
+    }
     return claimed.length > 0;
   }
 

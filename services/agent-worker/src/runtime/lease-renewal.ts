@@ -1,4 +1,4 @@
-import { agentKeyText, type Clock, WakeableLoop } from '@writ/kernel';
+import { agentKeyText, WakeableLoop } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import { endUnusedLease, type LeasedAgent, type LeaseTerms, renewLeases } from '../store/leases.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
@@ -14,7 +14,8 @@ export interface RenewalSettings {
 /** Dependencies of {@link LeaseRenewal}. */
 export interface LeaseRenewalParts {
   readonly store: WorkerStore;
-  readonly clock: Clock;
+  /** The time that other workers act on (BD-3). */
+  readonly sharedNow: () => Date;
   readonly log: Logger;
   readonly settings: RenewalSettings;
   /** The sessions of the process, by the text of their agent. */
@@ -53,10 +54,10 @@ export class LeaseRenewal {
   }
 
   async #renew(): Promise<void> {
-    const { store, clock, settings, sessions } = this.#parts;
+    const { store, sharedNow, settings, sessions } = this.#parts;
     if (sessions.size === 0) return;
     const before = [...sessions.values()];
-    const terms = leaseTerms(clock, settings);
+    const terms = leaseTerms(sharedNow(), settings);
     const held = await store.transaction((trx) => renewLeases(trx, terms), { background: true });
     const epochs = new Map(held.map((lease) => [agentKeyText(lease), lease.epoch]));
     for (const session of before) {
@@ -90,8 +91,7 @@ export class LeaseRenewal {
   }
 }
 
-/** The terms of a lease that starts or is renewed now. */
-export function leaseTerms(clock: Clock, { owner, leaseTtlMs }: RenewalSettings): LeaseTerms {
-  const at = clock.now();
+/** The terms of a lease that starts or is renewed at `at`. */
+export function leaseTerms(at: Date, { owner, leaseTtlMs }: RenewalSettings): LeaseTerms {
   return { owner, at, expiresAt: new Date(at.getTime() + leaseTtlMs) };
 }

@@ -45,6 +45,8 @@ export interface Conversation {
 export interface SessionParts {
   readonly store: WorkerStore;
   readonly clock: Clock;
+  /** The time that other workers act on, such as that of a lease (BD-3). */
+  readonly sharedNow: () => Date;
   readonly leaseTtlMs: number;
   /** The delivery, when this lease is the delivery's. */
   readonly delivery?: Delivered | undefined;
@@ -214,8 +216,8 @@ export class Session {
     work: (trx: WorkerTransaction, at: Date) => Promise<void>,
     touched: Pick<TransactionOptions, 'tenant' | 'resource'>,
   ): Promise<void> {
-    const { store, clock, leaseTtlMs } = this.#parts;
-    const at = clock.now();
+    const { store, sharedNow, leaseTtlMs } = this.#parts;
+    const at = sharedNow();
     const lease = {
       lease_expires_at: new Date(at.getTime() + leaseTtlMs),
       ...omitUndefined({ last_traceparent: this.traceparent }),

@@ -71,7 +71,12 @@ export async function replay(
   const readAt = left.find(({ kind }) => readRecordedKind(kind).kind === 'now')?.value;
   const clock =
     typeof readAt === 'number' ? { ...systemClock, now: () => new Date(readAt) } : systemClock;
-  const session = new Session(row, { store, clock, leaseTtlMs: 3_600_000 });
+  const session = new Session(row, {
+    store,
+    clock,
+    sharedNow: () => clock.now(),
+    leaseTtlMs: 3_600_000,
+  });
   const outcome = await runAgent(partsOf(store, modules, recorded, left), session);
   const rows = await store.db
     .selectFrom('journal')
