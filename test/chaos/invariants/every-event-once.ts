@@ -20,6 +20,7 @@ export const everyEventOnce: Invariant = {
     const positions = new Map(
       timeline.map((row) => [keyOf(row.run_id, row.event_id), row.sequence]),
     );
+    const shown = timelines(timeline);
     const emitted = new Set<string>();
     const problems: string[] = [];
     for (const emitter of HOOK_EMITTER_NAMES) {
@@ -38,7 +39,7 @@ export const everyEventOnce: Invariant = {
         const before = last.get(`${runId} ${agent}`);
         if (before !== undefined && position < before.position) {
           const places = `${position} before ${before.position}, ${before.description}`;
-          problems.push(`out of order: ${description} at ${places}`);
+          problems.push(`out of order: ${description} at ${places}: ${shown(runId, agent)}`);
         }
         last.set(`${runId} ${agent}`, { position, description });
       }
@@ -72,6 +73,21 @@ async function outboxOf(
 
 function enumValueName(type: HookEventType): string {
   return Object.entries(HookEventType).find(([, value]) => value === type)?.[0] ?? String(type);
+}
+
+/** Returns what the timeline of a run has of one agent: position, type, call and attempt of each event. */
+function timelines(timeline: readonly Record<string, unknown>[]) {
+  return (runId: string, agent: string): string =>
+    timeline
+      .filter((row) => row.run_id === runId)
+      .toSorted((left, right) => Number(left.sequence) - Number(right.sequence))
+      .flatMap(({ sequence, entry }) => {
+        const hook = hookOf(entry);
+        if (hook?.agent?.instance !== agent) return [];
+        const { type, step, callId, attempt } = hook;
+        return [`${sequence} ${enumValueName(type)} step ${step} ${callId} ${attempt}`];
+      })
+      .join(', ');
 }
 
 /** A timeline also holds decisions and results, which are not hook events. */
