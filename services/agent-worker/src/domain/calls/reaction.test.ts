@@ -34,6 +34,7 @@ const CASES: readonly (readonly [WritError, Reaction])[] = [
     { kind: 'ended', stopReason: 'max_seconds' },
   ],
   [new UnauthenticatedError('TOKEN_EXPIRED', ''), { kind: 'refresh_tokens' }],
+  [new UnauthenticatedError('TOKEN_MISSING', ''), { kind: 'refresh_tokens' }],
   [new UnauthenticatedError('TOKEN_EXPIRED', '', { token: 'service' }), { kind: 'retry' }],
   [new UnauthenticatedError('TOKEN_INVALID', '', { check: 'kid' }), { kind: 'refresh_tokens' }],
   [new UnauthenticatedError('TOKEN_INVALID', '', { check: 'iat' }), { kind: 'retry' }],

@@ -58,6 +58,8 @@ export function reactTo(error: WritError): Reaction {
       return { kind: 'ended', stopReason };
     case 'TOKEN_EXPIRED':
     case 'TOKEN_INVALID':
+    // Every call has the token that it needs, so it was lost in transit.
+    case 'TOKEN_MISSING':
       // A service token is renewed by itself.
       if (metadata.token === 'service') return { kind: 'retry' };
       if (!CLOCK_CHECKS.includes(metadata.check)) return { kind: 'refresh_tokens' };
