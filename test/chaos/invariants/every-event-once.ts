@@ -1,6 +1,10 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { HOOK_EMITTER_NAMES } from '@writ/bus';
-import { type HookEvent, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import {
+  type HookEvent,
+  HookEventSchema,
+  HookEventType,
+} from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { RunEventSchema } from '@writ/contracts/writ/run/v1/run_pb';
 import { derivedId } from '@writ/kernel';
 import type { DistributedPlatform } from '@writ/testing/distributed';
@@ -20,7 +24,12 @@ export const everyEventOnce: Invariant = {
     const positions = new Map(
       timeline.map((row) => [keyOf(row.run_id, row.event_id), row.sequence]),
     );
-    const shown = timelines(timeline);
+    const calls = await platform.rows(
+      'execution-meter',
+      'select run_id, agent_instance, call_id, events from calls',
+    );
+    const shown = (runId: string, agent: string) =>
+      `timeline ${timelineOf(timeline, runId, agent)}; calls ${callsOf(calls, runId, agent)}`;
     const emitted = new Set<string>();
     const problems: string[] = [];
     for (const emitter of HOOK_EMITTER_NAMES) {
@@ -56,6 +65,8 @@ export const everyEventOnce: Invariant = {
   },
 };
 
+type Row = Readonly<Record<string, unknown>>;
+
 async function outboxOf(
   platform: DistributedPlatform,
   emitter: (typeof HOOK_EMITTER_NAMES)[number],
@@ -75,19 +86,31 @@ function enumValueName(type: HookEventType): string {
   return Object.entries(HookEventType).find(([, value]) => value === type)?.[0] ?? String(type);
 }
 
-/** Returns what the timeline of a run has of one agent: position, type, call and attempt of each event. */
-function timelines(timeline: readonly Record<string, unknown>[]) {
-  return (runId: string, agent: string): string =>
-    timeline
-      .filter((row) => row.run_id === runId)
-      .toSorted((left, right) => Number(left.sequence) - Number(right.sequence))
-      .flatMap(({ sequence, entry }) => {
-        const hook = hookOf(entry);
-        if (hook?.agent?.instance !== agent) return [];
-        const { type, step, callId, attempt } = hook;
-        return [`${sequence} ${enumValueName(type)} step ${step} ${callId} ${attempt}`];
-      })
-      .join(', ');
+/** What the timeline of a run has of one agent: position, type, step, call and attempt of each event. */
+function timelineOf(timeline: readonly Row[], runId: string, agent: string): string {
+  return timeline
+    .filter((row) => row.run_id === runId)
+    .toSorted((left, right) => Number(left.sequence) - Number(right.sequence))
+    .flatMap(({ sequence, entry }) => {
+      const hook = hookOf(entry);
+      if (hook?.agent?.instance !== agent) return [];
+      return [`${sequence} ${enumValueName(hook.type)} step ${hook.step} ${nameOf(hook)}`];
+    })
+    .join(', ');
+}
+
+/** The events that the meter has recorded with the calls of an agent, which the worker carries. */
+function callsOf(calls: readonly Row[], runId: string, agent: string): string {
+  return calls
+    .filter((row) => row.run_id === runId && row.agent_instance === agent)
+    .flatMap(({ events }) => JSON.parse(String(events)) as string[])
+    .map((event) => fromBinary(HookEventSchema, Buffer.from(event, 'base64')))
+    .map((hook) => `${enumValueName(hook.type)} ${nameOf(hook)}`)
+    .join(', ');
+}
+
+function nameOf({ callId, attempt }: HookEvent): string {
+  return `${callId} ${attempt}`;
 }
 
 /** A timeline also holds decisions and results, which are not hook events. */
