@@ -78,6 +78,30 @@ describe('the events of an agent', () => {
 
   const { RUN_START, RUN_END, STEP_START, STEP_END, LLM_START, LLM_END } = HookEventType;
 
+  it('are recorded when a repeated request carries them (HK-1)', async () => {
+    const agent = await harness.agent();
+    await agent.propose('op-1', BLOCKED);
+    const call = { callId: 'op-0' };
+    const events = [
+      { event: encoded(agent, 'STEP_START'), mac: new Uint8Array() },
+      ...(['LLM_START', 'LLM_END'] as const).map((name) => {
+        const event = encoded(agent, name, call);
+        return { event, mac: eventMac(keyOf(agent), event) };
+      }),
+    ];
+    await agent.propose('op-1', BLOCKED, { events });
+    await agent.propose('op-1', BLOCKED, { events });
+    expect(await timeline(agent)).toEqual([
+      RUN_START,
+      'decision',
+      STEP_START,
+      LLM_START,
+      LLM_END,
+      RUN_END,
+      'result',
+    ]);
+  });
+
   it('precede the decision of the request that carries them, and a forged one is discarded (HK-1, SYS-6)', async () => {
     const agent = await harness.agent();
     const other = await harness.agent();

@@ -76,7 +76,7 @@ export interface ReviewRequest {
 
 /**
  * Reviews one proposal in the transaction that locks the facts of its run (SV-1, SV-3). It checks, in this order: the
- * lease epoch, whether run and agent may act, whether the call_id was decided before, receipts, time, steps, the shape
+ * lease epoch, whether run and agent may act, receipts, whether the call_id was decided before, time, steps, the shape
  * of the action, its arguments, the policy.
  * @throws PreconditionError STALE_EPOCH, RUN_ENDED, HALTED, AGENT_PAUSED; InvalidRequestError CALL_ID_REUSED;
  *   UnavailableError TOOL_LIST_UNAVAILABLE; what recording receipts throws
@@ -90,8 +90,9 @@ export async function reviewProposal(tx: Tx, request: ReviewRequest): Promise<De
   if (before?.run_ended !== true) await assertMayAct(trx, admitted);
   // A paused agent may still deliver its partial result (SB-4).
   const subject = proposal.partial ? admitted : await assertHoldsSlot(tx, admitted, request.call);
+  // Also with a repeated review: the worker counts what a request has carried as recorded (HK-1, TG-8).
+  if (before?.run_ended !== true) await request.recordCarried(tx);
   if (before !== undefined) return await repeatedReview(tx, subject, before, proposal);
-  await request.recordCarried(tx);
   const countsNoStep = proposal.composed && !(await hasComposed(trx, subject.key));
   await noteActivity(trx, subject.agent, at);
   const clock = clockAt(subject, at);
