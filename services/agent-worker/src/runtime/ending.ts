@@ -1,19 +1,12 @@
-import {
-  backoffMs,
-  codeWaitSignal,
-  derivedId,
-  isStopReason,
-  isWritError,
-  RetryPolicy,
-} from '@writ/kernel';
+import { backoffMs, codeWaitSignal, isStopReason, isWritError, RetryPolicy } from '@writ/kernel';
 import { onAgentEnded } from '../app/agents/on-agent-ended.ts';
 import { type AgentEvent, reduceAgent } from '../domain/agent/state.ts';
 import { type AgentChanges, statusColumns } from '../store/agents.ts';
 import { pauseTimersWhileParked } from '../store/timers.ts';
 import type { CommitExtras } from './commits.ts';
 import type { RuntimeContext } from './context.ts';
+import { reportOutcome } from './outcome-report.ts';
 import { endPartially, NO_PARTIAL, repeatPartialFinal } from './partial-final.ts';
-import type { ReceiptBatch } from './pending-receipts.ts';
 import type { RunScope } from './scope.ts';
 import {
   AlreadyEnded,
@@ -114,14 +107,11 @@ async function report(
   stop: Stop,
   settings: EndingSettings,
 ): Promise<LeaseOutcome> {
-  const { steps, commits, carried, session } = scope;
+  const { steps, commits, session } = scope;
   steps.close(stop.stopReason);
   await commits.commit();
   try {
-    const recorded = await sendReport(scope, stop, carried.peek()).catch((error: unknown) => {
-      if (isOfReceipt(error)) return sendReport(scope, stop, NOTHING);
-      throw error;
-    });
+    const recorded = await reportOutcome(scope, stop);
     session.answer ??= recorded.answer;
     return await endAs(scope, recorded.stopReason, settings);
   } catch (error) {
@@ -131,28 +121,6 @@ async function report(
     }
     throw error;
   }
-}
-
-/** The gateway delivers the receipts as well, and the bus the events (TG-8, HK-1). */
-const NOTHING: ReceiptBatch = { receipts: [], observations: [], events: [] };
-const RECEIPT_REFUSALS = ['RECEIPT_INVALID', 'RECEIPT_MISMATCH', 'RECEIPT_WRONG_RUN'];
-
-/** Whether the supervisor refuses a receipt that the request carries, and not the request. */
-function isOfReceipt(error: unknown): boolean {
-  if (!(error instanceof PeerRefusal) || !isWritError(error.cause)) return false;
-  return RECEIPT_REFUSALS.includes(error.cause.reason);
-}
-
-async function sendReport(
-  { calls, peers, session }: RunScope,
-  stop: Stop,
-  carried: ReceiptBatch,
-): Promise<{ readonly stopReason: string; readonly answer: string | undefined }> {
-  const { runId, instance } = session.lease;
-  const requestId = derivedId('out', runId, instance, stop.stopReason, stop.callId ?? '');
-  return await calls.call({ audience: 'supervisor', afterDeadline: true }, (options) =>
-    peers.supervisor.reportOutcome({ ...stop, ...carried, requestId }, options),
-  );
 }
 
 /** Leaves the agent to its next lease, which reports again; ends it when the supervisor does not know it. */
