@@ -1,13 +1,12 @@
 import { rateLimited, type TenantRate, tenantRateLimit } from '@writ/identity';
 import type { Clock } from '@writ/kernel';
+import { isOfWrongClock } from '../domain/clock/wrong-clock.ts';
 import type { SupervisorStore, SupervisorTransaction } from './supervisor-store.ts';
 
 /** Limit of tenants with local tokens; those of an evicted tenant are lost. */
 const MAX_TENANTS = 10_000;
 /** The part of a second's calls that is taken from the store at once. */
 const PART_OF_SECOND = 0.1;
-/** Limit of clock skew between replicas; a larger difference is an error of one clock. */
-const MAX_CLOCK_SKEW_MS = 60_000;
 
 interface Stock {
   /** Tokens taken from the store and not used yet. */
@@ -97,5 +96,5 @@ async function takeTokens(
  * count twice; but a clock that was briefly wrong must not keep the bucket empty.
  */
 function plausible(recorded: Date, at: Date): Date {
-  return recorded.getTime() - at.getTime() > MAX_CLOCK_SKEW_MS ? at : recorded;
+  return isOfWrongClock(recorded, at) ? at : recorded;
 }

@@ -1,3 +1,5 @@
+import { isOfWrongClock } from '../clock/wrong-clock.ts';
+
 /** What is known of an agent's slot (SB-4). Times are those of spawn-budget, or slightly earlier. */
 export interface SlotKnowledge {
   /** Null while the agent is not paused. */
@@ -15,8 +17,6 @@ export interface SlotChange {
 
 /** Longest life of a slot grant, in milliseconds (SB-4). */
 const GRANT_LIFE_MS = 5_000;
-/** Difference between two clocks that is tolerated, in milliseconds: the default of WRIT_CLOCK_LEEWAY (BD-3). */
-const CLOCK_LEEWAY_MS = 60_000;
 
 /**
  * The state after a change at `at`. Changes arrive in responses and as events, so an older one may arrive after a
@@ -49,8 +49,4 @@ export function pauseHolds(
   if (grantExpiresAt === undefined) return true;
   if (isOfWrongClock(pausedSince, now)) return false;
   return grantExpiresAt.getTime() <= pausedSince.getTime() + GRANT_LIFE_MS;
-}
-
-function isOfWrongClock(time: Date, now: Date): boolean {
-  return time.getTime() - now.getTime() > CLOCK_LEEWAY_MS;
 }
