@@ -48,12 +48,16 @@ interface StepScope {
 /** A tripped guardrail of an agent. */
 interface TripScope extends StepScope {
   readonly callId: string;
+  /** As {@link earlierInStep}. */
+  readonly after: string[];
   readonly guardrail: string;
 }
 
 /** A log entry of an agent. */
 interface LogScope extends StepScope {
   readonly callId: string;
+  /** As {@link earlierInStep}. */
+  readonly after: string[];
   /** Its name, without content. */
   readonly logMessage: string;
 }
@@ -112,7 +116,7 @@ export interface WorkerEvents {
   ): WorkerEvent;
   /**
    * A think-act cycle ended; `status` is the verdict on its proposal or a stop reason, `after` are the TOOL_END
-   * and LLM_END events of its calls.
+   * events of its calls and {@link earlierInStep}.
    */
   stepEnded(
     scope: StepScope,
@@ -158,19 +162,21 @@ export function readWorkerEvent(payload: Uint8Array): WorkerEvent | undefined {
   return { name: type, eventId: event.eventId, payload, agent, step, traceparent };
 }
 
-/** Most model calls that the end of a step names. */
-const MAX_CALLS = 64;
+/** Most earlier events that an event names. */
+const MAX_EARLIER = 64;
 
 /**
- * The ids of the LLM_END events of a step among events that no request has carried yet. Without them the model calls
- * of a step without a review could follow those of the next step on the timeline (HK-1).
+ * The ids of the LLM_END and GUARDRAIL_TRIP events of a step among events that no request has carried yet. What follows
+ * in the step names them: several emitters report on a step without a review, and the bus may deliver either first (HK-1).
  */
-export function modelCallEnds(events: readonly CarriedEvent[], ofStep: number): string[] {
-  const ends = events.flatMap(({ event }) => {
+export function earlierInStep(events: readonly CarriedEvent[], ofStep: number): string[] {
+  const { LLM_END, GUARDRAIL_TRIP } = HookEventType;
+  const earlier = events.flatMap(({ event }) => {
     const { type, step, eventId } = fromBinary(HookEventSchema, Buffer.from(event, 'base64'));
-    return type === HookEventType.LLM_END && step === ofStep ? [eventId] : [];
+    const isNamed = type === LLM_END || type === GUARDRAIL_TRIP;
+    return isNamed && step === ofStep ? [eventId] : [];
   });
-  return ends.slice(-MAX_CALLS);
+  return earlier.slice(-MAX_EARLIER);
 }
 
 /** Creates the worker's events. */
@@ -205,16 +211,17 @@ export function createWorkerEvents(telemetry: Telemetry): WorkerEvents {
       const after = endOfStep(agent, lastStep);
       return workerEvent({ agent, step: 0 }, 'FLOW_END', { status, after }, at);
     },
-    guardrailTripped: ({ callId, guardrail, ...scope }, at) => {
-      const event = workerEvent(scope, 'GUARDRAIL_TRIP', { callId, dimension: guardrail }, at);
+    guardrailTripped: ({ callId, guardrail, after, ...scope }, at) => {
+      const details = { callId, dimension: guardrail, after };
+      const event = workerEvent(scope, 'GUARDRAIL_TRIP', details, at);
       return {
         ...event,
         counted: (trx) => count(trx, 'guardrails', { 'writ.guardrail': guardrail }),
       };
     },
     waitEnded: (trx, wait) => traceWait(telemetry, trx, wait),
-    logged: ({ callId, logMessage, ...scope }, at) =>
-      workerEvent(scope, 'LOG_ENTRY', { callId, logMessage }, at),
+    logged: ({ callId, logMessage, after, ...scope }, at) =>
+      workerEvent(scope, 'LOG_ENTRY', { callId, logMessage, after }, at),
   };
 }
 

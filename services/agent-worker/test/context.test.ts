@@ -63,9 +63,14 @@ describe('the journal of an agent’s context', () => {
     expect(world.meter.paid).toEqual(['op-0']);
   });
 
-  it('names the model calls of a step in its end, unless a request has carried them (HK-1)', async () => {
+  it('names the calls and guardrails of a step in what follows them, unless a request has carried them (HK-1)', async () => {
     const work: Work = async (ctx) => {
-      await ctx.step(1, () => ctx.llm(llmRequest('one')));
+      await ctx.step(1, async () => {
+        await ctx.llm(llmRequest('one'));
+        ctx.trip('max_tokens');
+        await ctx.llm(llmRequest('one again'));
+        ctx.log('two calls');
+      });
       await ctx.step(2, async () => {
         await ctx.llm(llmRequest('two'));
         await ctx.propose(FINAL);
@@ -82,9 +87,17 @@ describe('the journal of an agent’s context', () => {
     await startAgain(world, work);
     await world.deliver({ manifest: CUSTOM });
     await world.until('COMPLETED');
+    const tripped = derivedId('evt', RUN, AGENT.instance, 'op-1', 'GUARDRAIL_TRIP');
+    const first = [idOf('op-0'), tripped];
+    const all = [...first, idOf('op-2')];
+    expect(world.meter.requests.map(({ after }) => after)).toEqual([[], first, []]);
+    const { GUARDRAIL_TRIP, LOG_ENTRY, STEP_END } = HookEventType;
+    const named = (type: HookEventType) =>
+      world.events.filter((event) => event.type === type).map(({ after }) => after);
     await vi.waitFor(() => {
-      const ends = world.events.filter(({ type }) => type === HookEventType.STEP_END);
-      expect(ends.map(({ after }) => after)).toEqual([[idOf('op-0')], []]);
+      expect(named(GUARDRAIL_TRIP)).toEqual([[idOf('op-0')]]);
+      expect(named(LOG_ENTRY)).toEqual([all]);
+      expect(named(STEP_END)).toEqual([all, []]);
     });
   });
 

@@ -1,4 +1,4 @@
-import { toJsonString } from '@bufbuild/protobuf';
+import { clone, toJsonString } from '@bufbuild/protobuf';
 import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import { ChatRole, EndReason } from '@writ/contracts/writ/model/v1/model_pb';
 import {
@@ -104,7 +104,7 @@ export class FakeMeter {
 
   async #answer(runId: string, instance: string, request: GenerateRequest): Promise<FakeAnswer> {
     const key = `${agentKey(runId, instance)}/${request.callId}`;
-    const text = toJsonString(GenerateRequestSchema, request);
+    const text = toJsonString(GenerateRequestSchema, comparable(request));
     const known = this.#answers.get(key);
     if (known !== undefined) {
       if (known.request !== text) throw reused(request.callId);
@@ -115,6 +115,14 @@ export class FakeMeter {
     this.#answers.set(key, { request: text, answer });
     return answer;
   }
+}
+
+/** Without what may differ in a repeat of the call. */
+function comparable(request: GenerateRequest): GenerateRequest {
+  const asked = { ...clone(GenerateRequestSchema, request), deltas: false, after: [] };
+  delete asked.timeout;
+  delete asked.disconnectGrace;
+  return asked;
 }
 
 /** The JSON of the user's turn; empty when it is not JSON. */

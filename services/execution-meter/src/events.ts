@@ -52,6 +52,8 @@ export interface EventScope {
   readonly model: string;
   /** From 1 for model calls, else 0. */
   readonly attempt: number;
+  /** Ids of earlier events of the agent, which its timeline has before this one; default: none. */
+  readonly after?: readonly string[];
   readonly traceparent: string;
 }
 
@@ -92,7 +94,7 @@ export function createMeterEvents(telemetry: Telemetry, percents: readonly numbe
   const withEvents = new WeakSet<MeterTransaction>();
   const emit = async (
     { trx, at }: MeterTx,
-    { tab, callId, step, model, attempt, traceparent }: EventScope,
+    { tab, callId, step, model, attempt, after = [], traceparent }: EventScope,
     name: EventName,
     fields: EventFields,
   ): Promise<Uint8Array> => {
@@ -112,6 +114,7 @@ export function createMeterEvents(telemetry: Telemetry, percents: readonly numbe
       traceparent,
       model,
       attempt,
+      after: [...after],
       ...fields,
       eventId,
     });

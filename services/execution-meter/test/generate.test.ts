@@ -60,6 +60,23 @@ describe('Generate', () => {
     expect(other.error).toMatchObject({ reason: 'CALL_ID_REUSED', kind: 'invalid_argument' });
   });
 
+  it('names in LLM_START, and in the refusal of a budget, what the timeline has before the call, also when a repeat names less (HK-1, EM-7)', async () => {
+    await start();
+    await world.openTab({ budget: { maxTurns: 1n } });
+    await world.generate({ callId: 'call-1', after: ['evt_1', 'evt_2'] });
+    const repeat = await world.generate({ callId: 'call-1' });
+    expect(repeat.finished?.replayed).toBe(true);
+    await world.generate({ callId: 'call-2', after: ['evt_3'] });
+    await expect
+      .poll(() => world.events.map(({ name, event }) => [name, event.after]))
+      .toEqual([
+        ['LLM_START', ['evt_1', 'evt_2']],
+        ['BUDGET_THRESHOLD', []],
+        ['LLM_END', []],
+        ['BUDGET_EXHAUSTED', ['evt_3']],
+      ]);
+  });
+
   it('answers with its events, authenticated with the key of the tab, also a repeat and one that fails (HK-1)', async () => {
     await start({
       scripts: { hello: [{ text: 'Hello.' }, { error: { status: 400, message: 'no' } }] },

@@ -66,14 +66,16 @@ describe('the events of an agent', () => {
       headers: {},
     });
 
-  /** Cancels a run; returns its timeline. */
-  async function timeline({ scope: { runId } }: TestAgent): Promise<unknown[]> {
+  /** Cancels a run; returns the entries of its timeline. */
+  async function entries({ scope: { runId } }: TestAgent) {
     await harness.supervisor.runs().cancelRun({ requestId: `c-${runId}`.slice(0, 64), runId });
     const events = await Array.fromAsync(harness.supervisor.runs().watchRun({ runId }));
-    return events.map(({ event }) => {
-      const entry = event?.entry;
-      return entry?.case === 'hook' ? entry.value.type : entry?.case;
-    });
+    return events.map(({ event }) => event?.entry);
+  }
+
+  async function timeline(agent: TestAgent): Promise<unknown[]> {
+    const all = await entries(agent);
+    return all.map((entry) => (entry?.case === 'hook' ? entry.value.type : entry?.case));
   }
 
   const { RUN_START, RUN_END, STEP_START, STEP_END, LLM_START, LLM_END } = HookEventType;
@@ -189,6 +191,38 @@ describe('the events of an agent', () => {
       ...[STEP_START, LLM_START, LLM_END],
     ];
     expect((await timeline(agent)).slice(0, order.length)).toEqual(order);
+  });
+
+  it('wait for the model calls and guardrails of the same step, whichever the bus delivers first (HK-1)', async () => {
+    const agent = await harness.agent();
+    const { runId, agentInstance } = agent.scope;
+    const idOf = (...parts: string[]) => derivedId('evt', runId, agentInstance, ...parts);
+    const ended = idOf('op-0', 'LLM_END', '1');
+    const tripped = idOf('op-1', 'GUARDRAIL_TRIP');
+    const trip = { eventId: tripped, callId: 'op-1', after: [ended] };
+    const again = { callId: 'op-2', after: [ended, tripped] };
+    const publishLlm = async (name: 'LLM_START' | 'LLM_END', call: { readonly callId: string }) => {
+      await publish(agent, name, encoded(agent, name, call), idOf(call.callId, name, '1'));
+    };
+    const begun = encoded(agent, 'STEP_START');
+    await publish(agent, 'STEP_START', begun, idOf('step-1', 'STEP_START'));
+    await publishLlm('LLM_START', again);
+    await publishLlm('LLM_END', again);
+    await publish(agent, 'GUARDRAIL_TRIP', encoded(agent, 'GUARDRAIL_TRIP', trip), tripped);
+    await publishLlm('LLM_START', { callId: 'op-0' });
+    await publishLlm('LLM_END', { callId: 'op-0' });
+    const seen = (await entries(agent)).flatMap((entry) =>
+      entry?.case === 'hook' && entry.value.callId !== ''
+        ? [[entry.value.type, entry.value.callId]]
+        : [],
+    );
+    expect(seen).toEqual([
+      [LLM_START, 'op-0'],
+      [LLM_END, 'op-0'],
+      [HookEventType.GUARDRAIL_TRIP, 'op-1'],
+      [LLM_START, 'op-2'],
+      [LLM_END, 'op-2'],
+    ]);
   });
 
   it('of a worker go back to it with the order that ends its agents, in case it has not stored them (HK-1)', async () => {

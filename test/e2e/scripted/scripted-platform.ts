@@ -5,7 +5,11 @@ import {
   type LoggedRequest,
   type Script,
 } from '@writ/simulator';
-import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
+import {
+  startTestPlatform,
+  type TestPlatform,
+  type TestPlatformOptions,
+} from '@writ/testing/platform';
 import { APPROVE_ALL } from '../approve-all.ts';
 
 /** A platform whose agents, policy and model are those of a test; the tools are those of an example. */
@@ -32,13 +36,14 @@ export interface ScriptedPlatformOptions {
   /** Called before each answer of the model, which waits for it. */
   readonly beforeAnswer?: (chat: ChatRequest) => Promise<void>;
   readonly env?: Readonly<Record<string, string>>;
+  readonly busOf?: TestPlatformOptions['busOf'];
 }
 
 /** Starts all five services with the given agents, policy and model. */
 export async function startScriptedPlatform(
   options: ScriptedPlatformOptions,
 ): Promise<ScriptedPlatform> {
-  const { agents, modules, tools, beforeAnswer, agentsInCode } = options;
+  const { agents, modules, tools, beforeAnswer, agentsInCode, busOf } = options;
   const model = await createModelSimulator({
     scripts: [{ name: 'scripted', entries: options.entries }],
     ...(beforeAnswer && { beforeAnswer }),
@@ -46,6 +51,7 @@ export async function startScriptedPlatform(
   const test = await startTestPlatform({
     example: 'research-team',
     ...(agentsInCode && { agents: agentsInCode }),
+    ...(busOf && { busOf }),
     files: {
       ...(agents !== undefined && { WRIT_AGENTS_FILE: agents }),
       ...(tools !== undefined && { WRIT_TOOLS_FILE: tools }),

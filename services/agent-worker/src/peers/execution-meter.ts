@@ -28,6 +28,8 @@ interface GenerateCall {
   readonly callId: string;
   /** Zero outside a step. */
   readonly step: number;
+  /** Ids of earlier events of the agent, which its timeline has before the call. */
+  readonly after: readonly string[];
   readonly request: LlmRequest;
   /** Receives the events of the call, also of one that fails. */
   readonly onEvents: (events: readonly CarriedEvent[]) => void;
@@ -105,6 +107,7 @@ export function createExecutionMeterPeer(options: RpcClientOptions): ExecutionMe
 function toGenerateRequest({
   callId,
   step,
+  after,
   request,
   listener,
 }: GenerateCall): MessageInitShape<typeof GenerateRequestSchema> {
@@ -114,6 +117,7 @@ function toGenerateRequest({
     callId,
     model,
     step,
+    after: [...after],
     messages: messages.map(messageOf),
     tools: [...tools],
     ...(toolChoice !== undefined && {

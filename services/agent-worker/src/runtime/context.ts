@@ -7,6 +7,7 @@ import type { Reply } from '../domain/agent/message.ts';
 import type { ChatTurn, LlmOutcome, LlmRequest } from '../domain/calls/model-call.ts';
 import type { ToolInfo } from '../domain/calls/tool-call.ts';
 import type { Guardrail } from '../domain/guardrails/guardrails.ts';
+import { earlierInStep } from '../events.ts';
 import type {
   AgentContext,
   Checkpoint,
@@ -97,7 +98,8 @@ export class RuntimeContext implements AgentContext {
       const { commits, events, session, steps } = this.#scope;
       const logMessage = message.slice(0, MAX_LOG_NAME);
       const { tenant, run_id, instance: agent } = session.row;
-      const entry = { agent: session.row, step: steps.current, callId, logMessage };
+      const step = { agent: session.row, step: steps.current };
+      const entry = { ...step, callId, logMessage, after: this.#earlierInStep() };
       // Last, so that the agent cannot log in the name of another one.
       this.#log.info({ ...fields, tenant, run_id, agent }, message);
       commits.emit((at) => events.logged(entry, at));
@@ -136,6 +138,7 @@ export class RuntimeContext implements AgentContext {
       const call = {
         callId,
         step: steps.current,
+        after: this.#earlierInStep(),
         request,
         onEvents: (events: readonly CarriedEvent[]) => carried.addEvents(events),
         ...(listener && { listener }),
@@ -250,7 +253,8 @@ export class RuntimeContext implements AgentContext {
   trip(guardrail: Guardrail): void {
     const { commits, events, session, steps } = this.#scope;
     this.#operations.local('trip', { guardrail }, (callId) => {
-      const trip = { agent: session.row, step: steps.current, callId, guardrail };
+      const step = { agent: session.row, step: steps.current };
+      const trip = { ...step, callId, guardrail, after: this.#earlierInStep() };
       commits.emit((at) => events.guardrailTripped(trip, at));
       return null;
     });
@@ -288,5 +292,10 @@ export class RuntimeContext implements AgentContext {
 
   stop(stop: Stop): never {
     throw this.#operations.unwind(new Stopped(stop));
+  }
+
+  #earlierInStep(): string[] {
+    const { carried, steps } = this.#scope;
+    return earlierInStep(carried.events, steps.current);
   }
 }

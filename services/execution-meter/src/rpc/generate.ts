@@ -47,6 +47,7 @@ function readCall(request: GenerateRequest, call: CallContext): CallRequest {
     fit: request.fit === Fit.SHRINK ? 'shrink' : 'refuse',
     timeoutMs: request.timeout === undefined ? undefined : durationMs(request.timeout),
     step: request.step,
+    after: request.after,
     disconnectGraceMs:
       request.disconnectGrace === undefined ? 0 : durationMs(request.disconnectGrace),
     requireContent: request.requireContent,
@@ -55,12 +56,13 @@ function readCall(request: GenerateRequest, call: CallContext): CallRequest {
 }
 
 /**
- * Returns the request digest without `timeout`, `disconnect_grace` and `deltas`, which can differ in a repeat of the
- * call.
+ * Returns the request digest without `timeout`, `disconnect_grace`, `deltas` and `after`, which can differ in a repeat of
+ * the call.
  */
 function digestOf(request: GenerateRequest): string {
   const asked = clone(GenerateRequestSchema, request);
   asked.deltas = false;
+  asked.after = [];
   delete asked.timeout;
   delete asked.disconnectGrace;
   return requestDigest(GenerateRequestSchema, asked);

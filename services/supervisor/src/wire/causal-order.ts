@@ -1,5 +1,6 @@
 import { type HookEvent, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { derivedId } from '@writ/kernel';
+import { timelineId, workerEventId } from './hook-event.ts';
 
 /** Order of the events of one step; other events belong to no step. */
 const RANKS: Readonly<Partial<Record<HookEventType, number>>> = {
@@ -23,18 +24,21 @@ export function predecessorsOf(event: HookEvent): string[] {
   const llm = (name: string, number: number) => idOf(event, callId, name, String(number));
   switch (event.type) {
     case HookEventType.LLM_START:
-      return [...startOfStep(event), ...(attempt > 1 ? [llm('LLM_END', attempt - 1)] : [])];
+      return [
+        ...startOfStep(event),
+        ...(attempt > 1 ? [llm('LLM_END', attempt - 1)] : []),
+        ...after,
+      ];
     case HookEventType.LLM_END:
       return [llm('LLM_START', attempt)];
     case HookEventType.BUDGET_EXHAUSTED:
     case HookEventType.GUARDRAIL_TRIP:
     case HookEventType.LOG_ENTRY:
-      return startOfStep(event);
+    case HookEventType.STEP_END:
+      return [...startOfStep(event), ...after];
     case HookEventType.TOOL_END:
       // A refused call never started.
       return event.duration === undefined ? [] : [idOf(event, callId, 'TOOL_START')];
-    case HookEventType.STEP_END:
-      return [...startOfStep(event), ...after];
     default:
       return after;
   }
@@ -49,12 +53,38 @@ function idOf({ runId, agent }: HookEvent, ...parts: readonly string[]): string 
   return derivedId('evt', runId, agent?.instance ?? '', ...parts);
 }
 
-/** Events of one agent without the decisions between them: by step and rank, and otherwise as given. */
+/**
+ * Events without the decisions between them: each after those that precede it, else by step and rank, and otherwise as
+ * given.
+ */
 export function inCausalOrder(events: readonly HookEvent[]): HookEvent[] {
-  return events.toSorted((left, right) => {
-    const steps = stepOf(left) - stepOf(right);
-    return steps === 0 ? rankOf(left) - rankOf(right) : steps;
-  });
+  const left = new Map(events.toSorted(byStepAndRank).map((event) => [timelineId(event), event]));
+  const ordered: HookEvent[] = [];
+  // Without recursion, because a worker decides how long a chain is; events that name each other are taken only once.
+  const path: { readonly event: HookEvent; readonly predecessors: Iterator<string> }[] = [];
+  const enter = (event: HookEvent) => {
+    left.delete(timelineId(event));
+    path.push({ event, predecessors: predecessorsOf(event).values() });
+  };
+  for (const first of left.values()) {
+    enter(first);
+    for (let top = path.at(-1); top !== undefined; top = path.at(-1)) {
+      const { value: id } = top.predecessors.next();
+      if (id === undefined) {
+        ordered.push(top.event);
+        path.pop();
+        continue;
+      }
+      const predecessor = left.get(id) ?? left.get(workerEventId(id));
+      if (predecessor !== undefined) enter(predecessor);
+    }
+  }
+  return ordered;
+}
+
+function byStepAndRank(left: HookEvent, right: HookEvent): number {
+  const steps = stepOf(left) - stepOf(right);
+  return steps === 0 ? rankOf(left) - rankOf(right) : steps;
 }
 
 function stepOf({ type, step }: HookEvent): number {

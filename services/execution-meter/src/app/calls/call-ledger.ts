@@ -193,7 +193,7 @@ export class CallLedger {
       fittedOutput: hold.usage.output,
       traceparent: request.traceparent,
     };
-    const scope = eventScope(tab, call);
+    const scope = { ...eventScope(tab, call), after: request.after };
     if (booked.refusal !== undefined) {
       const { dimension } = booked.refusal;
       const event = await events.budgetExhausted({ trx, at }, scope, booked.refusal, 'refused');

@@ -20,6 +20,8 @@ export interface CallRequest extends CallKey {
   /** Time limit of one attempt, in milliseconds; undefined uses the default of the catalog. */
   readonly timeoutMs: number | undefined;
   readonly step: number;
+  /** Ids of earlier events of the agent, which its timeline has before the call (HK-1). */
+  readonly after: readonly string[];
   /** How long the call continues without a reader, in milliseconds. */
   readonly disconnectGraceMs: number;
   /** Whether an empty answer is a failure. */

@@ -207,8 +207,8 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   waitingFor: string;
 
   /**
-   * Ids of earlier events of the agent: in STEP_END the TOOL_END and LLM_END events of its calls that no earlier request
-   * carried, in STEP_START and FLOW_END the STEP_END of the last step.
+   * Ids of earlier events of the agent: in STEP_START and FLOW_END the STEP_END of the last step; in the other events of
+   * a step its LLM_END and GUARDRAIL_TRIP events, and in STEP_END its TOOL_END events, that no earlier request carried.
    *
    * @generated from field: repeated string after = 26;
    */
