@@ -28,6 +28,7 @@ export {
   pickColumns,
   preparePerColumns,
   prepareQuery,
+  prepareWrite,
 } from './query/prepared-query.ts';
 export { RowCache } from './query/row-cache.ts';
 export { afterCommit, beforeCommit, TransactionValue } from './query/transaction-state.ts';

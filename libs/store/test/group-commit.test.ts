@@ -1,14 +1,18 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
-import { sql } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { int64 } from '../src/index.ts';
-import { entry } from './ledger.ts';
+import { int64, pickColumns, prepareWrite } from '../src/index.ts';
+import { entry, type LedgerDatabase } from './ledger.ts';
 import { entryIds, type OpenLedger, openLedger, PLACES, type Place } from './open-ledger.ts';
 
 const ACCOUNTS = ['x', 'y', 'z'] as const;
 
-type Fault = 'none' | 'throws' | 'violates' | 'ends the shared transaction';
+type Fault = 'none' | 'throws' | 'violates' | 'violates ahead' | 'ends the shared transaction';
+
+const insertAhead = prepareWrite((trx: Kysely<LedgerDatabase>, row: LedgerDatabase['entry']) =>
+  trx.insertInto('entry').values(pickColumns(row, ['id', 'amount', 'estimated', 'at', 'note'])),
+);
 
 interface Transfer {
   readonly from: number;
@@ -67,6 +71,7 @@ async function move({ store }: OpenLedger, id: number, transfer: Transfer): Prom
         .insertInto('entry')
         .values(entry(`t${id}`))
         .execute();
+    if (fault === 'violates ahead') await insertAhead(trx, entry(`t${id}`));
     if (fault === 'ends the shared transaction') {
       await sql`insert or rollback into entry select * from entry where id = ${`t${id}`}`.execute(
         trx,
@@ -116,7 +121,7 @@ describe.each(PLACES)('group commit in %s', (place) => {
   it('shares a commit among waiting transactions, each of which fails alone', async () => {
     await fc.assert(
       fc.asyncProperty(
-        transfers('none', 'none', 'throws', 'violates'),
+        transfers('none', 'none', 'throws', 'violates', 'violates ahead'),
         fc.integer({ min: 1, max: 6 }),
         async (list, maxBatch) => {
           const ledger = await openAccounts(place, maxBatch);

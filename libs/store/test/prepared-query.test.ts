@@ -1,6 +1,6 @@
 import type { Kysely } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { pickColumns, prepareQuery } from '../src/index.ts';
+import { isUniqueViolation, pickColumns, prepareQuery, prepareWrite } from '../src/index.ts';
 import { entry, type LedgerDatabase } from './ledger.ts';
 import { entryIds, openLedger, PLACES } from './open-ledger.ts';
 
@@ -9,6 +9,9 @@ type Entry = LedgerDatabase['entry'];
 
 const COLUMNS = ['id', 'amount', 'estimated', 'at', 'note'] as const;
 const insertEntry = prepareQuery((db: Reader, row: Entry) =>
+  db.insertInto('entry').values(pickColumns(row, COLUMNS)),
+);
+const insertAhead = prepareWrite((db: Reader, row: Entry) =>
   db.insertInto('entry').values(pickColumns(row, COLUMNS)),
 );
 const addToEntry = prepareQuery((db: Reader, change: { id: string; by: bigint }) =>
@@ -44,6 +47,52 @@ describe.each(PLACES)('a prepared query on a store in %s', (place) => {
     });
     await expect(work).rejects.toThrow('rolled back by the test');
     expect(await entryIds(ledger.store)).toEqual([]);
+  });
+});
+
+describe.each(PLACES)('a prepared write to a store in %s', (place) => {
+  it('is visible to later queries of its transaction and committed with it', async () => {
+    const { store } = await openLedger(place);
+    await store.transaction(async (trx) => {
+      await insertAhead(trx, entry('a', 2n ** 62n));
+      const { numAffectedRows } = await addToEntry(trx, { id: 'a', by: -1n });
+      expect(numAffectedRows).toBe(1n);
+      await insertAhead(trx, entry('b'));
+    });
+    expect(await entryIds(store)).toEqual(['a', 'b']);
+    expect(store.commits).toBe(1);
+  });
+
+  it('undoes its transaction with its own error, also if the transaction continues', async () => {
+    const { store } = await openLedger(place);
+    await store.transaction((trx) => insertAhead(trx, entry('known')));
+    const last = store.transaction(async (trx) => {
+      await insertAhead(trx, entry('a'));
+      await insertAhead(trx, entry('known'));
+    });
+    await expect(last).rejects.toSatisfy(isUniqueViolation);
+    const continued = store.transaction(async (trx) => {
+      await insertAhead(trx, entry('known'));
+      await insertAhead(trx, entry('b'));
+      await someEntries(trx, { a: 'a', b: 'b' });
+    });
+    await expect(continued).rejects.toSatisfy(isUniqueViolation);
+    await expect(
+      store.transaction(async (trx) => {
+        await insertAhead(trx, entry('known'));
+        throw new Error('rolled back by the test');
+      }),
+    ).rejects.toThrow(place === 'PostgreSQL' ? 'rolled back by the test' : /unique/i);
+    expect(await entryIds(store)).toEqual(['known']);
+  });
+
+  it('is rejected after the end of its transaction', async () => {
+    const { store } = await openLedger(place);
+    const { ended } = await store.transaction(async (trx) => ({ ended: trx }));
+    await expect(insertAhead(ended, entry('late'))).rejects.toMatchObject({
+      reason: 'STORE_TRANSACTION_ENDED',
+    });
+    expect(await entryIds(store)).toEqual([]);
   });
 });
 

@@ -94,6 +94,31 @@ describe.each(PLACES)('cached rows of a store in %s', (place) => {
     else expect(hits.current).toBeGreaterThan(100);
   });
 
+  it('are kept for their transaction if they are locked, with what it writes, and on PostgreSQL for no other one', async () => {
+    const { store } = await openAccounts(place);
+    const locked = new RowCache<bigint>({ areLocked: true });
+    await store.transaction(async (trx) => {
+      expect(locked.get(trx, 'run/x')).toBeUndefined();
+      locked.set(trx, 'run/x', 1n);
+      locked.set(trx, 'run/y', 2n);
+      locked.set(trx, 'other/x', 3n);
+      expect(locked.get(trx, 'run/x')).toBe(1n);
+      locked.delete(trx, 'run/x');
+      expect(locked.get(trx, 'run/x')).toBeUndefined();
+      locked.deletePrefix(trx, 'run/');
+      expect([locked.get(trx, 'run/y'), locked.get(trx, 'other/x')]).toEqual([undefined, 3n]);
+      expect(locked.keeps(trx)).toBe(place !== 'PostgreSQL');
+    });
+    const known = await store.transaction(async (trx) => locked.get(trx, 'other/x'));
+    expect(known).toBe(place === 'PostgreSQL' ? undefined : 3n);
+    expect(locked.get(store.db, 'other/x')).toBeUndefined();
+    await store.transaction(async (trx) => {
+      locked.set(trx, 'x', 1n);
+      locked.clear(trx);
+      expect(locked.get(trx, 'x')).toBeUndefined();
+    });
+  });
+
   it('are unavailable outside of transactions and after the end of one', async () => {
     const { store } = await openAccounts(place);
     const cache = new RowCache<bigint>();

@@ -36,6 +36,8 @@ export class PostgresBatch {
   /** The id of the shared transaction, to look up its status after a lost COMMIT. */
   readonly #transaction: string;
   #finished: PostgresTurn[] = [];
+  /** The first turn, while its last statements may be unanswered. */
+  #first: PostgresTurn | undefined;
   #callers: readonly unknown[] = [];
   #served = 0;
   #over = false;
@@ -75,25 +77,47 @@ export class PostgresBatch {
     return this.#over || this.#session.broken;
   }
 
-  /** Runs one turn to its end. */
-  async serve(turn: PostgresTurn): Promise<void> {
+  /** Runs one turn to its end; false if the batch is over and the turn has not begun. */
+  async serve(turn: PostgresTurn): Promise<boolean> {
+    if (!(await this.#firstAnswered())) return false;
     const savepoint = this.#served > 0;
     this.#served += 1;
     // Not awaited: the session answers the queries of the turn after it. Shadows the previous savepoint.
     const begun = savepoint ? this.#control('savepoint work') : Promise.resolve(true);
     const ending = await turn.serve(this.#session);
+    if (ending === 'finished' && !savepoint) {
+      // Without another turn the commit follows its last statements at once.
+      this.#finished.push(turn);
+      this.#first = turn;
+      return true;
+    }
+    const error = await turn.answered();
     if (!(await begun)) {
       turn.answer(commitFailed(undefined));
-      return;
-    }
-    if (ending === 'finished') {
+    } else if (ending === 'finished' && error === undefined) {
       this.#finished.push(turn);
-    } else if (savepoint) {
-      await this.#control('rollback to work');
     } else {
-      this.#over = true;
-      await this.#control('rollback');
+      if (ending === 'finished') turn.answer(error);
+      await this.#undo(savepoint);
     }
+    return true;
+  }
+
+  /** Waits for the answers to the statements of the first turn; false if one failed, which ends the batch. */
+  async #firstAnswered(): Promise<boolean> {
+    const first = this.#first;
+    this.#first = undefined;
+    const error = await first?.answered();
+    if (first === undefined || error === undefined) return true;
+    this.#finished = [];
+    first.answer(error);
+    await this.#undo(false);
+    return false;
+  }
+
+  async #undo(savepoint: boolean): Promise<void> {
+    this.#over ||= !savepoint;
+    await this.#control(savepoint ? 'rollback to work' : 'rollback');
   }
 
   /** Commits all finished turns or none of them. */
@@ -118,7 +142,9 @@ export class PostgresBatch {
     if (this.over || this.#session.broken) return commitFailed(undefined);
     try {
       const { command } = await this.#session.run('commit');
-      return command === 'COMMIT' ? undefined : commitFailed(undefined);
+      // Answered before the commit, which is a rollback after an error.
+      const failure = await this.#first?.answered();
+      return command === 'COMMIT' ? undefined : (failure ?? commitFailed(undefined));
     } catch (error) {
       if (!this.#session.broken) return isDiskFull(error) ? error : commitFailed(error);
       return await this.#statusAfter(error);

@@ -9,6 +9,7 @@ import {
   Transaction,
 } from 'kysely';
 import { streamingRefused } from '../connection-refusals.ts';
+import { connectDirectly } from '../query/transaction-state.ts';
 import { postgresDialect } from './postgres-dialect.ts';
 import type { PostgresTurn } from './postgres-turn.ts';
 import type { PostgresWriter } from './postgres-writer.ts';
@@ -34,7 +35,18 @@ export class PostgresTransactions<DB> {
       // The session answers in order, so queries need not wait for each other.
       provideConnection: async (consumer) => consumer(connection),
     });
-    return new Transaction<DB>({ config: { dialect }, driver: this.#driver, dialect, executor });
+    const trx = new Transaction<DB>({
+      config: { dialect },
+      driver: this.#driver,
+      dialect,
+      executor,
+    });
+    connectDirectly(
+      trx,
+      (sql, parameters) => turn.run(sql, parameters),
+      (sql, parameters) => turn.send(sql, parameters),
+    );
+    return trx;
   }
 }
 

@@ -17,6 +17,8 @@ export class PostgresTurn {
   #session: PostgresSession | undefined;
   #state: 'new' | 'open' | 'over' = 'new';
   #failed = false;
+  /** The error of a statement that nothing waited for. */
+  #failure: unknown;
   #wrote = false;
 
   /** @param caller from the observer of commits */
@@ -43,16 +45,18 @@ export class PostgresTurn {
     return this.#wrote;
   }
 
-  /** Begins the turn; resolves with its outcome once all its queries are answered. */
+  /** Begins the turn; resolves when it has ended, maybe before all of its statements are answered. */
   async serve(session: PostgresSession): Promise<'finished' | 'rolled back'> {
     this.#session = session;
     this.#state = 'open';
     this.#started.resolve(this);
-    const ending = await this.#ended.promise;
+    return await this.#ended.promise;
+  }
+
+  /** Waits for the answers to its statements; resolves with the error that it ends with if one of them failed. */
+  async answered(): Promise<unknown> {
     await Promise.allSettled(this.#inFlight);
-    if (ending === 'rolled back' || !this.#failed) return ending;
-    this.answer(transactionLost());
-    return 'rolled back';
+    return this.#failed ? (this.#failure ?? transactionLost()) : undefined;
   }
 
   /** Rejects the turn before it begins. */
@@ -71,6 +75,22 @@ export class PostgresTurn {
    * @throws InternalError STORE_TRANSACTION_ENDED, STORE_TRANSACTION_CONTROL
    */
   async run<R>(sql: string, parameters: readonly unknown[]): Promise<SessionResult<R>> {
+    return await this.#query<R>(sql, parameters, 'awaited');
+  }
+
+  /**
+   * Sends a statement that nothing waits for except the end of the turn, which fails with its error.
+   * @throws InternalError STORE_TRANSACTION_ENDED, STORE_TRANSACTION_CONTROL
+   */
+  send(sql: string, parameters: readonly unknown[]): void {
+    this.#query(sql, parameters, 'ahead').catch(() => undefined);
+  }
+
+  #query<R>(
+    sql: string,
+    parameters: readonly unknown[],
+    kind: 'awaited' | 'ahead',
+  ): Promise<SessionResult<R>> {
     if (this.#session === undefined || this.#state !== 'open') {
       throw new InternalError(
         'STORE_TRANSACTION_ENDED',
@@ -78,8 +98,17 @@ export class PostgresTurn {
       );
     }
     refuseTransactionControl(sql);
-    const query = this.#session.query<R>(sql, parameters);
-    this.#inFlight.add(query);
+    const answer = this.#answerOf(this.#session.query<R>(sql, parameters), kind);
+    this.#inFlight.add(answer);
+    const forget = () => void this.#inFlight.delete(answer);
+    answer.then(forget, forget);
+    return answer;
+  }
+
+  async #answerOf<R>(
+    query: Promise<SessionResult<R>>,
+    kind: 'awaited' | 'ahead',
+  ): Promise<SessionResult<R>> {
     try {
       const result = await query;
       this.#wrote ||= result.wrote;
@@ -87,9 +116,9 @@ export class PostgresTurn {
     } catch (error) {
       // PostgreSQL has aborted the transaction even if the work handles the error.
       this.#failed = true;
-      throw error;
-    } finally {
-      this.#inFlight.delete(query);
+      if (kind === 'ahead') this.#failure ??= error;
+      // What failed before is the cause.
+      throw this.#failure ?? error;
     }
   }
 

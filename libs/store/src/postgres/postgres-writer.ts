@@ -223,7 +223,10 @@ export class PostgresWriter {
       if (batch.over || isLate) return;
       const next = turns.shift() ?? this.#takeCovered(locks);
       if (next === undefined) return;
-      await batch.serve(next);
+      if (!(await batch.serve(next))) {
+        turns.unshift(next);
+        return;
+      }
     }
   }
 

@@ -1,5 +1,5 @@
 import type { Kysely, Transaction } from 'kysely';
-import { type PreparedQuery, prepareQuery } from './prepared-query.ts';
+import { type PreparedWrite, prepareWrite } from './prepared-query.ts';
 import { beforeCommit, TransactionValue } from './transaction-state.ts';
 
 /** Most rows in one statement. */
@@ -22,7 +22,7 @@ type Cells = readonly unknown[];
  */
 export class DeferredInsert<DB, Row extends object> {
   readonly #options: Options<DB, Row>;
-  readonly #queries = new Map<number, PreparedQuery<DB, Cells, unknown>>();
+  readonly #queries = new Map<number, PreparedWrite<DB, Cells>>();
   readonly #rows = new TransactionValue<Row[]>(() => []);
 
   constructor(options: Options<DB, Row>) {
@@ -50,11 +50,11 @@ export class DeferredInsert<DB, Row extends object> {
   }
 
   /** There are as many forms of the query as there are numbers of rows. */
-  #query(count: number): PreparedQuery<DB, Cells, unknown> {
+  #query(count: number): PreparedWrite<DB, Cells> {
     const known = this.#queries.get(count);
     if (known !== undefined) return known;
     const { table, columns, unlessExists } = this.#options;
-    const query = prepareQuery<DB, Cells, unknown>((db, cells) => {
+    const query = prepareWrite<DB, Cells>((db, cells) => {
       const rows = Array.from({ length: count }, (_, row) =>
         Object.fromEntries(
           columns.map((name, column) => [name, cells[row * columns.length + column]]),

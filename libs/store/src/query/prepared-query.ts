@@ -1,9 +1,12 @@
 import { InternalError } from '@writ/kernel';
 import type { Compilable, CompiledQuery, Kysely, QueryResult } from 'kysely';
-import { runCompiled } from './transaction-state.ts';
+import { runCompiled, runCompiledWrite } from './transaction-state.ts';
 
 /** Runs a query with the given values on a store's `db` or in a transaction. */
 export type PreparedQuery<DB, P, R> = (db: Kysely<DB>, values: P) => Promise<QueryResult<R>>;
+
+/** Runs a statement with the given values in a transaction. */
+export type PreparedWrite<DB, P> = (trx: Kysely<DB>, values: P) => Promise<void>;
 
 /** Stands for a value that is known when the query runs. */
 class Placeholder {
@@ -29,6 +32,32 @@ class Placeholder {
 export function prepareQuery<DB, P extends object, R>(
   build: (db: Kysely<DB>, values: P) => Compilable<R>,
 ): PreparedQuery<DB, P, R> {
+  const prepare = compiledOnce(build);
+  return (db, values) => {
+    const { compiled, parameters } = prepare(db, values);
+    return runCompiled(db, compiled, parameters);
+  };
+}
+
+/**
+ * As {@link prepareQuery}, for a statement whose result its transaction does not need. On PostgreSQL the transaction continues
+ * before it is answered: statements in a row take one round trip, and an error fails the next query or the commit (CO-1). A later
+ * query of the transaction sees its effect.
+ */
+export function prepareWrite<DB, P extends object>(
+  build: (db: Kysely<DB>, values: P) => Compilable<unknown>,
+): PreparedWrite<DB, P> {
+  const prepare = compiledOnce(build);
+  return async (trx, values) => {
+    const { compiled, parameters } = prepare(trx, values);
+    await runCompiledWrite(trx, compiled, parameters);
+  };
+}
+
+/** Builds and compiles a query on its first use; returns it with the parameters of a set of values. */
+function compiledOnce<DB, P extends object, R>(
+  build: (db: Kysely<DB>, values: P) => Compilable<R>,
+): (db: Kysely<DB>, values: P) => { compiled: CompiledQuery<R>; parameters: readonly unknown[] } {
   const compiledFor = new WeakMap<object, Prepared<P, R>>();
   return (db, values) => {
     // The SQL depends on the dialect, not on the database.
@@ -45,7 +74,7 @@ export function prepareQuery<DB, P extends object, R>(
       parameters[index] = source.name === undefined ? source.constant : values[source.name];
       index += 1;
     }
-    return runCompiled(db, compiled, parameters);
+    return { compiled, parameters };
   };
 }
 

@@ -6,6 +6,9 @@ type RunQuery = (
   parameters: readonly unknown[],
 ) => QueryResult<unknown> | Promise<QueryResult<unknown>>;
 
+/** Sends a compiled statement whose result is not needed; its error undoes the transaction. */
+type SendWrite = (sql: string, parameters: readonly unknown[]) => void;
+
 /**
  * The validity of cached rows of one database. All become invalid when another process has written or when a
  * write was rolled back.
@@ -33,6 +36,8 @@ interface CacheScope {
 class TransactionState {
   /** Undefined: queries go through Kysely. */
   run: RunQuery | undefined;
+  /** Undefined: a write is awaited like a query. */
+  send: SendWrite | undefined;
   /** Undefined: no row is cached. */
   cache: CacheScope | undefined;
   /** Work at its end, by owner, in the order of registration. */
@@ -52,9 +57,14 @@ function stateOf(trx: object): TransactionState {
   return state;
 }
 
-/** Lets compiled queries of a store's `db` or of a transaction bypass Kysely's layers of promises. */
-export function connectDirectly<DB>(db: Kysely<DB>, run: RunQuery): void {
-  stateOf(db).run = run;
+/**
+ * Lets compiled queries of a store's `db` or of a transaction bypass Kysely's layers of promises.
+ * @param send where a statement takes a round trip, for those that need not wait for it
+ */
+export function connectDirectly<DB>(db: Kysely<DB>, run: RunQuery, send?: SendWrite): void {
+  const state = stateOf(db);
+  state.run = run;
+  state.send = send;
 }
 
 /** Runs a compiled query with parameters: directly if `db` is connected, otherwise through Kysely. */
@@ -66,6 +76,22 @@ export async function runCompiled<DB, R>(
   const run = states.get(db)?.run;
   if (run === undefined) return await db.executeQuery({ ...compiled, parameters });
   return (await run(compiled.sql, parameters)) as QueryResult<R>;
+}
+
+/** Runs a compiled statement whose result its transaction does not need: where it takes a round trip, only the commit waits for it. */
+export async function runCompiledWrite<DB>(
+  db: Kysely<DB>,
+  compiled: CompiledQuery,
+  parameters: readonly unknown[],
+): Promise<void> {
+  const send = states.get(db)?.send;
+  if (send === undefined) await runCompiled(db, compiled, parameters);
+  else send(compiled.sql, parameters);
+}
+
+/** Whether each query of `db` that waits for its result takes a round trip: in a transaction on PostgreSQL. */
+export function takesRoundTrips(db: object): boolean {
+  return states.get(db)?.send !== undefined;
 }
 
 /** Lets `trx` use cached rows while it `isOpen`. */
