@@ -1,5 +1,5 @@
 import type { AgentKey, RunKey } from '@writ/kernel';
-import { prepareQuery } from '@writ/store';
+import { prepareQuery, prepareWrite } from '@writ/store';
 import type { ProxyReader, ProxyTransaction } from './proxy-store.ts';
 
 /** A model request among the equal ones of its agent. */
@@ -35,7 +35,7 @@ export async function insertCall(trx: ProxyTransaction, call: CallNumber, at: Da
   await insertRow(trx, { ...call, at });
 }
 
-const insertRow = prepareQuery((db: ProxyReader, call: CallNumber & { readonly at: Date }) =>
+const insertRow = prepareWrite((db: ProxyReader, call: CallNumber & { readonly at: Date }) =>
   db.insertInto('calls').values({
     tenant: call.tenant,
     run_id: call.runId,
@@ -52,7 +52,7 @@ export async function markDelivered(trx: ProxyTransaction, call: CallNumber): Pr
   await updateDelivered(trx, call);
 }
 
-const updateDelivered = prepareQuery((db: ProxyReader, call: CallNumber) =>
+const updateDelivered = prepareWrite((db: ProxyReader, call: CallNumber) =>
   db
     .updateTable('calls')
     .set({ delivered: true })

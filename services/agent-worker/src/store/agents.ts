@@ -1,5 +1,5 @@
 import { type AgentKey, agentKeyText, isTerminal, type RunKey, type RunState } from '@writ/kernel';
-import { pickColumns, prepareQuery } from '@writ/store';
+import { pickColumns, prepareQuery, prepareWrite } from '@writ/store';
 import type { Insertable, Selectable, Updateable } from 'kysely';
 import type { AgentStatus } from '../domain/agent/state.ts';
 import { agentColumns, keyOf, runColumns } from './keys.ts';
@@ -22,7 +22,7 @@ export async function insertAgent(
   await insertRow(trx, agent);
 }
 
-const insertRow = prepareQuery((db: WorkerReader, row: Insertable<AgentsTable>) =>
+const insertRow = prepareWrite((db: WorkerReader, row: Insertable<AgentsTable>) =>
   db.insertInto('agents').values(pickColumns(row, agents.columns)),
 );
 

@@ -1,5 +1,5 @@
 import type { AgentKey } from '@writ/kernel';
-import { prepareQuery } from '@writ/store';
+import { prepareWrite } from '@writ/store';
 import { FEED_ITEM } from '../domain/agent/message.ts';
 import { agentColumns, keyOf } from './keys.ts';
 import { pendingSignals } from './signals.ts';
@@ -113,7 +113,7 @@ export async function endFollows(trx: WorkerTransaction, key: AgentKey): Promise
   await deleteEnded(trx, key);
 }
 
-const deleteEnded = prepareQuery((db: WorkerReader, { tenant, runId, instance }: AgentKey) =>
+const deleteEnded = prepareWrite((db: WorkerReader, { tenant, runId, instance }: AgentKey) =>
   db
     .deleteFrom('follows')
     .where((eb) => eb.and(agentColumns({ tenant, runId, instance })))

@@ -1,5 +1,5 @@
 import type { AgentKey } from '@writ/kernel';
-import { pickColumns, prepareQuery } from '@writ/store';
+import { pickColumns, prepareQuery, prepareWrite } from '@writ/store';
 import type { Insertable } from 'kysely';
 import type { Message } from '../domain/agent/message.ts';
 import { agentColumns } from './keys.ts';
@@ -21,7 +21,7 @@ export async function insertMessage(
   });
 }
 
-const insertRow = prepareQuery((db: WorkerReader, row: Insertable<InboxTable>) =>
+const insertRow = prepareWrite((db: WorkerReader, row: Insertable<InboxTable>) =>
   db
     .insertInto('inbox')
     .values(

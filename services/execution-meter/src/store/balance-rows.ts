@@ -1,5 +1,5 @@
 import { omitUndefined } from '@writ/kernel';
-import { prepareQuery } from '@writ/store';
+import { prepareQuery, prepareWrite } from '@writ/store';
 import type { Selectable } from 'kysely';
 import type { Caps } from '../domain/ledger/amount.ts';
 import { type Balance, type Change, type Level, NO_CHANGE } from '../domain/ledger/balance.ts';
@@ -105,7 +105,7 @@ export const insertRun = prepareQuery((db: MeterReader, row: OpenedRun) =>
 );
 
 /** Updates the caps of a level. */
-export const updateCaps = prepareQuery(
+export const updateCaps = prepareWrite(
   (db: MeterReader, row: Pick<BalanceTable, 'id' | 'cap_tokens' | 'cap_cost' | 'cap_turns'>) =>
     db
       .updateTable('balances')

@@ -1,5 +1,5 @@
 import type { AgentKey, CallKey, Scope } from '@writ/kernel';
-import { pickColumns, prepareQuery } from '@writ/store';
+import { pickColumns, prepareQuery, prepareWrite } from '@writ/store';
 import type { Insertable, Selectable } from 'kysely';
 import type { ChatAnswer } from '../domain/chat/chat.ts';
 import type { CallFailure } from '../domain/chat/failure.ts';
@@ -121,7 +121,7 @@ const PROGRESS = [
   'ended_at',
 ] as const;
 
-const upsertCall = prepareQuery((db: MeterReader, row: Insertable<CallTable>) =>
+const upsertCall = prepareWrite((db: MeterReader, row: Insertable<CallTable>) =>
   db
     .insertInto('calls')
     .values(pickColumns(row, calls.columns))

@@ -1,5 +1,5 @@
 import { type AgentKey, agentKeyText } from '@writ/kernel';
-import { pickColumns, prepareQuery, RowCache } from '@writ/store';
+import { pickColumns, prepareQuery, prepareWrite, RowCache } from '@writ/store';
 import type { Selectable } from 'kysely';
 import { type Entry, type EntryKind, type EntryState, isHolding } from '../domain/ledger/entry.ts';
 import { NO_USAGE } from '../domain/ledger/spending.ts';
@@ -144,11 +144,11 @@ const OUTCOME = [
   'ended_at',
 ] as const;
 
-const insertRow = prepareQuery((db: MeterReader, row: EntryTable) =>
+const insertRow = prepareWrite((db: MeterReader, row: EntryTable) =>
   db.insertInto('entries').values(pickColumns(row, entries.columns)),
 );
 
-const updateRow = prepareQuery(
+const updateRow = prepareWrite(
   (db: MeterReader, row: Pick<EntryTable, (typeof KEY)[number] | (typeof OUTCOME)[number]>) =>
     db
       .updateTable('entries')

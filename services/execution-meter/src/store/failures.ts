@@ -1,5 +1,5 @@
 import { type AgentKey, agentKeyText, type CallKey } from '@writ/kernel';
-import { prepareQuery, RowCache } from '@writ/store';
+import { prepareQuery, prepareWrite, RowCache } from '@writ/store';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 
 /** Number of calls of a tab that ended without an answer for one reason. */
@@ -24,7 +24,7 @@ export async function countFailure(
   cache.delete(trx, agentKeyText(key));
 }
 
-const addFailure = prepareQuery((db: MeterReader, row: CallKey & { readonly stopReason: string }) =>
+const addFailure = prepareWrite((db: MeterReader, row: CallKey & { readonly stopReason: string }) =>
   db
     .insertInto('failures')
     .values({

@@ -1,5 +1,5 @@
 import { type AgentKey, agentKeyText } from '@writ/kernel';
-import { pickColumns, prepareQuery, RowCache } from '@writ/store';
+import { pickColumns, prepareQuery, prepareWrite, RowCache } from '@writ/store';
 import { type Selectable, sql } from 'kysely';
 import type { NearBudget } from '../domain/ledger/balance.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
@@ -36,7 +36,7 @@ export interface StoredTab extends AgentKey {
 }
 
 /** Open tabs; a closed one is rarely read again. All statements that change the table are in this file. */
-const cache = new RowCache<StoredTab>();
+const cache = new RowCache<StoredTab>({ areLocked: true });
 
 /** Returns the tab of an agent; undefined when it does not exist. */
 export async function findTab(db: MeterReader, key: AgentKey): Promise<StoredTab | undefined> {
@@ -103,7 +103,7 @@ export async function insertTab(trx: MeterTransaction, tab: StoredTab): Promise<
   cacheTab(trx, tab);
 }
 
-const insertRow = prepareQuery((db: MeterReader, row: TabTable) =>
+const insertRow = prepareWrite((db: MeterReader, row: TabTable) =>
   db.insertInto('tabs').values(pickColumns(row, tabs.columns)),
 );
 
@@ -179,7 +179,7 @@ export async function raiseEpoch(
   cacheTab(trx, { ...tab, epoch });
 }
 
-const updateClosed = prepareQuery(
+const updateClosed = prepareWrite(
   (db: MeterReader, { tenant, runId, instance, at }: AgentKey & { readonly at: Date }) =>
     db
       .updateTable('tabs')
@@ -189,7 +189,7 @@ const updateClosed = prepareQuery(
       .where('agent_instance', '=', instance),
 );
 
-const updateEpoch = prepareQuery(
+const updateEpoch = prepareWrite(
   (db: MeterReader, { tenant, runId, instance, epoch }: AgentKey & { readonly epoch: bigint }) =>
     db
       .updateTable('tabs')

@@ -1,5 +1,5 @@
 import type { RunKey } from '@writ/kernel';
-import { pickColumns, prepareQuery, type StoreDialect } from '@writ/store';
+import { pickColumns, prepareQuery, prepareWrite, type StoreDialect } from '@writ/store';
 import { sql } from 'kysely';
 import type { Member } from '../domain/pool/pool.ts';
 import { chunks, fromMember, upsertMembers } from './members.ts';
@@ -103,7 +103,7 @@ export async function insertPool(trx: SpawnTransaction, stored: StoredPool): Pro
   );
 }
 
-const insertRow = prepareQuery((db: SpawnReader, row: PoolRow) =>
+const insertRow = prepareWrite((db: SpawnReader, row: PoolRow) =>
   db.insertInto('pools').values(pickColumns(row, pools.columns)),
 );
 
@@ -132,7 +132,7 @@ function isChanged({ pool: a }: StoredPool, { pool: b }: StoredPool): boolean {
   return a.sequence !== b.sequence || a.closed !== b.closed || a.totalRefusals !== b.totalRefusals;
 }
 
-const updatePool = prepareQuery((db: SpawnReader, row: PoolRow) =>
+const updatePool = prepareWrite((db: SpawnReader, row: PoolRow) =>
   db
     .updateTable('pools')
     .set(

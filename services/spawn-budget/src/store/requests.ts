@@ -1,5 +1,5 @@
 import { type AgentKey, agentKeyText, InvalidRequestError, type RunKey } from '@writ/kernel';
-import { pickColumns, prepareQuery, RowCache } from '@writ/store';
+import { pickColumns, prepareQuery, prepareWrite, RowCache } from '@writ/store';
 import type { Refusal } from '../domain/pool/events.ts';
 import type { SlotChange } from '../domain/pool/pool.ts';
 import { type RequestRow, requests, type SpawnReader, type SpawnTransaction } from './schema.ts';
@@ -92,7 +92,7 @@ const selectAnswers = prepareQuery((db: SpawnReader, key: RequestKey) =>
     .where('instance', '=', key.instance),
 );
 
-const insertAnswer = prepareQuery((db: SpawnReader, row: RequestRow) =>
+const insertAnswer = prepareWrite((db: SpawnReader, row: RequestRow) =>
   db.insertInto('requests').values(pickColumns(row, requests.columns)),
 );
 

@@ -1,5 +1,5 @@
 import type { CallKey, Scope } from '@writ/kernel';
-import { pickColumns, prepareQuery } from '@writ/store';
+import { pickColumns, prepareQuery, prepareWrite } from '@writ/store';
 import { type Selectable, sql } from 'kysely';
 import type { CallState } from '../domain/call-state.ts';
 import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
@@ -111,7 +111,7 @@ const OUTCOME = [
   'resolved_at',
 ] as const;
 
-const insertRow = prepareQuery((db: GatewayReader, row: CallRow) =>
+const insertRow = prepareWrite((db: GatewayReader, row: CallRow) =>
   db.insertInto('calls').values(pickColumns(row, [...KEY, ...INTENT, ...OUTCOME])),
 );
 

@@ -1,5 +1,5 @@
 import type { AgentKey } from '@writ/kernel';
-import { prepareQuery } from '@writ/store';
+import { prepareQuery, prepareWrite } from '@writ/store';
 import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
 
 /** The highest lease epoch seen for an agent; undefined before the first (RT-2). */
@@ -26,7 +26,7 @@ export async function storeEpoch(
   await upsertEpoch(trx, { tenant, runId, instance, epoch });
 }
 
-const upsertEpoch = prepareQuery((db: GatewayReader, row: AgentKey & { readonly epoch: bigint }) =>
+const upsertEpoch = prepareWrite((db: GatewayReader, row: AgentKey & { readonly epoch: bigint }) =>
   db
     .insertInto('epochs')
     .values({

@@ -1,5 +1,5 @@
 import type { CallKey } from '@writ/kernel';
-import { prepareQuery } from '@writ/store';
+import { prepareWrite } from '@writ/store';
 import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
 
 /** A receipt that the supervisor has not acknowledged. */
@@ -21,7 +21,7 @@ export async function insertReceipt(
 
 type NewReceipt = CallKey & PendingReceipt & { readonly revision: number; readonly at: Date };
 
-const insertRow = prepareQuery((db: GatewayReader, row: NewReceipt) =>
+const insertRow = prepareWrite((db: GatewayReader, row: NewReceipt) =>
   db.insertInto('receipts').values({
     receipt_id: row.receiptId,
     tenant: row.tenant,

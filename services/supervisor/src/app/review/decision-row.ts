@@ -1,4 +1,4 @@
-import { canonicalJson, derivedId, sha256Hex } from '@writ/kernel';
+import { type AgentKey, canonicalJson, derivedId, sha256Hex } from '@writ/kernel';
 import { type Facts, factValues } from '@writ/policy';
 import type { Tx } from '../../context.ts';
 import type { RecordedAction } from '../../domain/result/recorded-action.ts';
@@ -128,6 +128,15 @@ export type DecisionMoment =
   | { readonly name: 'decided' }
   | { readonly name: 'settled'; readonly human: HumanAnswer | undefined };
 
+/** The id of the timeline entry of a decision. */
+export function decisionEventId(
+  { runId, instance }: AgentKey,
+  callId: string,
+  moment: DecisionMoment['name'],
+): string {
+  return derivedId('evt', runId, instance, callId, 'DECISION', moment);
+}
+
 /** Appends a decision, without its writ, to the timeline of its run (HK-1). Returns the sequence of the entry. */
 export async function publishDecision(
   { trx, at }: Tx,
@@ -141,7 +150,7 @@ export async function publishDecision(
     {
       tenant: key.tenant,
       runId: key.runId,
-      eventId: derivedId('evt', key.runId, key.instance, row.call_id, 'DECISION', moment.name),
+      eventId: decisionEventId(key, row.call_id, moment.name),
       entry: encodeDecision(row, ref, human),
     },
     at,

@@ -21,15 +21,19 @@ import {
 } from '../../domain/review/proposal.ts';
 import type { ReviewedTool } from '../../domain/review/reviewed-tool.ts';
 import type { ToolGatewayPeer } from '../../peers/tool-gateway.ts';
-import { clockChanges, clockOf, saveAgent } from '../../store/agent/agents.ts';
+import { clockChanges, clockOf, findAgent, saveAgent } from '../../store/agent/agents.ts';
 import { deadlineOf } from '../../store/agent/deadline.ts';
 import { noteActivity } from '../../store/agent/waits.ts';
+import { haltOver } from '../../store/halt/halts.ts';
 import { type DecisionRow, findDecision, hasComposed } from '../../store/review/decisions.ts';
 import { loadFacts } from '../../store/review/facts.ts';
+import { findRun } from '../../store/run/runs.ts';
+import { lookUpEvents } from '../../store/run/timeline.ts';
 import type { DecisionMessage } from '../../wire/decision.ts';
-import { admitAgent } from '../agent/admit-agent.ts';
+import { admitAgent, callingAgent } from '../agent/admit-agent.ts';
 import type { RecordCarried } from './carried-receipts.ts';
 import { currentDecision } from './current-decision.ts';
+import { decisionEventId } from './decision-row.ts';
 import { effectsFor } from './effects-for.ts';
 import { recordDecision } from './record-decision.ts';
 import {
@@ -84,8 +88,8 @@ export interface ReviewRequest {
 export async function reviewProposal(tx: Tx, request: ReviewRequest): Promise<DecisionMessage> {
   const { trx, at, context } = tx;
   const { proposal } = request;
+  const before = await readRows(tx, request);
   const admitted = await subjectOf(trx, await admitAgent(trx, request.call));
-  const before = await findDecision(trx, { ...admitted.key, callId: proposal.callId });
   // A worker that lost the answer to the final which ended its agent may repeat it: a final carries no writ.
   if (before?.run_ended !== true) await assertMayAct(trx, admitted);
   // A paused agent may still deliver its partial result (SB-4).
@@ -126,11 +130,31 @@ export async function reviewProposal(tx: Tx, request: ReviewRequest): Promise<De
           effects: await effectsFor(tx, subject),
         }),
         tool,
-        callingAgent(subject),
+        callerOf(subject),
       )
     : judgeInvalid(parsed.stopReason);
   const ruling = { ...shared, judgement, tool, rawText: rawText(proposal, parsed) };
   return await recordDecision(tx, subject, ruling);
+}
+
+/**
+ * Reads what every review needs in one round trip, where there are any, and keeps it for the transaction. Returns the decision
+ * on the same call.
+ */
+async function readRows(
+  { trx, context }: Tx,
+  { call, proposal: { callId } }: ReviewRequest,
+): Promise<DecisionRow | undefined> {
+  const key = callingAgent(call);
+  const [before] = await Promise.all([
+    findDecision(trx, { ...key, callId }),
+    findAgent(trx, key),
+    findRun(trx, key),
+    haltOver(trx, key),
+    loadFacts(trx, key, context.policy),
+    lookUpEvents(trx, key, [decisionEventId(key, callId, 'decided')]),
+  ]);
+  return before;
 }
 
 /** A proposal starts the clock of its agent, except a partial result of a paused one (EM-1). */
@@ -139,7 +163,7 @@ function clockAt({ agent }: ReviewSubject, at: Date): ActiveClock {
 }
 
 /** The agent as the allowlists of its manifest and of the gateway identify it (TG-2). */
-function callingAgent({ run, agent, ref }: ReviewSubject) {
+function callerOf({ run, agent, ref }: ReviewSubject) {
   return { agentName: ref.name, tenant: run.tenant, tools: JSON.parse(agent.tools) as string[] };
 }
 

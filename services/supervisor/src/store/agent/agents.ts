@@ -5,7 +5,14 @@ import {
   NotFoundError,
   type RunKey,
 } from '@writ/kernel';
-import { pickColumns, preparePerColumns, prepareQuery, RowCache, type RowOf } from '@writ/store';
+import {
+  pickColumns,
+  preparePerColumns,
+  prepareQuery,
+  prepareWrite,
+  RowCache,
+  type RowOf,
+} from '@writ/store';
 import { type ActiveClock, activeMsAt, cut, seen } from '../../domain/clock/active-clock.ts';
 import { agents } from '../schema/agent.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
@@ -19,12 +26,12 @@ export async function insertAgent(trx: SupervisorTransaction, agent: AgentRow): 
   cache.set(trx, agentKeyText(keyOf(agent)), agent);
 }
 
-const insertRow = prepareQuery((db: SupervisorReader, agent: AgentRow) =>
+const insertRow = prepareWrite((db: SupervisorReader, agent: AgentRow) =>
   db.insertInto('agents').values(pickColumns(agent, agents.columns)),
 );
 
 /** Rows of live agents. All statements that change the table are in this file. */
-const cache = new RowCache<AgentRow>();
+const cache = new RowCache<AgentRow>({ areLocked: true });
 
 /** Keeps the row of a live agent; drops it when the agent has ended (CO-2). */
 function keep(trx: SupervisorReader, key: AgentKey, row: AgentRow): void {
@@ -130,7 +137,7 @@ interface AgentChange extends Partial<AgentRow> {
 }
 
 const updateAgent = preparePerColumns((columns: readonly (keyof AgentRow)[]) =>
-  prepareQuery((db: SupervisorReader, change: AgentChange) =>
+  prepareWrite((db: SupervisorReader, change: AgentChange) =>
     db
       .updateTable('agents')
       .set(pickColumns(change, columns))

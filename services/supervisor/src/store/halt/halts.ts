@@ -115,8 +115,8 @@ export async function haltOver(
   return halts.length === 0 ? undefined : haltsOver(halts, subject)[0];
 }
 
-/** All halts in force, under one key. All statements that change the table are in this file. */
-const cache = new RowCache<readonly Halt[]>();
+/** All halts in force under one key, or those over one agent. All statements that change the table are in this file. */
+const cache = new RowCache<readonly Halt[]>({ areLocked: true });
 const IN_FORCE = 'in force';
 /** Limit of cached halts; above it, each lookup is a query. */
 const MAX_KEPT = 1_000;
@@ -134,7 +134,12 @@ async function haltsFor(db: SupervisorReader, subject: ScopeSubject): Promise<re
     }
   }
   const [everything, tenant, run, agent] = scopesOver(subject);
-  return (await selectInForce(db, { everything, tenant, run, agent })).rows.map(haltOf);
+  const kept = cache.get(db, agent);
+  if (kept !== undefined) return kept;
+  const { rows } = await selectInForce(db, { everything, tenant, run, agent });
+  const halts = rows.map(haltOf);
+  cache.set(db, agent, halts);
+  return halts;
 }
 
 const selectAllInForce = prepareQuery(

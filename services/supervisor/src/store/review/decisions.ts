@@ -1,5 +1,5 @@
 import { type AgentKey, type CallKey, NotFoundError, type RunKey } from '@writ/kernel';
-import { pickColumns, prepareQuery, type RowOf } from '@writ/store';
+import { pickColumns, prepareQuery, prepareWrite, type RowOf } from '@writ/store';
 import { decisions } from '../schema/review.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
@@ -14,7 +14,7 @@ export async function insertDecision(
   await insertRow(trx, decision);
 }
 
-const insertRow = prepareQuery((db: SupervisorReader, row: DecisionRow) =>
+const insertRow = prepareWrite((db: SupervisorReader, row: DecisionRow) =>
   db.insertInto('decisions').values(pickColumns(row, decisions.columns)),
 );
 

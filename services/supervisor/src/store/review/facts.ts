@@ -1,6 +1,6 @@
 import type { RunKey } from '@writ/kernel';
 import { type Facts, initialFacts, type Policy } from '@writ/policy';
-import { pickColumns, prepareQuery, RowCache, type RowOf } from '@writ/store';
+import { pickColumns, prepareQuery, prepareWrite, RowCache, type RowOf } from '@writ/store';
 import { facts as factsTable } from '../schema/review.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
@@ -18,7 +18,7 @@ export async function loadFacts(
 }
 
 /** The recorded facts of live runs; `state` is undefined while none are recorded. */
-const cache = new RowCache<{ readonly state: string | undefined }>();
+const cache = new RowCache<{ readonly state: string | undefined }>({ areLocked: true });
 
 function nameOf({ tenant, runId }: RunKey): string {
   return `${tenant}/${runId}`;
@@ -58,7 +58,7 @@ export async function saveFacts(
   cache.set(trx, nameOf({ tenant, runId }), { state });
 }
 
-const upsertFacts = prepareQuery((db: SupervisorReader, row: RowOf<typeof factsTable>) =>
+const upsertFacts = prepareWrite((db: SupervisorReader, row: RowOf<typeof factsTable>) =>
   db
     .insertInto('facts')
     .values(pickColumns(row, factsTable.columns))

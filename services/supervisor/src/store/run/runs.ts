@@ -1,5 +1,12 @@
 import { OverloadedError, type RunKey } from '@writ/kernel';
-import { pickColumns, preparePerColumns, prepareQuery, RowCache, type RowOf } from '@writ/store';
+import {
+  pickColumns,
+  preparePerColumns,
+  prepareQuery,
+  prepareWrite,
+  RowCache,
+  type RowOf,
+} from '@writ/store';
 import { runEndTopic, runsTopic, runTopic } from '../change/changes.ts';
 import { noteChange, notesOf } from '../change/commit-notes.ts';
 import { dropFacts, startFacts } from '../review/facts.ts';
@@ -20,12 +27,12 @@ export async function insertRun(trx: SupervisorTransaction, run: RunRow): Promis
   startFacts(trx, key);
 }
 
-const insertRow = prepareQuery((db: SupervisorReader, run: RunRow) =>
+const insertRow = prepareWrite((db: SupervisorReader, run: RunRow) =>
   db.insertInto('runs').values(pickColumns(run, runs.columns)),
 );
 
 /** Rows of live runs. All statements that change the table are in this file. */
-const cache = new RowCache<RunRow>();
+const cache = new RowCache<RunRow>({ areLocked: true });
 
 function nameOf({ tenant, runId }: RunKey): string {
   return `${tenant}/${runId}`;
@@ -182,7 +189,7 @@ interface RunChange extends Partial<RunRow> {
 }
 
 const updateRun = preparePerColumns((columns: readonly (keyof RunRow)[]) =>
-  prepareQuery((db: SupervisorReader, change: RunChange) =>
+  prepareWrite((db: SupervisorReader, change: RunChange) =>
     db
       .updateTable('runs')
       .set(pickColumns(change, columns))
@@ -214,7 +221,7 @@ export async function setRunState(
   noteChange(trx, runTopic(key));
 }
 
-const updateState = prepareQuery(
+const updateState = prepareWrite(
   (db: SupervisorReader, change: RunKey & { readonly state: StoredRunState; readonly at: Date }) =>
     db
       .updateTable('runs')
@@ -231,7 +238,7 @@ export async function countApprovedCall(trx: SupervisorTransaction, key: RunKey)
   if (row !== undefined) keep(trx, key, { approved_calls: row.approved_calls + 1 });
 }
 
-const addApprovedCall = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKey) =>
+const addApprovedCall = prepareWrite((db: SupervisorReader, { tenant, runId }: RunKey) =>
   db
     .updateTable('runs')
     .set((row) => ({ approved_calls: row('approved_calls', '+', 1) }))

@@ -78,8 +78,9 @@ export async function appendTimeline(
   at: Date,
 ): Promise<number> {
   const { tenant, runId, eventId, entry } = event;
+  await lookUpEvents(trx, event, [eventId]);
   const draft = await draftOf(trx, event);
-  const known = await sequenceOf(trx, event, draft);
+  const known = sequenceOf(event, draft);
   if (known !== undefined) return known;
   const sequence = draft.base.sequence + draft.added.size + 1;
   draft.added.set(eventId, sequence);
@@ -102,11 +103,12 @@ export async function findSequence(
   trx: SupervisorTransaction,
   event: Omit<TimelineEntry, 'entry'>,
 ): Promise<number | undefined> {
-  return await sequenceOf(trx, event, await draftOf(trx, event));
+  await lookUpEvents(trx, event, [event.eventId]);
+  return sequenceOf(event, await draftOf(trx, event));
 }
 
 /**
- * Looks up events that the transaction is going to find or append, in one statement instead of one for each. It changes
+ * Looks up events that the transaction is going to find or append, in one round trip instead of one for each. It changes
  * no result.
  */
 export async function lookUpEvents(
@@ -114,37 +116,47 @@ export async function lookUpEvents(
   key: RunKey,
   eventIds: Iterable<string>,
 ): Promise<void> {
-  const { base, added, found, looked } = await draftOf(trx, key);
-  if (base.ids !== undefined) return;
-  const unknown = [...new Set(eventIds)].filter((id) => !added.has(id) && !looked.has(id));
-  if (unknown.length < 2) return;
-  const rows = await trx
-    .selectFrom('timeline')
-    .select(['event_id', 'sequence'])
-    .where('tenant', '=', key.tenant)
-    .where('run_id', '=', key.runId)
-    .where('event_id', 'in', unknown)
-    .execute();
+  const known = drafts.of(trx).get(nameOf(key));
+  if ((known?.base ?? heads.get(trx, nameOf(key)))?.ids !== undefined) return;
+  const unknown = [...new Set(eventIds)].filter((id) => !known?.looked.has(id));
+  if (unknown.length === 0) return;
+  const [{ found, looked }, rows] = await Promise.all([
+    draftOf(trx, key),
+    selectSequences(trx, key, unknown),
+  ]);
   for (const { event_id: id, sequence } of rows) found.set(id, sequence);
   for (const id of unknown) looked.add(id);
 }
 
-async function sequenceOf(
+/** The sequence of an event that was looked up. */
+function sequenceOf(
+  { eventId }: Omit<TimelineEntry, 'entry'>,
+  { base, added, found }: Draft,
+): number | undefined {
+  return added.get(eventId) ?? base.ids?.get(eventId) ?? found.get(eventId);
+}
+
+async function selectSequences(
   trx: SupervisorTransaction,
-  event: Omit<TimelineEntry, 'entry'>,
-  { base, added, found, looked }: Draft,
-): Promise<number | undefined> {
-  const { eventId } = event;
-  const known = added.get(eventId) ?? base.ids?.get(eventId) ?? found.get(eventId);
-  if (known !== undefined || base.ids !== undefined || looked.has(eventId)) return known;
-  return (await selectSequence(trx, event)).rows[0]?.sequence;
+  key: RunKey,
+  ids: readonly string[],
+): Promise<Pick<RowOf<typeof timeline>, 'event_id' | 'sequence'>[]> {
+  const [first = ''] = ids;
+  if (ids.length === 1) return (await selectSequence(trx, { ...key, eventId: first })).rows;
+  return await trx
+    .selectFrom('timeline')
+    .select(['event_id', 'sequence'])
+    .where('tenant', '=', key.tenant)
+    .where('run_id', '=', key.runId)
+    .where('event_id', 'in', ids)
+    .execute();
 }
 
 const selectSequence = prepareQuery(
   (db: SupervisorReader, event: RunKey & { readonly eventId: string }) =>
     db
       .selectFrom('timeline')
-      .select('sequence')
+      .select(['event_id', 'sequence'])
       .where('tenant', '=', event.tenant)
       .where('run_id', '=', event.runId)
       .where('event_id', '=', event.eventId),
@@ -156,7 +168,7 @@ async function draftOf(trx: SupervisorTransaction, key: RunKey): Promise<Draft> 
   const known = ofTransaction.get(name);
   if (known !== undefined) return known;
   const base = heads.get(trx, name) ?? { sequence: await lastSequence(trx, key), ids: undefined };
-  const draft = newDraft(base);
+  const draft = ofTransaction.get(name) ?? newDraft(base);
   ofTransaction.set(name, draft);
   return draft;
 }
