@@ -140,6 +140,35 @@ describe('the events of an agent', () => {
     expect(await timeline(other)).toEqual([RUN_START, 'decision', RUN_END, 'result']);
   });
 
+  it('wait on while a request of an earlier step is repeated, because a worker took over (HK-1)', async () => {
+    const agent = await harness.agent();
+    const { runId, agentInstance } = agent.scope;
+    const idOf = (...parts: string[]) => derivedId('evt', runId, agentInstance, ...parts);
+    await agent.propose('op-1', BLOCKED);
+    const call = { callId: 'op-2', step: 2 };
+    const end = encoded(agent, 'LLM_END', call);
+    await publish(agent, 'LLM_END', end, idOf('op-2', 'LLM_END', '1'));
+    await agent.propose('op-1', BLOCKED);
+    const metered = (event: Uint8Array<ArrayBuffer>) => ({
+      event,
+      mac: eventMac(keyOf(agent), event),
+    });
+    const events = [
+      { event: encoded(agent, 'STEP_START', { step: 2 }), mac: new Uint8Array() },
+      metered(encoded(agent, 'LLM_START', call)),
+      metered(end),
+    ];
+    await agent.propose('op-3', BLOCKED, { events });
+    expect((await timeline(agent)).slice(0, 6)).toEqual([
+      RUN_START,
+      'decision',
+      STEP_START,
+      LLM_START,
+      LLM_END,
+      'decision',
+    ]);
+  });
+
   it('wait for their predecessors, and at most until the next review of the agent (HK-1)', async () => {
     const agent = await harness.agent();
     const { runId, agentInstance } = agent.scope;

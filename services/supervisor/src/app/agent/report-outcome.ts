@@ -14,6 +14,7 @@ import { findDecision } from '../../store/review/decisions.ts';
 import { findReceipt } from '../../store/review/receipts.ts';
 import { loadRun } from '../../store/run/runs.ts';
 import type { RecordCarried } from '../review/carried-receipts.ts';
+import { recordHeldEvents } from '../timeline/carried-events.ts';
 import { admitAgent, callingAgent } from './admit-agent.ts';
 
 /** How a worker reports the end of its agent. */
@@ -34,6 +35,7 @@ export async function reportOutcome(
     const { trx, at } = tx;
     const agent = await admitAgent(trx, call);
     await recordCarried(tx);
+    await recordHeldEvents(tx, keyOf(agent));
     const { stopReason, callId } = claim;
     const checked = checkOutcome(claim, await evidence(tx, agent, callId));
     await recordEnding(trx, { ...keyOf(agent), stopReason, callId, detail, ...checked }, at);

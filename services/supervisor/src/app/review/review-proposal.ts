@@ -31,6 +31,7 @@ import { findRun } from '../../store/run/runs.ts';
 import { lookUpEvents } from '../../store/run/timeline.ts';
 import type { DecisionMessage } from '../../wire/decision.ts';
 import { admitAgent, callingAgent } from '../agent/admit-agent.ts';
+import { recordHeldEvents } from '../timeline/carried-events.ts';
 import type { RecordCarried } from './carried-receipts.ts';
 import { currentDecision } from './current-decision.ts';
 import { decisionEventId } from './decision-row.ts';
@@ -97,6 +98,7 @@ export async function reviewProposal(tx: Tx, request: ReviewRequest): Promise<De
   // Also with a repeated review: the worker counts what a request has carried as recorded (HK-1, TG-8).
   if (before?.run_ended !== true) await request.recordCarried(tx);
   if (before !== undefined) return await repeatedReview(tx, subject, before, proposal);
+  await recordHeldEvents(tx, subject.key);
   const countsNoStep = proposal.composed && !(await hasComposed(trx, subject.key));
   await noteActivity(trx, subject.agent, at);
   const clock = clockAt(subject, at);

@@ -25,23 +25,38 @@ export async function appendEvent(
 }
 
 /**
- * Appends the events that a worker carries with a request of an agent, and those of the agent that the bus delivered
- * before their predecessors: whatever follows from them, such as the decision of this request, comes later on the
- * timeline (HK-1). An event that its emitter did not make is discarded.
+ * Appends the events that a worker carries with a request of an agent: whatever follows from them, such as the decision of
+ * this request, comes later on the timeline (HK-1). An event that its emitter did not make is discarded.
  */
 export async function recordCarriedEvents(
-  { trx, at, context }: Tx,
+  tx: Tx,
   agent: AgentKey,
   carried: readonly CarriedEvent[],
 ): Promise<void> {
-  const held = context.heldEvents.of(agent).filter((event) => isOf(event, agent));
-  if (carried.length + held.length === 0) return;
-  const run = await loadRun(trx, agent);
-  const events = carried.flatMap((each) => readCarried(context, run, each) ?? []);
+  if (carried.length === 0) return;
+  const run = await loadRun(tx.trx, agent);
+  const events = carried.flatMap((each) => readCarried(tx.context, run, each) ?? []);
   const own = events.filter((event) => isOf(event, agent));
-  const all = [...own, ...inCausalOrder(held)];
-  await lookUpEvents(trx, agent, all.map(timelineId));
-  for (const event of all) await appendEvent(trx, context.heldEvents, event, at);
+  await appendEvents(tx, agent, own);
+}
+
+/**
+ * Appends the events of an agent that the bus delivered before their predecessors, which no later request carries. Not with
+ * a repeated request: the agent may have continued since the first one, and the predecessors come with its next request.
+ */
+export async function recordHeldEvents(tx: Tx, agent: AgentKey): Promise<void> {
+  const held = tx.context.heldEvents.of(agent).filter((event) => isOf(event, agent));
+  await appendEvents(tx, agent, inCausalOrder(held));
+}
+
+async function appendEvents(
+  { trx, at, context }: Tx,
+  run: RunKey,
+  events: readonly HookEvent[],
+): Promise<void> {
+  if (events.length === 0) return;
+  await lookUpEvents(trx, run, events.map(timelineId));
+  for (const event of events) await appendEvent(trx, context.heldEvents, event, at);
 }
 
 /** What the worker and the meter answer about the last events of agents that end. */
@@ -56,10 +71,11 @@ export interface LastEvents {
  * without `instance` is every agent of the run.
  */
 export async function recordLastEvents(
-  { trx, at, context }: Tx,
+  tx: Tx,
   key: RunKey & { readonly instance?: string },
   { carried, metered }: LastEvents,
 ): Promise<void> {
+  const { trx, context } = tx;
   const run = await loadRun(trx, key);
   const found = [
     ...carried.flatMap((each) => readCarried(context, run, each) ?? []),
@@ -69,10 +85,7 @@ export async function recordLastEvents(
   const { instance } = key;
   const concerned =
     instance === undefined ? found : found.filter((event) => isOf(event, { ...key, instance }));
-  await lookUpEvents(trx, key, concerned.map(timelineId));
-  for (const event of inCausalOrder(concerned)) {
-    await appendEvent(trx, context.heldEvents, event, at);
-  }
+  await appendEvents(tx, key, inCausalOrder(concerned));
 }
 
 function isOf({ tenant, runId, agent }: HookEvent, key: AgentKey): boolean {
