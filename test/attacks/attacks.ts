@@ -245,11 +245,14 @@ async function runWith(platform: AttackTarget, model: string) {
   };
 }
 
+/** @throws when the server closes the connection at once, as it does with quiet ones near its limit */
 async function opened(url: string): Promise<ClientHttp2Session> {
   const session = connect(url);
   session.on('error', () => undefined);
+  const closed = new AbortController();
+  session.once('close', () => closed.abort());
   // Streams over the limit of the server then wait, instead of ending the connection.
-  await once(session, 'remoteSettings');
+  await once(session, 'remoteSettings', { signal: closed.signal });
   return session;
 }
 
