@@ -1,8 +1,15 @@
 import { type FaultProxy, startFaultProxy } from '@writ/testing/faults';
+import type { Kysely } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { Store, StoreLimits, StoreLocation } from '../src/index.ts';
+import {
+  pickColumns,
+  prepareWrite,
+  type Store,
+  type StoreLimits,
+  type StoreLocation,
+} from '../src/index.ts';
 import { balance, type HeldCommit, holdCommits, writeOnce } from './held-commit.ts';
-import type { LedgerDatabase } from './ledger.ts';
+import { entry, type LedgerDatabase } from './ledger.ts';
 import { emptyLocation, entryIds, openLedgerAt, PLACES } from './open-ledger.ts';
 
 interface LostCommitSetup {
@@ -32,6 +39,10 @@ async function setUp(limits: Partial<StoreLimits> = {}): Promise<LostCommitSetup
   };
   return { store, beside, wire, held, cut };
 }
+
+const insertAhead = prepareWrite((trx: Kysely<LedgerDatabase>, row: LedgerDatabase['entry']) =>
+  trx.insertInto('entry').values(pickColumns(row, ['id', 'amount', 'estimated', 'at', 'note'])),
+);
 
 const UNKNOWN = { kind: 'unavailable', reason: 'STORE_COMMIT_UNKNOWN' };
 const FAILED = { kind: 'unavailable', reason: 'STORE_COMMIT_FAILED' };
@@ -65,6 +76,40 @@ describe.runIf(PLACES.includes('PostgreSQL'))('a connection that is lost during 
     expect(await entryIds(beside)).toEqual(['before']);
     await writeOnce(store, 'after');
     expect(await entryIds(beside)).toEqual(['after', 'before']);
+  });
+
+  it('succeeds if the server has executed the statements before it and committed, and every answer was lost (SYS-4)', async () => {
+    const { store, beside, wire, held, cut } = await setUp();
+    await held.release();
+    await writeOnce(store, 'before');
+    await held.admin.query('begin; lock table entry in exclusive mode');
+    const writing = store.transaction((trx) => insertAhead(trx, entry('a')));
+    const blocked = async () =>
+      (await held.admin.query("select 1 from pg_locks where not granted and locktype = 'relation'"))
+        .rowCount;
+    await expect.poll(blocked).toBe(1);
+    wire.fail('stalled');
+    await held.admin.query('commit');
+    await expect.poll(() => entryIds(beside)).toEqual(['a', 'before']);
+    await expect.poll(() => wire.held).toBeGreaterThan(0);
+    cut();
+    await writing;
+  });
+
+  it('fails and stores nothing if it never reached the server with the statements before it (SYS-4)', async () => {
+    const { store, beside, wire, held, cut } = await setUp();
+    await held.release();
+    await writeOnce(store, 'before');
+    const writing = store.transaction(async (trx) => {
+      await trx.selectFrom('entry').select('id').execute();
+      wire.fail('stalled');
+      await insertAhead(trx, entry('a'));
+    });
+    const outcome = expect(writing).rejects.toMatchObject(FAILED);
+    await expect.poll(() => wire.held).toBeGreaterThan(0);
+    cut();
+    await outcome;
+    expect(await entryIds(beside)).toEqual(['before']);
   });
 
   it('has an unknown outcome while the server is unreachable, and its repeat has no second effect (SYS-4)', async () => {
