@@ -25,6 +25,7 @@ export { DeferredInsert } from './query/deferred-insert.ts';
 export { int64 } from './query/int64.ts';
 export {
   type PreparedQuery,
+  type PreparedWrite,
   pickColumns,
   preparePerColumns,
   prepareQuery,
