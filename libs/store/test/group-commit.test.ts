@@ -1,18 +1,14 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
-import { type Kysely, sql } from 'kysely';
+import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { int64, pickColumns, prepareWrite } from '../src/index.ts';
-import { entry, type LedgerDatabase } from './ledger.ts';
+import { int64 } from '../src/index.ts';
+import { entry, insertAhead } from './ledger.ts';
 import { entryIds, type OpenLedger, openLedger, PLACES, type Place } from './open-ledger.ts';
 
 const ACCOUNTS = ['x', 'y', 'z'] as const;
 
 type Fault = 'none' | 'throws' | 'violates' | 'violates ahead' | 'ends the shared transaction';
-
-const insertAhead = prepareWrite((trx: Kysely<LedgerDatabase>, row: LedgerDatabase['entry']) =>
-  trx.insertInto('entry').values(pickColumns(row, ['id', 'amount', 'estimated', 'at', 'note'])),
-);
 
 interface Transfer {
   readonly from: number;

@@ -1,6 +1,11 @@
 import type { Kysely } from 'kysely';
-import type { Migrations } from '../src/index.ts';
-import { type OutboxDatabase, outboxTable } from '../src/index.ts';
+import {
+  type Migrations,
+  type OutboxDatabase,
+  outboxTable,
+  pickColumns,
+  prepareWrite,
+} from '../src/index.ts';
 
 /** The database of the tests: a small ledger with an outbox. */
 export interface LedgerDatabase extends OutboxDatabase {
@@ -29,6 +34,14 @@ export const ledgerMigrations: Migrations = {
     },
   },
 };
+
+const COLUMNS = ['id', 'amount', 'estimated', 'at', 'note'] as const;
+
+/** Inserts an entry without waiting for the answer. */
+export const insertAhead = prepareWrite(
+  (trx: Kysely<LedgerDatabase>, row: LedgerDatabase['entry']) =>
+    trx.insertInto('entry').values(pickColumns(row, COLUMNS)),
+);
 
 /** An entry with default values. */
 export function entry(id: string, amount = 1n): LedgerDatabase['entry'] {

@@ -1,15 +1,8 @@
 import { type FaultProxy, startFaultProxy } from '@writ/testing/faults';
-import type { Kysely } from 'kysely';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import {
-  pickColumns,
-  prepareWrite,
-  type Store,
-  type StoreLimits,
-  type StoreLocation,
-} from '../src/index.ts';
+import type { Store, StoreLimits, StoreLocation } from '../src/index.ts';
 import { balance, type HeldCommit, holdCommits, writeOnce } from './held-commit.ts';
-import { entry, type LedgerDatabase } from './ledger.ts';
+import { entry, insertAhead, type LedgerDatabase } from './ledger.ts';
 import { emptyLocation, entryIds, openLedgerAt, PLACES } from './open-ledger.ts';
 
 interface LostCommitSetup {
@@ -39,10 +32,6 @@ async function setUp(limits: Partial<StoreLimits> = {}): Promise<LostCommitSetup
   };
   return { store, beside, wire, held, cut };
 }
-
-const insertAhead = prepareWrite((trx: Kysely<LedgerDatabase>, row: LedgerDatabase['entry']) =>
-  trx.insertInto('entry').values(pickColumns(row, ['id', 'amount', 'estimated', 'at', 'note'])),
-);
 
 const UNKNOWN = { kind: 'unavailable', reason: 'STORE_COMMIT_UNKNOWN' };
 const FAILED = { kind: 'unavailable', reason: 'STORE_COMMIT_FAILED' };

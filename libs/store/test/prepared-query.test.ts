@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import { isUniqueViolation, pickColumns, prepareQuery, prepareWrite } from '../src/index.ts';
-import { entry, type LedgerDatabase } from './ledger.ts';
+import { isUniqueViolation, pickColumns, prepareQuery } from '../src/index.ts';
+import { entry, insertAhead, type LedgerDatabase } from './ledger.ts';
 import { entryIds, openLedger, PLACES } from './open-ledger.ts';
 
 type Reader = Kysely<LedgerDatabase>;
@@ -9,9 +9,6 @@ type Entry = LedgerDatabase['entry'];
 
 const COLUMNS = ['id', 'amount', 'estimated', 'at', 'note'] as const;
 const insertEntry = prepareQuery((db: Reader, row: Entry) =>
-  db.insertInto('entry').values(pickColumns(row, COLUMNS)),
-);
-const insertAhead = prepareWrite((db: Reader, row: Entry) =>
   db.insertInto('entry').values(pickColumns(row, COLUMNS)),
 );
 const addToEntry = prepareQuery((db: Reader, change: { id: string; by: bigint }) =>
