@@ -3,7 +3,7 @@ import type { TransactionOptions } from '@writ/store';
 import { carriedEvent } from '../domain/agent/carried-event.ts';
 import { shownState } from '../domain/agent/state.ts';
 import { waitsText } from '../domain/agent/waits.ts';
-import { earlierInStep, eventIdOf, type WorkerEvent, type WorkerEvents } from '../events.ts';
+import { eventIdOf, type WorkerEvent, type WorkerEvents } from '../events.ts';
 import type { AgentChanges } from '../store/agents.ts';
 import { appendJournal } from '../store/journal.ts';
 import { consumeSignal, type SignalRow } from '../store/signals.ts';
@@ -123,7 +123,7 @@ export class Commits {
     const { row: agent } = this.#session;
     const after = [
       ...this.#carried.waiting.map(({ callId }) => eventIdOf(agent, callId, 'TOOL_END')),
-      ...earlierInStep(this.#carried.events, step),
+      ...this.#carried.earlierInStep(step),
     ];
     this.#stepEnded = step;
     this.emit((at) => this.#emitter.stepEnded({ agent, step }, { status, after }, at));

@@ -7,7 +7,6 @@ import type { Reply } from '../domain/agent/message.ts';
 import type { ChatTurn, LlmOutcome, LlmRequest } from '../domain/calls/model-call.ts';
 import type { ToolInfo } from '../domain/calls/tool-call.ts';
 import type { Guardrail } from '../domain/guardrails/guardrails.ts';
-import { earlierInStep } from '../events.ts';
 import type {
   AgentContext,
   Checkpoint,
@@ -95,11 +94,11 @@ export class RuntimeContext implements AgentContext {
     content?: JsonObject,
   ): void {
     this.#operations.local('log', { message, fields, ...(content && { content }) }, (callId) => {
-      const { commits, events, session, steps } = this.#scope;
+      const { carried, commits, events, session, steps } = this.#scope;
       const logMessage = message.slice(0, MAX_LOG_NAME);
       const { tenant, run_id, instance: agent } = session.row;
       const step = { agent: session.row, step: steps.current };
-      const entry = { ...step, callId, logMessage, after: this.#earlierInStep() };
+      const entry = { ...step, callId, logMessage, after: carried.earlierInStep(steps.current) };
       // Last, so that the agent cannot log in the name of another one.
       this.#log.info({ ...fields, tenant, run_id, agent }, message);
       commits.emit((at) => events.logged(entry, at));
@@ -138,7 +137,7 @@ export class RuntimeContext implements AgentContext {
       const call = {
         callId,
         step: steps.current,
-        after: this.#earlierInStep(),
+        after: carried.earlierInStep(steps.current),
         request,
         onEvents: (events: readonly CarriedEvent[]) => carried.addEvents(events),
         ...(listener && { listener }),
@@ -251,10 +250,10 @@ export class RuntimeContext implements AgentContext {
   }
 
   trip(guardrail: Guardrail): void {
-    const { commits, events, session, steps } = this.#scope;
+    const { carried, commits, events, session, steps } = this.#scope;
     this.#operations.local('trip', { guardrail }, (callId) => {
       const step = { agent: session.row, step: steps.current };
-      const trip = { ...step, callId, guardrail, after: this.#earlierInStep() };
+      const trip = { ...step, callId, guardrail, after: carried.earlierInStep(steps.current) };
       commits.emit((at) => events.guardrailTripped(trip, at));
       return null;
     });
@@ -292,10 +291,5 @@ export class RuntimeContext implements AgentContext {
 
   stop(stop: Stop): never {
     throw this.#operations.unwind(new Stopped(stop));
-  }
-
-  #earlierInStep(): string[] {
-    const { carried, steps } = this.#scope;
-    return earlierInStep(carried.events, steps.current);
   }
 }

@@ -1,6 +1,7 @@
 import { omitUndefined } from '@writ/kernel';
 import { addEvents, type CarriedEvent } from '../domain/agent/carried-event.ts';
 import type { PendingReceipt, ToolOutcome } from '../domain/calls/tool-call.ts';
+import { earlierInStep } from '../events.ts';
 
 /**
  * Maximum size of a result attached to a review, in bytes; a receipt is sent without a larger one.
@@ -31,6 +32,11 @@ export class PendingReceipts {
   /** Events that are not yet acknowledged. */
   get events(): readonly CarriedEvent[] {
     return this.#events;
+  }
+
+  /** The ids of events of a step that what follows in it names, see {@link earlierInStep}. */
+  earlierInStep(step: number): string[] {
+    return earlierInStep(this.#events, step);
   }
 
   /** Adds events of the agent, oldest first. */
