@@ -3,7 +3,7 @@ import type { DueTerms } from '../../domain/order/order-rules.ts';
 import { PROBE_MS } from '../../domain/order/start-queue.ts';
 import type { OrderRow } from '../../store/change/commit-notes.ts';
 import { dueOrders } from '../../store/orders.ts';
-import { ACTIVE_RUN_STATES, activeRuns } from '../../store/run/runs.ts';
+import { ACTIVE_RUN_STATES, activeRuns } from '../../store/run/live-runs.ts';
 
 /** Most waiting starts that are read at once. */
 const MAX_READ = 1_024;

@@ -17,7 +17,7 @@ import { overdueAgents } from '../../store/agent/deadline.ts';
 import { endChild, recordEnding } from '../../store/agent/endings.ts';
 import { noteLeaseExpiry } from '../../store/agent/pauses.ts';
 import { noteWait } from '../../store/agent/waits.ts';
-import { overdueRuns } from '../../store/run/runs.ts';
+import { overdueRuns } from '../../store/run/live-runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { rootKeyOf } from './start-run-order.ts';
 

@@ -19,9 +19,9 @@ import type { RunResult } from '../../domain/result/run-result.ts';
 import { planRun, type RunRequest } from '../../domain/run/plan-run.ts';
 import { mayReplace } from '../../domain/run/replace-run.ts';
 import { assertNotHalted } from '../../store/halt/halts.ts';
+import { assertRunQuota } from '../../store/run/live-runs.ts';
 import {
   type AgentKeyId,
-  assertRunQuota,
   findRun,
   latestRunOf,
   loadRun,

@@ -13,13 +13,8 @@ import { appendAudit } from '../../store/audit.ts';
 import { assertNotHalted } from '../../store/halt/halts.ts';
 import { placeOrder } from '../../store/orders.ts';
 import { insertDefinitions } from '../../store/run/definitions.ts';
-import {
-  assertRunQuota,
-  findRunByRequest,
-  insertRun,
-  insertRunLabels,
-  type RunRow,
-} from '../../store/run/runs.ts';
+import { assertRunQuota } from '../../store/run/live-runs.ts';
+import { findRunByRequest, insertRun, insertRunLabels, type RunRow } from '../../store/run/runs.ts';
 import { claimSession } from '../../store/run/sessions.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { runRequestFrom, startRunDigest } from '../../wire/run.ts';
