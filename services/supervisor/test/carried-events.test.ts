@@ -140,7 +140,7 @@ describe('the events of an agent', () => {
     expect(await timeline(other)).toEqual([RUN_START, 'decision', RUN_END, 'result']);
   });
 
-  it('wait on while a request of an earlier step is repeated, because a worker took over (HK-1)', async () => {
+  it('stay held while a worker that took over repeats a review of an earlier step (HK-1)', async () => {
     const agent = await harness.agent();
     const { runId, agentInstance } = agent.scope;
     const idOf = (...parts: string[]) => derivedId('evt', runId, agentInstance, ...parts);

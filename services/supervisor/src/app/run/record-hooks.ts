@@ -27,8 +27,8 @@ const RUNS_AT_ONCE = 16;
 /**
  * Message handlers that append hook events to the timelines of their runs (HK-1) and apply pauses, expired leases and
  * waits that spawn-budget reports (SB-4, EM-1). They discard an event without a known run and an event that does not match
- * its subject. An event that arrives before those that precede it on the timeline is held until they are there, the
- * agent's next review is, which is not a repeat, or its run ends.
+ * its subject. An event that arrives before those that precede it on the timeline is held until they are there, until
+ * the agent's next review that is not a repeat, or until its run ends.
  */
 export function recordHooks({
   store,
