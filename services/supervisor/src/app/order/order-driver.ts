@@ -14,7 +14,7 @@ import {
   stepsFrom,
 } from '../../domain/order/order-rules.ts';
 import type { OrderRow } from '../../store/change/commit-notes.ts';
-import { waitWhileHalted } from '../../store/halt/halts.ts';
+import { delayedBy, haltOver } from '../../store/halt/halts.ts';
 import { findDueOrder, firstDueOrder, saveOrder } from '../../store/orders.ts';
 import { loadRun, type RunRow } from '../../store/run/runs.ts';
 import { endChildOrder } from '../agent/end-child-order.ts';
@@ -89,12 +89,15 @@ export class OrderDriver {
         try {
           // Another replica may have driven the order since it was read, or placed one of its run before it.
           const terms = dueTerms(config, clock.now());
-          const run = order.kind === 'start_run' ? undefined : runOf(order);
-          const due = await (run === undefined
-            ? findDueOrder(store.db, order, terms)
-            : firstDueOrder(store.db, run, terms));
+          const of = order.kind === 'start_run' ? undefined : runOf(order);
+          const [due, run] = await Promise.all([
+            of === undefined
+              ? findDueOrder(store.db, order, terms)
+              : firstDueOrder(store.db, of, terms),
+            this.#readRun(order),
+          ]);
           if (due === undefined) return true;
-          return (await this.#drive(due)) && due.order_id === order.order_id;
+          return (await this.#drive(due, run)) && due.order_id === order.order_id;
         } finally {
           await claim.release();
         }
@@ -106,15 +109,18 @@ export class OrderDriver {
     return false;
   }
 
-  /** Drives an order in a span of its run; returns whether it has not failed. */
-  async #drive(order: OrderRow): Promise<boolean> {
-    const { store, telemetry } = this.#context;
+  /** The run of an order; undefined for an order of a halt. */
+  async #readRun(order: OrderRow): Promise<RunRow | undefined> {
+    const key = runOf(order);
+    return key && (await loadRun(this.#context.store.db, key));
+  }
+
+  /** Drives an order in a span of its run, read here unless it is given; returns whether it has not failed. */
+  async #drive(order: OrderRow, known?: RunRow): Promise<boolean> {
+    const { telemetry } = this.#context;
     const ids = { tenant: order.tenant, run_id: order.run_id, order_id: order.order_id };
     try {
-      const run =
-        order.run_id === ''
-          ? undefined
-          : await loadRun(store.db, { tenant: order.tenant, runId: order.run_id });
+      const run = known ?? (await this.#readRun(order));
       await withSpan(
         telemetry.tracer,
         `order ${order.kind}`,
@@ -207,7 +213,8 @@ export class OrderDriver {
       read.run ?? (await loadRun(store.db, { tenant: order.tenant, runId: order.run_id }));
     if (isDelayedByHalt(kind) && run.ended_at === null && run.state !== 'ENDING') {
       const { instance = run.root_instance } = JSON.parse(order.payload) as { instance?: string };
-      await waitWhileHalted(store.db, { tenant: run.tenant, runId: run.run_id, instance });
+      const halt = await haltOver(store.db, { tenant: run.tenant, runId: run.run_id, instance });
+      if (halt !== undefined) throw delayedBy(halt);
     }
     return await this.#handlers[kind].steps[step]?.({ order, run, memo });
   }

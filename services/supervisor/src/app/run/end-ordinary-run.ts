@@ -58,9 +58,12 @@ export async function endOrdinaryRun(
  */
 async function isOrdinary(db: SupervisorReader, run: RunRow): Promise<boolean> {
   const key = runKeyOf(run);
-  const [root, ...others] = await agentsOf(db, key);
+  const [[root, ...others], writs, approvals] = await Promise.all([
+    agentsOf(db, key),
+    writsWithoutReceipt(db, key),
+    approvalsOf(db, key),
+  ]);
   if (root?.ending_stop_reason !== 'success' || others.length > 0) return false;
   const isKept = [run, root].every(({ retention }) => retention === HistoryRetention.PERMANENT);
-  if (!isKept || (await writsWithoutReceipt(db, key)).length > 0) return false;
-  return (await approvalsOf(db, key)).every(({ state }) => state !== 'pending');
+  return isKept && writs.length === 0 && approvals.every(({ state }) => state !== 'pending');
 }

@@ -21,9 +21,13 @@ export async function readResultRecords(
   db: SupervisorReader,
   run: AgentKey,
 ): Promise<ResultRecords> {
-  const agents = new Map((await agentsOf(db, run)).map((row) => [row.instance, row]));
+  const [agentRows, decisions, receipts] = await Promise.all([
+    agentsOf(db, run),
+    decisionsOf(db, run),
+    receiptsOf(db, run),
+  ]);
+  const agents = new Map(agentRows.map((row) => [row.instance, row]));
   const root = agents.get(run.instance) ?? (await loadAgent(db, run));
-  const decisions = await decisionsOf(db, run);
   const answers = await answersTo(db, run, decisions);
   const delegates = decisions.some((row) => actionFrom(row.action)?.kind === 'delegation');
   const spawns = new Map(
@@ -36,7 +40,7 @@ export async function readResultRecords(
       const handoff = spawn && handoffRecord(spawn, agents.get(spawn.child_instance));
       return { ...decisionRecord(row, agents, answers), handoff };
     }),
-    receipts: latestReceipts(await receiptsOf(db, run)),
+    receipts: latestReceipts(receipts),
     tab: root.tab === null ? undefined : (JSON.parse(root.tab) as ClosedTab),
   };
 }

@@ -4,7 +4,7 @@ import type { SupervisorContext } from '../../context.ts';
 import { loadAgent, saveAgent, touchActive } from '../../store/agent/agents.ts';
 import { recordEnding } from '../../store/agent/endings.ts';
 import { settleWaits } from '../../store/agent/waits.ts';
-import { haltOver, waitWhileHalted } from '../../store/halt/halts.ts';
+import { delayedBy, haltOver } from '../../store/halt/halts.ts';
 import { loadRun, type RunRow, setRunState } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { credentialsFor } from '../agent/credentials.ts';
@@ -28,8 +28,12 @@ export function startRunOrder(context: SupervisorContext): OrderHandler {
           peers.executionMeter.openTab(requestId(order.order_id, 'open_tab'), run, agent),
         ]);
         // Pool and tab can take long to open, and the run may have been cancelled or halted in the meantime.
-        if (!isStarting(await loadRun(store.db, rootKeyOf(run)))) return { over: true };
-        await waitWhileHalted(store.db, rootKeyOf(run));
+        const [latest, halt] = await Promise.all([
+          loadRun(store.db, rootKeyOf(run)),
+          haltOver(store.db, rootKeyOf(run)),
+        ]);
+        if (!isStarting(latest)) return { over: true };
+        if (halt !== undefined) throw delayedBy(halt);
         await peers.agentWorker.deliver({
           requestId: requestId(order.order_id, 'deliver'),
           run,

@@ -162,15 +162,10 @@ export async function assertNotHalted(db: SupervisorReader, subject: ScopeSubjec
   if (halt !== undefined) throw haltedError(halt);
 }
 
-/**
- * Delays a step of an order while its run or agent is halted.
- * @throws UnavailableError HALTED, which the engine retries
- */
-export async function waitWhileHalted(db: SupervisorReader, subject: ScopeSubject): Promise<void> {
-  const halt = await haltOver(db, subject);
-  if (halt === undefined) return;
+/** The error of a step of an order whose run or agent is halted; the engine retries the step. */
+export function delayedBy(halt: Halt): UnavailableError {
   const { message, metadata } = haltedError(halt);
-  throw new UnavailableError('HALTED', message, metadata);
+  return new UnavailableError('HALTED', message, metadata);
 }
 
 /** Filter and position of a page of halts. */
