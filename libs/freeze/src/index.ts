@@ -1,6 +1,7 @@
 export { createFreezeHandlers, type FreezeParts } from './handlers.ts';
 export { type FreezeCause, type FreezeOrder, frozenError, purges } from './order.ts';
 export {
+  type FreezeInForce,
   type FreezesDatabase,
   freezeRecovered,
   freezesOver,

@@ -1,4 +1,4 @@
-import { freezesOver, frozenError, purges } from '@writ/freeze';
+import { type FreezeInForce, freezesOver, frozenError, purges } from '@writ/freeze';
 import { admitEpoch } from '@writ/identity';
 import {
   type AgentKey,
@@ -27,14 +27,14 @@ export async function requireTab(db: MeterReader, key: AgentKey): Promise<Stored
 /**
  * Checks in the reserving transaction that the agent is not frozen, its tab open and its deadline
  * not passed.
+ * @param freezes those over the agent, as this transaction has read them
  * @throws PreconditionError HALTED, FROZEN, TAB_CLOSED; DeadlineError DEADLINE_EXCEEDED
  */
-export async function requireSpendable(
-  trx: MeterTransaction,
+export function requireSpendable(
   tab: StoredTab,
+  [freeze]: readonly FreezeInForce[],
   at: Date,
-): Promise<void> {
-  const [freeze] = await freezesOver(trx, tab);
+): void {
   if (freeze !== undefined) throw frozenError(freeze);
   if (tab.state === 'closed') {
     throw new PreconditionError('TAB_CLOSED', 'The tab is closed and accepts no calls.', {

@@ -1,3 +1,4 @@
+import { freezesOver } from '@writ/freeze';
 import { type AgentKey, type JsonObject, NotFoundError } from '@writ/kernel';
 import type { MeterContext } from '../../context.ts';
 import { callFailure, failureError } from '../../domain/chat/failure.ts';
@@ -32,8 +33,11 @@ export async function accessResponseOf(
 ): Promise<JsonObject> {
   const { responseId, access, query, tokenModels } = request;
   const { tab, known } = await store.transaction(async (trx) => {
-    const found = await requireTab(trx, request);
-    await requireSpendable(trx, found, clock.now());
+    const [found, freezes] = await Promise.all([
+      requireTab(trx, request),
+      freezesOver(trx, request),
+    ]);
+    requireSpendable(found, freezes, clock.now());
     return { tab: found, known: await knownIds(trx, found, [responseId]) };
   });
   const allowed = tab.models.filter((alias) => tokenModels.includes(alias));

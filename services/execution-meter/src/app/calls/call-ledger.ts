@@ -1,3 +1,4 @@
+import { freezesOver } from '@writ/freeze';
 import { isWritError } from '@writ/kernel';
 import type { MeterContext } from '../../context.ts';
 import { type CallPlan, fittingOutput, holdFor, requirePrice } from '../../domain/catalog/plan.ts';
@@ -57,16 +58,19 @@ export class CallLedger {
    */
   begin(request: CallRequest, plan: CallPlan, { isNew, dead }: CallLookup): Promise<Opening> {
     return this.#transaction(request, async (trx, turn, at) => {
-      const tab = await requireTab(trx, request);
+      const [tab, known, freezes] = await Promise.all([
+        requireTab(trx, request),
+        isNew ? undefined : findCall(trx, request, request.callId),
+        freezesOver(trx, request),
+      ]);
       await admitCaller(trx, tab, request.epoch);
-      const known = isNew ? undefined : await findCall(trx, request, request.callId);
       if (known !== undefined) requireSameRequest(known, request);
       if (known?.state === 'answered' || known?.state === 'failed') {
         return { type: 'recorded', call: known };
       }
       const { replicas } = this.#context.store;
       if (isOwnedByPeer(known, replicas, dead)) return { type: 'owned_by_peer' };
-      await requireSpendable(trx, tab, at);
+      requireSpendable(tab, freezes, at);
       const tx = { trx, turn, tab, at };
       const before = known?.state === 'running' ? await this.#expire(tx, known) : known;
       return this.#open(tx, request, plan, before);
@@ -81,12 +85,15 @@ export class CallLedger {
     end: AttemptEnd,
   ): Promise<Opening> {
     return this.#transaction(request, async (trx, turn, at) => {
-      const tab = await requireTab(trx, request);
+      const [tab, freezes] = await Promise.all([
+        requireTab(trx, request),
+        freezesOver(trx, request),
+      ]);
       const tx = { trx, turn, tab, at };
       const settled = await this.#settle(tx, last, end);
       const interrupted: StoredCall = { ...settled.call, state: 'interrupted' };
       try {
-        await requireSpendable(trx, tab, at);
+        requireSpendable(tab, freezes, at);
       } catch (error) {
         if (!isWritError(error)) throw error;
         await saveCall(trx, request, interrupted, at);
@@ -105,16 +112,18 @@ export class CallLedger {
     const work = async (trx: MeterTransaction, turn: LevelTurn): Promise<EndedCall> => {
       const at = clock.now();
       const { answer, failure } = conclusion;
-      const settled = await this.#settle({ trx, turn, tab, at }, last, conclusion);
+      const [settled, isOver] = await Promise.all([
+        this.#settle({ trx, turn, tab, at }, last, conclusion),
+        // Checked in the recording transaction, because another replica can record the end of the run.
+        answer === undefined ? false : isPurged(trx, tab),
+      ]);
       const call: StoredCall = {
         ...settled.call,
         state: answer !== undefined ? 'answered' : failure !== undefined ? 'failed' : 'interrupted',
         answer,
         failure,
       };
-      // Checked in the recording transaction, because another replica can record the end of the run.
-      const mustPurge = answer !== undefined && (await isPurged(trx, tab));
-      const recorded = mustPurge ? { ...call, answer: undefined, purged: true } : call;
+      const recorded = isOver ? { ...call, answer: undefined, purged: true } : call;
       await saveCall(trx, tab, recorded, at);
       if (conclusion.issued !== undefined) {
         await insertResponse(trx, tab, {

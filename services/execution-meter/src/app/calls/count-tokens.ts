@@ -1,3 +1,4 @@
+import { freezesOver } from '@writ/freeze';
 import { type AgentKey, InvalidRequestError, type JsonObject } from '@writ/kernel';
 import type { MeterContext } from '../../context.ts';
 import type { ChatRequest } from '../../domain/chat/chat.ts';
@@ -29,8 +30,11 @@ export async function countTokensOf(
 ): Promise<JsonObject> {
   const { native } = request.chat;
   const work = async (trx: MeterTransaction): Promise<StoredTab> => {
-    const found = await requireTab(trx, request);
-    await requireSpendable(trx, found, clock.now());
+    const [found, freezes] = await Promise.all([
+      requireTab(trx, request),
+      freezesOver(trx, request),
+    ]);
+    requireSpendable(found, freezes, clock.now());
     return found;
   };
   const tab = await store.transaction(work, { run: request });

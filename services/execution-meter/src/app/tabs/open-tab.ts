@@ -8,6 +8,7 @@ import { forgetLevels, openLevels, readLevels } from '../../store/balances.ts';
 import { lastEvents } from '../../store/calls.ts';
 import { isHeld } from '../../store/entries.ts';
 import { forgetFailures, openFailures } from '../../store/failures.ts';
+import type { LevelsKey } from '../../store/level-ids.ts';
 import type { LevelTurn } from '../../store/level-turn.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
 import { closeTab as close, findTab, insertTab, type StoredTab } from '../../store/tabs.ts';
@@ -33,13 +34,17 @@ export interface NewTab {
 export function openTab(context: MeterContext, opened: NewTab): Promise<TabView> {
   const { tab } = opened;
   const work = async (trx: MeterTransaction, turn: LevelTurn): Promise<TabView> => {
-    const known = await findTab(trx, tab);
+    const key = { ...tab, day: dayOf(context.clock.now()) };
+    const [known, before] = await Promise.all([
+      findTab(trx, tab),
+      readLevels(trx, key, context.catalog.tenantCaps(tab.tenant)),
+    ]);
     if (known !== undefined) {
       requireSameRequest(known, tab);
       return await viewTab(context, trx, known);
     }
     await insertTab(trx, tab);
-    const levels = await openLevelsOf(context, { trx, turn }, opened);
+    const levels = await openLevelsOf({ trx, turn }, opened, { key, before });
     const failures = openFailures(trx, tab);
     return await viewTab(context, trx, tab, { levels, failures });
   };
@@ -64,9 +69,13 @@ export function closeTab(
   const { store, clock } = context;
   const work = async (trx: MeterTransaction): Promise<ClosedTab> => {
     const tab = await requireTab(trx, key);
-    const events = await lastEvents(trx, tab);
-    const view = { ...(await viewTab(context, trx, tab)), events };
-    if (tab.state === 'closed' || (onlyIfSettled && (await isHeld(trx, tab)))) return view;
+    const [events, isBusy, balances] = await Promise.all([
+      lastEvents(trx, tab),
+      onlyIfSettled && isHeld(trx, tab),
+      viewTab(context, trx, tab),
+    ]);
+    const view = { ...balances, events };
+    if (tab.state === 'closed' || isBusy) return view;
     const at = clock.now();
     forgetFailures(trx, tab);
     forgetLevels(trx, { ...tab, day: dayOf(at) });
@@ -76,12 +85,10 @@ export function closeTab(
 }
 
 async function openLevelsOf(
-  { catalog, clock }: MeterContext,
   { trx, turn }: { readonly trx: MeterTransaction; readonly turn: LevelTurn },
-  { tab, caps, runCaps, sessionCaps }: NewTab,
+  { caps, runCaps, sessionCaps }: NewTab,
+  { key, before }: { readonly key: LevelsKey; readonly before: readonly Balance[] },
 ): Promise<Balance[]> {
-  const key = { ...tab, day: dayOf(clock.now()) };
-  const before = await readLevels(trx, key, catalog.tenantCaps(tab.tenant));
   if (runCaps !== undefined)
     assertRunCaps(before.find(({ level }) => level === 'run')?.caps ?? {}, runCaps);
   const opened = { agent: caps, run: runCaps, session: sessionCaps };

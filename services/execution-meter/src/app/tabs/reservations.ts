@@ -1,3 +1,4 @@
+import { freezesOver } from '@writ/freeze';
 import { type AgentKey, omitUndefined } from '@writ/kernel';
 import type { MeterContext } from '../../context.ts';
 import { callIdReused } from '../../domain/id-reused.ts';
@@ -65,14 +66,17 @@ async function bookReservation(
   { key, callId, requestDigest, traceparent, hold, ttlMs }: NewReservation,
 ): Promise<Booked> {
   const at = clock.now();
-  const tab = await requireTab(trx, key);
   const id = reservationId(callId);
-  const known = await findEntry(trx, key, id);
+  const [tab, known, freezes] = await Promise.all([
+    requireTab(trx, key),
+    findEntry(trx, key, id),
+    freezesOver(trx, key),
+  ]);
   if (known !== undefined) {
     if (known.requestDigest !== requestDigest) throw callIdReused(callId);
     return { entry: known, before: [], levels: [], isExact: false };
   }
-  await requireSpendable(trx, tab, at);
+  requireSpendable(tab, freezes, at);
   const booked = await book(trx, {
     tab,
     tenantCaps: catalog.tenantCaps(key.tenant),
@@ -109,9 +113,8 @@ export function settle(
   const { clock, catalog, events } = context;
   const work = async (trx: MeterTransaction, turn: LevelTurn): Promise<Settled> => {
     const at = clock.now();
-    const tab = await requireTab(trx, key);
     const id = reservationId(callId);
-    const before = await findEntry(trx, key, id);
+    const [tab, before] = await Promise.all([requireTab(trx, key), findEntry(trx, key, id)]);
     const settledBy = before?.settleDigest;
     if (settledBy !== undefined && settledBy !== requestDigest) throw callIdReused(callId);
     const booked = await book(trx, {

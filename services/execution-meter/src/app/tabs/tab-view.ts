@@ -26,8 +26,11 @@ export async function viewTab(
   known: Partial<Pick<TabView, 'levels' | 'failures'>> = {},
 ): Promise<TabView> {
   const key = { ...tab, day: dayOf(clock.now()) };
-  const levels = known.levels ?? (await readLevels(db, key, catalog.tenantCaps(tab.tenant)));
-  return { tab, levels, failures: known.failures ?? (await failuresOf(db, tab)) };
+  const [levels, failures] = await Promise.all([
+    known.levels ?? readLevels(db, key, catalog.tenantCaps(tab.tenant)),
+    known.failures ?? failuresOf(db, tab),
+  ]);
+  return { tab, levels, failures };
 }
 
 /**

@@ -1,9 +1,9 @@
-import { freezesOver, frozenError } from '@writ/freeze';
+import { type FreezeInForce, freezesOver, frozenError } from '@writ/freeze';
 import { admitEpoch } from '@writ/identity';
 import { InternalError, type JsonObject } from '@writ/kernel';
 import type { GatewayContext } from '../../context.ts';
 import { transition } from '../../domain/call-state.ts';
-import { judgeCall } from '../../domain/checks.ts';
+import { type Counters, judgeCall } from '../../domain/checks.ts';
 import type { Registry } from '../../domain/registry.ts';
 import type { Tool } from '../../domain/tool.ts';
 import {
@@ -15,7 +15,7 @@ import {
   keyOf,
   restartCall,
 } from '../../store/calls.ts';
-import { countCall, readCounters } from '../../store/counters.ts';
+import { type CountedCall, countCall, readCounters } from '../../store/counters.ts';
 import { seenEpoch, storeEpoch } from '../../store/epochs.ts';
 import type { GatewayTransaction } from '../../store/gateway-store.ts';
 import { insertReceipt } from '../../store/receipts.ts';
@@ -52,30 +52,44 @@ type Context = Pick<GatewayContext, 'store' | 'clock' | 'events' | 'signer'> & {
 export function beginCall(context: Context, presented: PresentedCall): Promise<Begun> {
   const { writ, epoch } = presented;
   const work = async (trx: GatewayTransaction): Promise<Begun> => {
-    const seen = await seenEpoch(trx, writ);
+    const { arguments: parsed } = presented;
+    const counted = { ...writ, argsHash: 'hash' in parsed ? parsed.hash : '' };
+    const [seen, known, counters, freezes] = await Promise.all([
+      seenEpoch(trx, writ),
+      findCall(trx, writ),
+      readCounters(trx, counted),
+      freezesOver(trx, writ),
+    ]);
     const highest = admitEpoch(seen, epoch);
-    const known = await findCall(trx, writ);
     const begun =
       known === undefined
-        ? await beginNew(context, trx, presented)
-        : await resumeCall(context, trx, known, presented);
+        ? await beginNew(context, trx, presented, { counted, counters, freezes })
+        : await resumeCall(context, trx, presented, { known, freezes });
     if (highest !== seen) await storeEpoch(trx, writ, highest);
     return begun;
   };
   return context.store.transaction(work, { run: writ });
 }
 
+/** What {@link beginCall} has read of a call without a record. */
+interface NewCall {
+  readonly counted: CountedCall;
+  readonly counters: Counters;
+  /** The freezes over its agent. */
+  readonly freezes: readonly FreezeInForce[];
+}
+
 async function beginNew(
   context: Context,
   trx: GatewayTransaction,
   presented: PresentedCall,
+  { counted, counters, freezes }: NewCall,
 ): Promise<Begun> {
   const { registry, clock, signer, events } = context;
   const { writ, arguments: parsed } = presented;
   // The writ may have expired while the call waited for its slot.
   rejectExpired(presented, clock.now());
-  const counted = { ...writ, argsHash: 'hash' in parsed ? parsed.hash : '' };
-  const verdict = judgeCall(writ, registry, await readCounters(trx, counted), parsed);
+  const verdict = judgeCall(writ, registry, counters, parsed);
   const at = clock.now();
   const row = newRow(registry, presented, at);
   if (verdict.kind === 'refuse') {
@@ -95,7 +109,7 @@ async function beginNew(
     await events.toolEnded(trx, refused.call, at);
     return { kind: 'ended', call: refused.call };
   }
-  await rejectFrozen(trx, presented);
+  rejectFrozen(freezes);
   await countCall(trx, counted, verdict.counted);
   const call: CallRow = { ...row, owner: context.store.replicas.id, attempts: 1 };
   await insertCall(trx, call);
@@ -107,8 +121,8 @@ async function beginNew(
 async function resumeCall(
   context: Context,
   trx: GatewayTransaction,
-  known: CallRow,
   presented: PresentedCall,
+  { known, freezes }: { readonly known: CallRow; readonly freezes: readonly FreezeInForce[] },
 ): Promise<Begun> {
   const { registry, clock, store, deadReplicas } = context;
   if (isOwnedByPeer(known, store.replicas, deadReplicas)) return { kind: 'owned_by_peer' };
@@ -126,7 +140,7 @@ async function resumeCall(
   if (effect === 'answer') return { kind: 'recorded', call: known };
   if (effect === 'execute' && tool !== undefined && 'args' in parsed) {
     rejectExpired(presented, clock.now());
-    await rejectFrozen(trx, presented);
+    rejectFrozen(freezes);
     const owner = store.replicas.id;
     await restartCall(trx, keyOf(known), owner);
     const call = { ...known, owner, attempts: known.attempts + 1 };
@@ -142,8 +156,7 @@ async function resumeCall(
   );
 }
 
-async function rejectFrozen(trx: GatewayTransaction, { writ }: PresentedCall): Promise<void> {
-  const [freeze] = await freezesOver(trx, writ);
+function rejectFrozen([freeze]: readonly FreezeInForce[]): void {
   if (freeze !== undefined) throw frozenError(freeze);
 }
 
