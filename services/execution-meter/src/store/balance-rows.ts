@@ -95,13 +95,20 @@ export const insertLevels = prepareQuery((db: MeterReader, row: OpenedLevels) =>
     .returning('id'),
 );
 
-/** Inserts the agent and the run of a tab, unless they exist, and returns their ids. */
-export const insertRun = prepareQuery((db: MeterReader, row: OpenedRun) =>
-  db
-    .insertInto('balances')
-    .values(runRows(row))
-    .onConflict((conflict) => conflict.column('id').doNothing())
-    .returning('id'),
+/**
+ * Inserts the agent, the run and the slice of the session of a tab, unless they exist, so that the first booking finds
+ * them, and returns their ids.
+ */
+export const insertRun = prepareQuery(
+  (db: MeterReader, row: OpenedRun & { readonly session: string }) =>
+    db
+      .insertInto('balances')
+      .values([
+        ...runRows(row),
+        { id: row.session, cap_tokens: null, cap_cost: null, cap_turns: null },
+      ])
+      .onConflict((conflict) => conflict.column('id').doNothing())
+      .returning('id'),
 );
 
 /** Updates the caps of a level. */

@@ -240,7 +240,7 @@ export async function addToLevels(
     return;
   }
   for (const id of Object.values(levelIds)) cache.delete(trx, id);
-  // First booking of a day or month: insert the missing rows and apply the change to them.
+  // First booking of a day or month in a slice: insert the missing rows and apply the change to them.
   const missing = await missingOf(trx, all);
   await trx
     .insertInto('balances')
@@ -292,7 +292,7 @@ export async function openLevels(
   };
   const { rows } =
     turn.reach === 'own'
-      ? await insertRun(trx, row)
+      ? await insertRun(trx, { ...row, session: sliceIds(key, turn.slice).session })
       : await insertLevels(trx, {
           ...row,
           session: ids.session,
