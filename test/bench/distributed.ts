@@ -90,6 +90,48 @@ export async function benchDistributed(options: BenchOptions): Promise<boolean> 
   return isEnough;
 }
 
+/**
+ * Counts the round trips of runs alone, and returns the fewest of one run for each service: a run during which nothing
+ * else happens.
+ */
+export async function fewestRoundTrips(runs: number): Promise<Readonly<Record<string, number>>> {
+  const stack = new AsyncDisposableStack();
+  try {
+    const { platform, sockets } = await startCounted(stack);
+    await twoSteps(platform);
+    const fewest: Record<string, number> = {};
+    let before = await tripsAt(platform, sockets);
+    for (let run = 0; run < runs; run += 1) {
+      await twoSteps(platform);
+      const after = await tripsAt(platform, sockets);
+      for (const [service, trips] of Object.entries(after)) {
+        const ofRun = trips - (before[service] ?? Number.NaN);
+        fewest[service] = Math.min(fewest[service] ?? Number.POSITIVE_INFINITY, ofRun);
+      }
+      before = after;
+    }
+    return fewest;
+  } finally {
+    await stack.disposeAsync();
+  }
+}
+
+/** Starts a platform whose services count their traffic. */
+async function startCounted(stack: AsyncDisposableStack) {
+  const sockets = mkdtempSync(join(tmpdir(), 'writ-bench-'));
+  stack.defer(() => rmSync(sockets, { recursive: true, force: true }));
+  const platform = await startDistributedPlatform({
+    example: twoStepExample(),
+    replicas: 1,
+    faultProxies: false,
+    postgresSettings: DURABLE,
+    env: { NODE_OPTIONS: `--import ${COUNTER}` },
+    envOf: ({ name }) => ({ BENCH_COUNTS_SOCKET: socketOf(sockets, name) }),
+  });
+  stack.defer(() => platform.close());
+  return { platform, sockets };
+}
+
 /** Starts the platform, and measures its traffic and its times. */
 async function measureDistributed(plan: {
   readonly rounds: number;
@@ -99,18 +141,8 @@ async function measureDistributed(plan: {
   readonly runs: number;
 }): Promise<DistributedFigures> {
   const stack = new AsyncDisposableStack();
-  const sockets = mkdtempSync(join(tmpdir(), 'writ-bench-'));
-  stack.defer(() => rmSync(sockets, { recursive: true, force: true }));
   try {
-    const platform = await startDistributedPlatform({
-      example: twoStepExample(),
-      replicas: 1,
-      faultProxies: false,
-      postgresSettings: DURABLE,
-      env: { NODE_OPTIONS: `--import ${COUNTER}` },
-      envOf: ({ name }) => ({ BENCH_COUNTS_SOCKET: socketOf(sockets, name) }),
-    });
-    stack.defer(() => platform.close());
+    const { platform, sockets } = await startCounted(stack);
     const run = () => twoSteps(platform);
     await measure(run, CROWDED, plan.seconds === 0 ? 0 : WARM_UP_MS);
     await pause(REPORT_MS);
@@ -157,14 +189,32 @@ async function twoSteps({ client }: DistributedPlatform): Promise<void> {
 /** The socket on which a replica reports its traffic. */
 const socketOf = (folder: string, replica: string): string => join(folder, `${replica}.sock`);
 
-/** Reads the counts of the server and of every service. */
-async function sample(platform: DistributedPlatform, sockets: string): Promise<Sample> {
+/** The round trips of every service so far. */
+async function tripsAt(
+  platform: DistributedPlatform,
+  sockets: string,
+): Promise<Readonly<Record<string, number>>> {
+  const services = Object.entries(await trafficAt(platform, sockets));
+  return Object.fromEntries(services.map(([service, { roundTrips }]) => [service, roundTrips]));
+}
+
+/** The traffic of every service so far. */
+async function trafficAt(
+  platform: DistributedPlatform,
+  sockets: string,
+): Promise<Readonly<Record<string, PostgresTraffic>>> {
   const services = await Promise.all(
     platform.replicas.map(async ({ name, service }) => {
       const counts = await text(connect(socketOf(sockets, name)));
       return [service, JSON.parse(counts) as PostgresTraffic] as const;
     }),
   );
+  return Object.fromEntries(services);
+}
+
+/** Reads the counts of the server and of every service. */
+async function sample(platform: DistributedPlatform, sockets: string): Promise<Sample> {
+  const services = await trafficAt(platform, sockets);
   const reader = new pg.Client({ connectionString: platform.postgres.url() });
   await reader.connect();
   try {
@@ -172,7 +222,7 @@ async function sample(platform: DistributedPlatform, sockets: string): Promise<S
       'select xact_commit + xact_rollback as n from pg_stat_database where datname = current_database()',
     );
     const transactions = Number(rows[0]?.n);
-    return { at: performance.now(), transactions, services: Object.fromEntries(services) };
+    return { at: performance.now(), transactions, services };
   } finally {
     await reader.end();
   }
