@@ -80,7 +80,7 @@ describe('a tool that the client executes itself', () => {
     expect(applyPending(capped, before, 'c-1', clientTool('pay', { amount: 1 }))).toBe(before);
   });
 
-  it('is revised by a rule without a schema of the gateway (SV-10, AP-5)', () => {
+  it('can be revised although the gateway has no schema of it (SV-10, AP-5)', () => {
     const revising = policyOf(`
   - { id: dry, match: { kind: client_tool, tool: Bash }, when: '!has(args.dry)', decide: revise, reason: dry, set: { dry: { value: true } } }
   - { id: rest, match: { kind: client_tool, tool: Bash }, decide: approve, reason: fine }
@@ -96,7 +96,7 @@ describe('a tool that the client executes itself', () => {
     expect(outcome(pinned, clientTool('Bash', {}, 'abd'))).toBe('block no_rule_matched');
   });
 
-  it('rejects a rule for another kind that names a tool (SV-3)', () => {
+  it('rejects a rule that names a tool for a kind without tools (SV-3)', () => {
     expect(() =>
       policyOf('  - { id: a, match: { kind: final, tool: Bash }, decide: block, reason: no }'),
     ).toThrow(PolicyError);

@@ -25,7 +25,7 @@ export interface ReviewInput {
   readonly contractOf?: ContractLookup | undefined;
 }
 
-/** Whether an action calls a tool: of the gateway, or one that the client executes itself. */
+/** Whether an action calls a tool of the gateway or one that the client executes itself. */
 function isCall({ kind }: Pick<ProposedAction, 'kind'>): boolean {
   return kind === 'tool' || kind === 'client_tool';
 }
@@ -79,7 +79,7 @@ export function ruleContext(policy: Policy, input: ReviewInput): Readonly<Record
   };
 }
 
-/** No action with an effect yet. */
+/** The numbers of a run that has executed no action with an effect. */
 export const NO_EFFECTS: EffectsView = {
   effects_done: 0,
   effects_failed: 0,

@@ -16,25 +16,25 @@ import {
   parseJsonStrict,
 } from '@writ/kernel';
 
-/** How a problem of a message is reported. */
+/** How an invalid field is reported. */
 export interface MessageErrors {
   /** The name of the message, before the names of its fields. */
   readonly field: string;
   readonly reason: ConstructorParameters<typeof InvalidRequestError>[0];
 }
 
-/** `T` without some of its fields; their messages have the defaults of the contract. */
-type Incomplete<T> = T extends readonly (infer E)[]
-  ? readonly Incomplete<E>[]
+/** `T` with every field optional, at every depth; an omitted one has the default of Protobuf. */
+type DeepPartial<T> = T extends readonly (infer E)[]
+  ? readonly DeepPartial<E>[]
   : T extends object
-    ? { readonly [K in keyof T]?: Incomplete<T[K]> }
+    ? { readonly [K in keyof T]?: DeepPartial<T[K]> }
     : T;
 
 type Fields = Readonly<Record<string, unknown>>;
 
 const DURATION = 'google.protobuf.Duration';
 
-/** Enums whose values are not spelled like `tell_model`. */
+/** Enums whose plain names are not those of the contract in lower case. */
 const SPELLING: Readonly<Record<string, (name: string) => string>> = {
   'writ.supervision.v1.AgentKind': (name) => name.toLowerCase().replaceAll('_', '-'),
   'writ.supervision.v1.Priority': (name) => name,
@@ -58,7 +58,7 @@ export function plainOf<Desc extends DescMessage>(
 /** The message of a plain value; fields that the message does not have are ignored. */
 export function messageOf<Desc extends DescMessage>(
   schema: Desc,
-  plain: Incomplete<PlainMessage<MessageShape<Desc>, ManifestNames>>,
+  plain: DeepPartial<PlainMessage<MessageShape<Desc>, ManifestNames>>,
 ): MessageInitShape<Desc> {
   const entries = schema.fields.map((field) => {
     const value = (plain as Fields)[plainKey(field)];
@@ -82,7 +82,7 @@ function plainFields(schema: DescMessage, message: Fields, errors: MessageErrors
   return present(entries);
 }
 
-/** The value of a field, or one of its list; undefined when it is not set. */
+/** Converts the value of a field, or one element of a repeated field; undefined when it is not set. */
 function plainValue(field: DescField, value: unknown, errors: MessageErrors): unknown {
   if (value === undefined) return undefined;
   if (field.enum) return nameOf(field.enum, value);

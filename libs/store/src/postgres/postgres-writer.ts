@@ -9,10 +9,10 @@ import { PostgresTurn } from './postgres-turn.ts';
 import { LockSet, type WriteScope } from './write-locks.ts';
 
 /**
- * Transactions that wait at the same time share a session up to this number, also while another one is idle: begin, flush
- * and commit cost as much as a transaction, so that more sessions with less work each commit less.
+ * Up to this number, waiting transactions use one session even if others are idle: BEGIN, flush and COMMIT together cost as
+ * much as one transaction, so a few transactions in many sessions have a lower throughput.
  */
-const MIN_SHARE = 4;
+const MIN_BATCH = 4;
 
 /** What a {@link PostgresWriter} works with. */
 export interface PostgresWriterOptions {
@@ -70,7 +70,7 @@ export class PostgresWriter {
   }
 
   /**
-   * Waits for a turn, which the caller must finish or leave.
+   * Queues a transaction and resolves when it begins; the caller must call `finish` or `leave`.
    * @throws OverloadedError STORE_QUEUE_FULL; UnavailableError STORE_BUSY, STORE_UNREACHABLE
    */
   async enter(options: TransactionOptions): Promise<PostgresTurn> {
@@ -79,7 +79,7 @@ export class PostgresWriter {
     if (this.#waiting.length >= limit && options.urgent !== true) {
       throw new OverloadedError(
         'STORE_QUEUE_FULL',
-        `More than ${limit} transactions are waiting for ${label}; the limit is maxQueued.`,
+        `The queue of ${label} is full: ${limit} transactions are waiting, the limit maxQueued. Try again later.`,
         { limit: String(limit) },
       );
     }
@@ -135,14 +135,14 @@ export class PostgresWriter {
   /** Takes the transactions of the next batch from those that wait, so that other sessions get their share. */
   #nextBatch(idleSlots: number): PostgresTurn[] {
     const first = this.#waiting.findIndex(({ scope }) => scope === 'everything');
-    // A transaction with all locks is not overtaken; its batch serves those behind it as well.
+    // No transaction overtakes one that needs all locks; those behind it may join its batch.
     if (first === 0) return this.#isExclusive ? [] : this.#waiting.splice(0, 1);
     const { maxBatch } = this.#options.limits;
     const considered = maxBatch * this.#slots.length;
     const free = this.#unblocked(
       this.#waiting.slice(0, first < 0 ? considered : Math.min(first, considered)),
     );
-    const share = Math.min(maxBatch, Math.max(MIN_SHARE, Math.ceil(free.length / idleSlots)));
+    const share = Math.min(maxBatch, Math.max(MIN_BATCH, Math.ceil(free.length / idleSlots)));
     const locks = new LockSet();
     const passed = new LockSet();
     const taken = new Set<PostgresTurn>();
@@ -185,7 +185,7 @@ export class PostgresWriter {
         await this.#commit(batch, startedAt);
       }
     } catch (error) {
-      // The others would fail as well after the same wait, unless another process holds the lock of a run.
+      // Without a database the others would fail after the same wait, too. If only the lock of a run was not acquired, they do not.
       const isOwn = isBusy(error) && !slot.locks.covers('everything');
       const others = isOwn ? [] : this.#waiting.splice(0);
       for (const turn of [...turns, ...others]) turn.refuse(error);
@@ -218,8 +218,8 @@ export class PostgresWriter {
     const started = performance.now();
     const { maxBatch, maxBatchMs } = this.#options.limits;
     for (let size = 0; size < maxBatch; size += 1) {
-      // Its own transactions have their locks already.
-      const isLate = size >= MIN_SHARE && performance.now() - started > maxBatchMs;
+      // The locks of the whole batch are held already.
+      const isLate = size >= MIN_BATCH && performance.now() - started > maxBatchMs;
       if (batch.over || isLate) return;
       const next = turns.shift() ?? this.#takeCovered(locks);
       if (next === undefined) return;

@@ -60,7 +60,7 @@ export class GroupCommit {
       return Promise.reject(
         new OverloadedError(
           'STORE_QUEUE_FULL',
-          `More than ${limit} transactions are waiting for ${label}; the limit is maxQueued.`,
+          `The queue of ${label} is full: ${limit} transactions are waiting, the limit maxQueued. Try again later.`,
           { limit: String(limit) },
         ),
       );

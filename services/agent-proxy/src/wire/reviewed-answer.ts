@@ -7,7 +7,7 @@ import {
 } from '@writ/contracts/writ/model/v1/model_pb';
 import type { ModelToolCall } from './dialects/review-form.ts';
 
-/** The record of an answer with the approved arguments. */
+/** Returns the answer with the approved arguments in its tool calls. */
 export function withCalls(finished: Finished, calls: ReadonlyMap<string, ModelToolCall>): Finished {
   const { message } = finished;
   if (message === undefined || calls.size === 0) return finished;
@@ -19,7 +19,7 @@ export function withCalls(finished: Finished, calls: ReadonlyMap<string, ModelTo
   return { ...finished, message: { ...message, parts } };
 }
 
-/** The record of an answer that ends the turn with a text. */
+/** Returns the answer with a text in place of its message, which ends the turn. */
 export function endedWithText(finished: Finished, text: string): Finished {
   const parts = [{ kind: { case: 'text', value: text } } as const];
   const message = create(ChatMessageSchema, { role: ChatRole.ASSISTANT, parts });

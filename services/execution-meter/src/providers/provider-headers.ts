@@ -2,17 +2,20 @@ import { omitUndefined } from '@writ/kernel';
 import type { ModelEntry } from '../domain/catalog/catalog.ts';
 import type { NativeChat } from '../domain/chat/chat.ts';
 
-/** What a client that names no version of the API gets. */
+/** The version of the API for a client that names none. */
 const ANTHROPIC_VERSION = '2023-06-01';
 
-/** What the headers of a request to a provider depend on. */
+/** A request to a provider: its model, key and native content. */
 interface ProviderRequest {
   readonly model: ModelEntry;
   readonly apiKey: string | undefined;
   readonly native: NativeChat | undefined;
 }
 
-/** The key of a provider of Anthropic's API, and the headers that the client has for it. */
+/**
+ * The headers of a request to a provider with Anthropic's API: key and version, and the headers that the client sent for
+ * the provider, which replace them. None for another API.
+ */
 export function providerHeaders({
   model,
   apiKey,

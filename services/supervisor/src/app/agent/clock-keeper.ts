@@ -3,8 +3,8 @@ import { cutClocks } from '../../store/agent/agents.ts';
 import type { SupervisorStore } from '../../store/supervisor-store.ts';
 
 /**
- * Tracks whether a supervisor is running, because active time does not count while none is (EM-1). A supervisor
- * that starts while another one runs leaves the clocks unchanged.
+ * Holds the claim `clocks` while a supervisor runs. If no replica held it when this one started, no supervisor was
+ * running, and time without one is not active time: all clocks stop at the last activity of their agents (EM-1).
  */
 export class ClockKeeper {
   readonly #store: SupervisorStore;
@@ -19,7 +19,7 @@ export class ClockKeeper {
     if (await this.#take()) await this.#store.transaction(cutClocks, { background: true });
   }
 
-  /** Takes over from a replica that has ended; called at an interval. */
+  /** Acquires the claim of a replica that has ended; called at an interval. */
   async stayOn(): Promise<void> {
     if (this.#claim?.isHeld() !== true) await this.#take();
   }

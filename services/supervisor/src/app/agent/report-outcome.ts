@@ -4,8 +4,8 @@ import { activeMsAt } from '../../domain/clock/active-clock.ts';
 import { budgetFromJson, manifestFromJson } from '../../domain/manifest/manifest-json.ts';
 import {
   checkOutcome,
-  type OutcomeClaim,
   type OutcomeEvidence,
+  type ReportedOutcome,
 } from '../../domain/run/check-outcome.ts';
 import { type AgentRow, clockOf, keyOf, loadAgent } from '../../store/agent/agents.ts';
 import { deadlineOf } from '../../store/agent/deadline.ts';
@@ -19,7 +19,7 @@ import { admitAgent, callingAgent } from './admit-agent.ts';
 
 /** How a worker reports the end of its agent. */
 export interface OutcomeReport {
-  readonly claim: OutcomeClaim;
+  readonly reported: ReportedOutcome;
   /** One sentence of the worker. */
   readonly detail: string;
   readonly recordCarried: RecordCarried;
@@ -28,7 +28,7 @@ export interface OutcomeReport {
 /** Ends the calling agent, unless it has an ending. Returns the ending that is recorded, with the approved answer if it has one. */
 export async function reportOutcome(
   context: SupervisorContext,
-  { claim, detail, recordCarried }: OutcomeReport,
+  { reported, detail, recordCarried }: OutcomeReport,
   call: CallContext,
 ): Promise<{ readonly stopReason: string; readonly answer: string }> {
   const work = async (tx: Tx) => {
@@ -36,8 +36,8 @@ export async function reportOutcome(
     const agent = await admitAgent(trx, call);
     await recordCarried(tx);
     await recordHeldEvents(tx, keyOf(agent));
-    const { stopReason, callId } = claim;
-    const checked = checkOutcome(claim, await evidence(tx, agent, callId));
+    const { stopReason, callId } = reported;
+    const checked = checkOutcome(reported, await evidence(tx, agent, callId));
     await recordEnding(trx, { ...keyOf(agent), stopReason, callId, detail, ...checked }, at);
     const recorded = await loadAgent(trx, keyOf(agent));
     const { ending_stop_reason, ending_answer: answer } = recorded;

@@ -24,7 +24,7 @@ export interface Parent {
   readonly retention: HistoryRetention;
 }
 
-/** What the worker requests for the child; omitted fields are the manifest's. */
+/** What the worker requests for the child; an omitted field has the value of the manifest. */
 export interface ChildTerms {
   readonly executionBudget: ExecutionBudget;
   readonly priority: PriorityName | undefined;
@@ -38,16 +38,16 @@ export interface ChildTerms {
 /** The effective limits of a child. */
 export interface ChildPlan {
   readonly instance: string;
-  /** Its definition, narrowed. */
+  /** Its manifest with the effective limits. */
   readonly manifest: AgentManifest;
   /** Catalog aliases that it may use; the first is its default. */
   readonly models: readonly string[];
 }
 
 /**
- * Narrows a child to the least of what its parent, its manifest and the request allow (SUP-9): budgets, priority
- * and retention are capped; a tool or model that the manifest does not have is rejected, and so is a budget above
- * the parent's own.
+ * Returns the effective limits of a child (SUP-9): of each budget, the priority and the retention the lowest that its
+ * parent, its manifest and the request allow. A requested tool or model that the manifest does not list is rejected, and
+ * so is a requested budget above the parent's.
  * @throws InvalidRequestError BUDGET_ABOVE_PARENT, TOOL_NOT_ALLOWED, MODEL_NOT_ALLOWED naming the field
  */
 export function planChild(
@@ -116,7 +116,10 @@ function budgetOf(
   return narrowExecutionBudget(narrowExecutionBudget(allowed, left), terms.executionBudget);
 }
 
-/** A child's history ends with its run, unless the request asks for more and is allowed it (SUP-1, SUP-4). */
+/**
+ * The history of a child is deleted when its run ends, unless the request asks for a longer retention that its manifest
+ * and its parent allow (SUP-1, SUP-4).
+ */
 function retentionOf(
   parent: Parent,
   child: AgentManifest,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { livingRunState } from './run-state.ts';
+import { liveRunState } from './run-state.ts';
 
 const runs = (isHalted: boolean) => ({ state: 'RUNNING', isHalted, waitsForInput: false });
 const waits = (isHalted: boolean) => ({ state: 'SUSPENDED', isHalted, waitsForInput: false });
@@ -12,5 +12,5 @@ it.each([
   ['SUSPENDED', 'all agents that are not halted wait', [runs(true), waits(false)]],
   ['WAITING_FOR_INPUT', 'all agents wait, and one of them for a person', [waits(false), asks]],
 ])('a run is %s when %s (AG-7, SV-9)', (state, _, agents) => {
-  expect(livingRunState(agents)).toBe(state);
+  expect(liveRunState(agents)).toBe(state);
 });

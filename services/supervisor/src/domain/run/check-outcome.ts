@@ -1,14 +1,14 @@
 import { InvalidRequestError, isStopReason, type Phase } from '@writ/kernel';
 
 /** How a worker reports the end of its agent. */
-export interface OutcomeClaim {
+export interface ReportedOutcome {
   readonly stopReason: string;
   readonly phase: Phase;
   /** The model call, review or tool call at which it stopped; empty when it names none. */
   readonly callId: string;
 }
 
-/** What the supervisor knows of the agent and of the call that the claim names. */
+/** What the supervisor knows of the agent and of the call that the worker named. */
 export interface OutcomeEvidence {
   readonly decision:
     | { readonly stopReason: string | null; readonly phase: Phase | null }
@@ -26,7 +26,7 @@ export interface OutcomeEvidence {
 /** The ending to record. */
 export interface CheckedOutcome {
   readonly phase: Phase;
-  /** Whether no record of the supervisor confirms the claim. */
+  /** Whether no record of the supervisor confirms the report. */
   readonly unverified: boolean;
 }
 
@@ -34,12 +34,12 @@ export interface CheckedOutcome {
 const NOT_REPORTABLE = ['success', 'nothing_done', 'closed', 'paused', 'cancelled', 'halted'];
 
 /**
- * Checks a worker's claim against the supervisor's records (SV-7). An unconfirmed claim still ends the agent,
+ * Checks what a worker reported against the supervisor's records (SV-7). An unconfirmed report still ends the agent,
  * because a worker can always stop, but it is marked as unverified.
  * @throws InvalidRequestError INVALID_STOP_REASON, OUTCOME_NOT_REPORTABLE
  */
-export function checkOutcome(claim: OutcomeClaim, evidence: OutcomeEvidence): CheckedOutcome {
-  const { stopReason, phase } = claim;
+export function checkOutcome(reported: ReportedOutcome, evidence: OutcomeEvidence): CheckedOutcome {
+  const { stopReason, phase } = reported;
   const field = 'stop_reason';
   if (!isStopReason(stopReason)) {
     throw new InvalidRequestError('INVALID_STOP_REASON', `${field} is not a known stop reason.`, {

@@ -8,7 +8,7 @@ import type { SupervisorContext } from '../../context.ts';
 
 /**
  * ReportOutcome: ends an agent that no approved final ended. A stop reason that the supervisor cannot verify is marked
- * as the worker's claim; the first ending is final (SV-7, RT-4).
+ * as reported by the worker only; the first ending is final (SV-7, RT-4).
  */
 export function reportOutcome(
   context: SupervisorContext,
@@ -17,7 +17,7 @@ export function reportOutcome(
     // Before the transaction, which then does not wait for signatures.
     const recordCarried = await readCarriedReceipts(context, callingAgent(call), request);
     const { stopReason, callId, detail } = request;
-    const claim = { stopReason, phase: request.phase as Phase, callId };
-    return await report(context, { claim, detail, recordCarried }, call);
+    const reported = { stopReason, phase: request.phase as Phase, callId };
+    return await report(context, { reported, detail, recordCarried }, call);
   };
 }

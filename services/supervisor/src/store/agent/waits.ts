@@ -1,6 +1,6 @@
 import type { AgentKey, RunKey } from '@writ/kernel';
 import { seen, stopped } from '../../domain/clock/active-clock.ts';
-import { livingRunState } from '../../domain/halt/run-state.ts';
+import { liveRunState } from '../../domain/halt/run-state.ts';
 import { hasWorkingDescendant, isInputWait } from '../../domain/slot/wait.ts';
 import { haltOver } from '../halt/halts.ts';
 import { loadRun, setRunState } from '../run/runs.ts';
@@ -126,7 +126,7 @@ export async function settleWaits(
     isHalted: false,
     waitsForInput: isInputWait(waiting_for),
   }));
-  const state = livingRunState(living);
+  const state = liveRunState(living);
   if (state !== run.state) await setRunState(trx, key, state, at);
 }
 

@@ -1,7 +1,7 @@
 import { covers, type RunKey } from '@writ/kernel';
 import { seen, stopped } from '../../domain/clock/active-clock.ts';
 import type { Halt } from '../../domain/halt/halt.ts';
-import { livingRunState } from '../../domain/halt/run-state.ts';
+import { liveRunState } from '../../domain/halt/run-state.ts';
 import { isInputWait } from '../../domain/slot/wait.ts';
 import {
   type AgentRow,
@@ -96,7 +96,7 @@ async function settleRunState(trx: SupervisorTransaction, run: RunRow, at: Date)
     const isHalted = (await haltOver(trx, keyOf(agent))) !== undefined;
     living.push({ state: agent.state, isHalted, waitsForInput: isInputWait(agent.waiting_for) });
   }
-  const state = livingRunState(living);
+  const state = liveRunState(living);
   if (state !== run.state) await setRunState(trx, key, state, at);
   // The clocks of agents that wait for a parked or resumed one.
   await settleWaits(trx, key, at);
