@@ -4,7 +4,7 @@ import type { Telemetry } from '@writ/telemetry';
 import type { KeyRuns } from './app/access/key-runs.ts';
 import type { SubAgents } from './app/access/sub-agents.ts';
 import type { AgentTokens } from './app/agent/agent-tokens.ts';
-import type { OpenRequests } from './app/agent/open-requests.ts';
+import type { RequestsInProgress } from './app/agent/requests-in-progress.ts';
 import type { Slots } from './app/agent/slots.ts';
 import type { ClientWaits } from './app/tools/client-waits.ts';
 import type { Deliveries } from './app/tools/deliveries.ts';
@@ -28,7 +28,7 @@ export interface ProxyContext {
   readonly subAgents: SubAgents;
   readonly tokens: AgentTokens;
   readonly slots: Slots;
-  readonly open: OpenRequests;
+  readonly open: RequestsInProgress;
   readonly toolLists: ToolLists;
   readonly sharedWork: SharedWork;
   readonly waits: Waits;

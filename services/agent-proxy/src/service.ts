@@ -6,7 +6,7 @@ import { KeyRuns } from './app/access/key-runs.ts';
 import { SubAgents } from './app/access/sub-agents.ts';
 import { AgentTokens } from './app/agent/agent-tokens.ts';
 import { endIdle } from './app/agent/end-idle.ts';
-import { OpenRequests } from './app/agent/open-requests.ts';
+import { RequestsInProgress } from './app/agent/requests-in-progress.ts';
 import { Slots } from './app/agent/slots.ts';
 import { ClientWaits } from './app/tools/client-waits.ts';
 import { Deliveries } from './app/tools/deliveries.ts';
@@ -86,7 +86,7 @@ async function openContext(host: ServiceHost<AgentProxyConfig>): Promise<ProxyCo
     loopback,
   });
   host.defer(() => peers.close());
-  const open = new OpenRequests(config.maxRequestsPerAgent);
+  const open = new RequestsInProgress(config.maxRequestsPerAgent);
   const tokens = new AgentTokens(store, peers, clock);
   const { grantMs, suspendMs } = config;
   const { log } = telemetry;

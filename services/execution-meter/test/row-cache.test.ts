@@ -6,20 +6,20 @@ import type { StoreLocation } from '@writ/store';
 import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import fc from 'fast-check';
 import { expect, it, onTestFinished } from 'vitest';
-import { inTurnOfRun } from '../src/app/tabs/level-turns.ts';
+import { inTurnOfRun } from '../src/app/tabs/serialize-bookings.ts';
 import type { MeterContext } from '../src/context.ts';
 import { NO_USAGE } from '../src/domain/ledger/spending.ts';
 import { EXECUTION_METER_DEFAULTS } from '../src/index.ts';
 import { forgetLevels, openLevels, readLevels, setLevelCaps } from '../src/store/balances.ts';
 import { book } from '../src/store/book.ts';
 import { countFailure, failuresOf, forgetFailures, openFailures } from '../src/store/failures.ts';
-import type { LevelTurn } from '../src/store/level-turn.ts';
 import {
   type MeterStore,
   type MeterTransaction,
   openMeterStore,
 } from '../src/store/meter-store.ts';
 import { closeTab, findTab, insertTab, raiseEpoch, type StoredTab } from '../src/store/tabs.ts';
+import type { LevelTurn } from '../src/store/turn-reach.ts';
 
 const AT = new Date('2026-01-01T12:00:00Z');
 const DAY = '2026-01-01';

@@ -10,7 +10,7 @@ import { ChainGuard } from './app/audit/chain-guard.ts';
 import { CheckpointFile } from './app/audit/checkpoint-file.ts';
 import { AgentsFile } from './app/definitions/agents-file.ts';
 import { openPolicy } from './app/definitions/policy-file.ts';
-import { recordRecoveryHalt } from './app/halt/order-halt.ts';
+import { recordRecoveryHalt } from './app/halt/request-halt.ts';
 import { NotificationSender } from './app/notify/notification-sender.ts';
 import { NotificationsFile } from './app/notify/notifications-file.ts';
 import { notifier } from './app/notify/notify.ts';

@@ -10,7 +10,7 @@ import { type ReplicaSet, runSchedules, type Schedule, schedulesOf } from '@writ
 import { sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
 import { type ExportEntry, exportChain } from '../src/app/audit/read-audit.ts';
-import { orderHalt } from '../src/app/halt/order-halt.ts';
+import { orderHalt } from '../src/app/halt/request-halt.ts';
 import type { SupervisorStore } from '../src/store/supervisor-store.ts';
 import { headReader } from './audit-export.ts';
 import {

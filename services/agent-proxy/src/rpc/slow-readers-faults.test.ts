@@ -13,7 +13,7 @@ import { createMcpHandler, Server } from '@modelcontextprotocol/server';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { DIALECTS } from '../wire/dialects/index.ts';
 import { EventStream } from './model-endpoint/respond.ts';
-import { closeSlowReader } from './serve-request.ts';
+import { closeSlowReader } from './serve-until-disconnect.ts';
 
 const EVENTS = 32;
 /** Together larger than what the sockets of a connection buffer. */

@@ -36,9 +36,9 @@ import {
   rowIds,
   sliceIds,
 } from './level-ids.ts';
-import { ExactTurnRequired, type LevelTurn } from './level-turn.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import type { BalanceTable } from './schema.ts';
+import { ExactTurnRequired, type LevelTurn } from './turn-reach.ts';
 
 /** By level id, the sums of all slices. Those of tenant levels contain no caps, which the catalog defines. */
 const cache = new RowCache<Balance>();

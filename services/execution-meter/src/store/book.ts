@@ -20,10 +20,10 @@ import {
 } from './entries.ts';
 import { divideLevels, type ReadSlices, readEscrows } from './grants.ts';
 import type { LevelsKey } from './level-ids.ts';
-import { type LevelTurn, requireExactTurn } from './level-turn.ts';
 import type { MeterTransaction } from './meter-store.ts';
 import { type OwnSlice, readOwnSlice, requireWithinGrants, seenLevels } from './own-slice.ts';
 import type { StoredTab } from './tabs.ts';
+import { type LevelTurn, requireExactTurn } from './turn-reach.ts';
 
 /** Ledger events for one entry of a tab. */
 export interface Booking {

@@ -5,9 +5,9 @@ import type { Balance, Change } from '../domain/ledger/balance.ts';
 import { divide, type Slice, termsOf } from '../domain/ledger/escrow.ts';
 import { toBalance } from './balance-rows.ts';
 import { isOfLevel, type LevelsKey, rowIds, SHARED_LEVELS, sliceOfRow } from './level-ids.ts';
-import type { LevelTurn } from './level-turn.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import type { BalanceTable } from './schema.ts';
+import type { LevelTurn } from './turn-reach.ts';
 
 /** The grants of a level, void unless its terms are still in effect. */
 interface Escrow {

@@ -24,8 +24,8 @@ import {
   type SharedLevel,
   sliceIds,
 } from './level-ids.ts';
-import { ExactTurnRequired, type LevelTurn } from './level-turn.ts';
 import type { MeterTransaction } from './meter-store.ts';
+import { ExactTurnRequired, type LevelTurn } from './turn-reach.ts';
 
 /** Limit of an account in a slice, so that the sum of all slices is within that of a level. */
 const SLICE_LIMIT = ACCOUNT_LIMIT / 64n;

@@ -13,7 +13,7 @@ import { hintOfBody, hintOfHeaders } from '../../domain/conversation.ts';
 import { subAgentOf, taskOf } from '../../domain/sub-agent.ts';
 import type { RunQuery } from '../../peers/peers.ts';
 import { type AgentRow, findAgent, keyOf, saveAgent } from '../../store/agents.ts';
-import type { OpenRequest } from '../agent/open-requests.ts';
+import type { RequestInProgress } from '../agent/requests-in-progress.ts';
 
 /** Secret scanners find leaked tokens by it. */
 const TOKEN_PREFIX = 'writ_run_';
@@ -59,7 +59,7 @@ export async function authorize(context: ProxyContext, request: AgentRequest): P
 export function beginRequest(
   { open }: Pick<ProxyContext, 'open'>,
   { key }: Authorized,
-): OpenRequest {
+): RequestInProgress {
   return open.begin(key);
 }
 
@@ -67,7 +67,7 @@ export function beginRequest(
 export async function endRequest(
   context: ProxyContext,
   { key, agent }: Authorized,
-  request: OpenRequest,
+  request: RequestInProgress,
 ): Promise<void> {
   request.end();
   context.slots.released(key);

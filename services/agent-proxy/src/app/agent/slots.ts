@@ -2,13 +2,13 @@ import { type AgentKey, agentKeyText, isWritError, PreconditionError } from '@wr
 import type { Logger } from '@writ/telemetry';
 import type { ProxyPeers, SlotAnswer } from '../../peers/peers.ts';
 import type { AgentTokens } from './agent-tokens.ts';
-import type { OpenRequests } from './open-requests.ts';
+import type { RequestsInProgress } from './requests-in-progress.ts';
 
 /** Dependencies of {@link Slots}. */
 export interface SlotsParts {
   readonly peers: Pick<ProxyPeers, 'renew'>;
   readonly tokens: AgentTokens;
-  readonly open: OpenRequests;
+  readonly open: RequestsInProgress;
   readonly log: Logger;
   /** Milliseconds, see AgentProxyConfig. */
   readonly grantMs: number;

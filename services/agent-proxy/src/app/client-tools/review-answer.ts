@@ -22,7 +22,7 @@ import {
 import { refusalText } from '../../wire/refusal.ts';
 import { endedWithText, withCalls } from '../../wire/reviewed-answer.ts';
 import { endAgent } from '../agent/end-agent.ts';
-import type { OpenRequest } from '../agent/open-requests.ts';
+import type { RequestInProgress } from '../agent/requests-in-progress.ts';
 import {
   continueModel,
   type ModelCall,
@@ -75,7 +75,7 @@ export function reviewedCall(context: ProxyContext, call: CallToReview): ModelCa
 interface CallToReview {
   readonly agent: AgentRow;
   readonly reviewed: ReviewedRequest;
-  readonly open: OpenRequest;
+  readonly open: RequestInProgress;
   /** The first call; a refusal leads to further ones. */
   readonly first: ModelCall;
 }

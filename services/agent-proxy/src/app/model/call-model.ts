@@ -13,7 +13,7 @@ import { type AgentRow, keyOf } from '../../store/agents.ts';
 import { insertCall, latestCall, markDelivered } from '../../store/calls.ts';
 import type { ProxyTransaction } from '../../store/proxy-store.ts';
 import { endAgent } from '../agent/end-agent.ts';
-import type { OpenRequest } from '../agent/open-requests.ts';
+import type { RequestInProgress } from '../agent/requests-in-progress.ts';
 
 /** A model request of an external agent, in the format of a provider. */
 export interface ModelRequest {
@@ -53,7 +53,7 @@ export async function callModel(
   context: ProxyContext,
   agent: AgentRow,
   request: ModelRequest,
-  open: OpenRequest,
+  open: RequestInProgress,
 ): Promise<ModelCall> {
   requireModel(agent, request);
   const { callId, delivered } = await numbered(context, agent, request, open);
@@ -68,7 +68,7 @@ export function continueModel(
   context: ProxyContext,
   agent: AgentRow,
   { firstCallId, ...request }: ModelRequest & { readonly firstCallId: string },
-  open: OpenRequest,
+  open: RequestInProgress,
 ): ModelCall {
   const callId = derivedId('call', firstCallId, 'continued', sha256Hex(request.body));
   const events = eventsOf(context, agent, { ...request, callId }, open);
@@ -127,7 +127,7 @@ async function numbered(
   { store, clock, open: requests }: ProxyContext,
   agent: AgentRow,
   { dialect, headers, body, idempotencyKey, isRetry }: ModelRequest,
-  open: OpenRequest,
+  open: RequestInProgress,
 ): Promise<Pick<ModelCall, 'callId' | 'delivered'>> {
   const key = keyOf(agent);
   if (idempotencyKey !== '') {
@@ -158,7 +158,7 @@ async function* eventsOf(
   context: ProxyContext,
   agent: AgentRow,
   request: ModelRequest & { readonly callId: string },
-  open: OpenRequest,
+  open: RequestInProgress,
 ): AsyncGenerator<ModelEvent, void, undefined> {
   const { slots, tokens, peers, config } = context;
   const key = keyOf(agent);

@@ -16,7 +16,7 @@ import {
 import { codexHookAnswer, codexHookHeadersOf } from '../../wire/codex-hook.ts';
 import { assertHost } from '../assert-host.ts';
 import { bodyOf, sendJson } from '../json-http.ts';
-import { serveRequest } from '../serve-request.ts';
+import { serveUntilDisconnect } from '../serve-until-disconnect.ts';
 
 /** What the hooks of a client differ in. */
 interface HookClient {
@@ -72,7 +72,7 @@ async function serve(
   const headers = { ...client.headersOf(body), ...request.headers };
   if (isResult(body)) return await recordResult(context, headers, body);
   const authorized = await authorize(context, { headers });
-  const verdict = await serveRequest(context, authorized, response, (open) =>
+  const verdict = await serveUntilDisconnect(context, authorized, response, (open) =>
     reviewHookedCall(context, authorized.key, hookedCallOf(body), {
       holdMs,
       signal: open.signal,

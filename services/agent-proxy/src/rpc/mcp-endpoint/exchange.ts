@@ -2,19 +2,19 @@ import { once } from 'node:events';
 import type { AuthInfo } from '@modelcontextprotocol/server';
 import type { AgentKey } from '@writ/kernel';
 import type { WebResponse } from '@writ/rpc';
-import type { OpenRequest } from '../../app/agent/open-requests.ts';
+import type { RequestInProgress } from '../../app/agent/requests-in-progress.ts';
 import { markToolDelivered, type NumberedCall } from '../../app/tools/number-call.ts';
 import type { ProxyContext } from '../../context.ts';
 
 /** One request of an MCP client: its agent, and what to record once the client has received the answer. */
 export class Exchange {
   readonly agent: AgentKey;
-  readonly open: OpenRequest;
+  readonly open: RequestInProgress;
   /** The call whose result this request is answered with. */
   #answered: NumberedCall | undefined;
   #sending: () => void = () => undefined;
 
-  constructor(agent: AgentKey, open: OpenRequest) {
+  constructor(agent: AgentKey, open: RequestInProgress) {
     this.agent = agent;
     this.open = open;
   }

@@ -7,7 +7,7 @@ import type { ProxyContext } from '../../context.ts';
 import { mcpErrorOf } from '../../wire/mcp-error.ts';
 import { assertHost } from '../assert-host.ts';
 import { bodyOf, sendJson } from '../json-http.ts';
-import { serveRequest } from '../serve-request.ts';
+import { serveUntilDisconnect } from '../serve-until-disconnect.ts';
 import { Exchange } from './exchange.ts';
 import { createServer } from './server.ts';
 
@@ -60,7 +60,7 @@ function serveMcp(context: ProxyContext) {
   const handle = toNodeHandler(handler);
   return async (request: WebRequest, response: WebResponse): Promise<void> => {
     const authorized = await authorize(context, request);
-    await serveRequest(context, authorized, response, async (open) => {
+    await serveUntilDisconnect(context, authorized, response, async (open) => {
       const exchange = new Exchange(authorized.key, open);
       try {
         const body = request.method === 'POST' ? await readMessage(request) : undefined;

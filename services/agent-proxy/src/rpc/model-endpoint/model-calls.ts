@@ -20,7 +20,7 @@ import type { ProxyContext } from '../../context.ts';
 import type { Dialect } from '../../wire/dialects/dialect.ts';
 import { httpErrorOf } from '../../wire/http-error.ts';
 import { bodyOf, sendJson } from '../json-http.ts';
-import { serveRequest } from '../serve-request.ts';
+import { serveUntilDisconnect } from '../serve-until-disconnect.ts';
 import { EventStream, sendError } from './respond.ts';
 
 /** What this endpoint reads of a request; the meter reads the rest. */
@@ -38,7 +38,7 @@ export function modelCalls(context: ProxyContext, dialect: Dialect) {
     const bytes = bodyOf(request);
     const authorized = await authorize(context, { headers, body: bytes });
     const { agent } = authorized;
-    await serveRequest(context, authorized, response, async (open) => {
+    await serveUntilDisconnect(context, authorized, response, async (open) => {
       const body = await bytes();
       const asked = readAsked(body);
       const asking = modelRequest(request, { dialect, asked, body });
@@ -66,7 +66,7 @@ export function countTokensCalls(context: ProxyContext, dialect: Dialect) {
     const { headers } = request;
     const bytes = bodyOf(request);
     const authorized = await authorize(context, { headers, body: bytes });
-    await serveRequest(context, authorized, response, async () => {
+    await serveUntilDisconnect(context, authorized, response, async () => {
       const body = await bytes();
       const asked = readAsked(body);
       const counted = modelRequest(request, { dialect, asked, body });

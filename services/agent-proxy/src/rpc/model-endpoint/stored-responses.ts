@@ -5,7 +5,7 @@ import { type Authorized, authorize } from '../../app/access/authorize.ts';
 import { accessResponse } from '../../app/model/call-model.ts';
 import type { ProxyContext } from '../../context.ts';
 import { sendJson } from '../json-http.ts';
-import { serveRequest } from '../serve-request.ts';
+import { serveUntilDisconnect } from '../serve-until-disconnect.ts';
 
 const PATH = /^\/v1\/responses\/([a-zA-Z0-9_.:-]{1,128})(\/input_items|\/cancel)?$/;
 const ACCESS: Readonly<Record<string, ResponseAccess>> = {
@@ -27,7 +27,7 @@ export function storedResponses(context: ProxyContext) {
       assertNoStream(query);
       const authorized = await authorize(context, { headers });
       assertReviewed(authorized, access);
-      await serveRequest(context, authorized, response, async () => {
+      await serveUntilDisconnect(context, authorized, response, async () => {
         const asked = { responseId, access, query };
         sendJson(response, await accessResponse(context, authorized.key, asked), {
           'x-writ-run-id': authorized.key.runId,

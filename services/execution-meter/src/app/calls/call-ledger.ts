@@ -7,11 +7,11 @@ import { admitCaller, isPurged, requireSpendable, requireTab } from '../../store
 import { book } from '../../store/book.ts';
 import { findCall, type StoredCall, saveCall } from '../../store/calls.ts';
 import { countFailure } from '../../store/failures.ts';
-import { type LevelTurn, requireExactTurn } from '../../store/level-turn.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
 import { insertResponse } from '../../store/responses.ts';
 import type { StoredTab } from '../../store/tabs.ts';
-import { inTurnOfRun } from '../tabs/level-turns.ts';
+import { type LevelTurn, requireExactTurn } from '../../store/turn-reach.ts';
+import { inTurnOfRun } from '../tabs/serialize-bookings.ts';
 import {
   type AttemptEnd,
   type CallConclusion,

@@ -3,7 +3,7 @@ import { requireTab } from '../../store/admit.ts';
 import { book } from '../../store/book.ts';
 import { findCall, runningCalls } from '../../store/calls.ts';
 import { type HoldingEntry, holdingEntries } from '../../store/entries.ts';
-import { inTurnOfRun } from '../tabs/level-turns.ts';
+import { inTurnOfRun } from '../tabs/serialize-bookings.ts';
 import type { CallLedger } from './call-ledger.ts';
 import type { ModelCalls } from './model-calls.ts';
 

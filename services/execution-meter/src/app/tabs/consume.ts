@@ -8,9 +8,9 @@ import { requireTab } from '../../store/admit.ts';
 import { readLevels } from '../../store/balances.ts';
 import { book } from '../../store/book.ts';
 import { type EntryId, findEntry } from '../../store/entries.ts';
-import type { LevelTurn } from '../../store/level-turn.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
-import { inTurnOfRun } from './level-turns.ts';
+import type { LevelTurn } from '../../store/turn-reach.ts';
+import { inTurnOfRun } from './serialize-bookings.ts';
 import { type TabView, viewTab } from './tab-view.ts';
 
 /** External spending to book. */

@@ -9,10 +9,10 @@ import { lastEvents } from '../../store/calls.ts';
 import { isHeld } from '../../store/entries.ts';
 import { forgetFailures, openFailures } from '../../store/failures.ts';
 import type { LevelsKey } from '../../store/level-ids.ts';
-import type { LevelTurn } from '../../store/level-turn.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
 import { closeTab as close, findTab, insertTab, type StoredTab } from '../../store/tabs.ts';
-import { inTurnOfRun } from './level-turns.ts';
+import type { LevelTurn } from '../../store/turn-reach.ts';
+import { inTurnOfRun } from './serialize-bookings.ts';
 import { type TabView, viewTab } from './tab-view.ts';
 
 /** A tab to open. */

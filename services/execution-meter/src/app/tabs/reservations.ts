@@ -9,9 +9,9 @@ import type { Spending } from '../../domain/ledger/spending.ts';
 import { requireSpendable, requireTab } from '../../store/admit.ts';
 import { type Booked, book } from '../../store/book.ts';
 import { type EntryId, findEntry, type StoredEntry } from '../../store/entries.ts';
-import type { LevelTurn } from '../../store/level-turn.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
-import { inTurnOfRun } from './level-turns.ts';
+import type { LevelTurn } from '../../store/turn-reach.ts';
+import { inTurnOfRun } from './serialize-bookings.ts';
 import { type TabView, viewTab } from './tab-view.ts';
 
 /** A request about one reservation of an agent. */

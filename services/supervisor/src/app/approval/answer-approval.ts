@@ -1,7 +1,7 @@
 import { InvalidRequestError } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import { loadApproval } from '../../store/approval/approvals.ts';
-import type { Answer, Answered, AnswerRequest } from './answer.ts';
+import type { Answer, Answered, AnswerRequest } from './answer-request.ts';
 import { decideAction } from './decide-action.ts';
 import { resolveCall } from './resolve-call.ts';
 

@@ -26,7 +26,7 @@ import {
   alreadyDecided,
   DECIDE_APPROVAL,
   isRepeat,
-} from './answer.ts';
+} from './answer-request.ts';
 import { type PendingApproval, settleNo, settleYes } from './settle-action.ts';
 
 /**

@@ -15,7 +15,7 @@ import { actionFrom, isCall } from '../../domain/result/recorded-action.ts';
 import type { ReviewedTool } from '../../domain/review/reviewed-tool.ts';
 import type { ApprovalRow } from '../../store/approval/approvals.ts';
 import { approvalMessage, approverOf } from '../../wire/approval.ts';
-import { DECIDE_APPROVAL } from './answer.ts';
+import { DECIDE_APPROVAL } from './answer-request.ts';
 import { readEvidence } from './read-evidence.ts';
 
 /**

@@ -14,7 +14,7 @@ import {
   alreadyDecided,
   DECIDE_APPROVAL,
   isRepeat,
-} from './answer.ts';
+} from './answer-request.ts';
 
 /**
  * Records the outcome of a call that a person determined: the gateway stores it once, and its new receipt settles the

@@ -10,7 +10,7 @@ import { saveFacts } from '../../store/review/facts.ts';
 import { countApprovedCall } from '../../store/run/runs.ts';
 import { executionColumns, publishDecision } from '../review/decision-row.ts';
 import type { ReviewSubject } from '../review/review-subject.ts';
-import { type AnswerRequest, BY_AGENT } from './answer.ts';
+import { type AnswerRequest, BY_AGENT } from './answer-request.ts';
 import { publishAnswer } from './publish-answer.ts';
 
 /** The stop reason of a withdrawn proposal. */

@@ -14,7 +14,7 @@ import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { inFlightJson } from '../../wire/halt.ts';
 import { agentRefOf } from '../../wire/supervision.ts';
 import type { DrivenHalt, HaltOrderHandler, StepDone } from '../order/order-handler.ts';
-import { haltFacts } from './order-halt.ts';
+import { haltFacts } from './request-halt.ts';
 import { signalAgents } from './signal-agents.ts';
 
 /**

@@ -6,8 +6,8 @@ import type {
 import { ResolvedOutcome } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { canonicalDigest, canonicalJson, InvalidRequestError } from '@writ/kernel';
 import { type Handler, requirePerson } from '@writ/rpc';
-import type { Answer } from '../../app/approval/answer.ts';
 import { answerApproval } from '../../app/approval/answer-approval.ts';
+import type { Answer } from '../../app/approval/answer-request.ts';
 import { presentApproval } from '../../app/approval/present-approval.ts';
 import type { SupervisorContext } from '../../context.ts';
 

@@ -1,7 +1,7 @@
 import type { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { type Handler, requirePerson } from '@writ/rpc';
 import { awaitHalt } from '../../app/halt/await-halt.ts';
-import { haltPending, orderHalt } from '../../app/halt/order-halt.ts';
+import { haltPending, orderHalt } from '../../app/halt/request-halt.ts';
 import type { SupervisorContext } from '../../context.ts';
 import { haltDigest, haltMessage, scopeFrom } from '../../wire/halt.ts';
 

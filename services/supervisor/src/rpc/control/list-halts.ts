@@ -1,7 +1,7 @@
 import type { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { type Handler, requirePerson } from '@writ/rpc';
 import { listHalts as list } from '../../app/halt/list-halts.ts';
-import { haltingPerson } from '../../app/halt/order-halt.ts';
+import { haltingPerson } from '../../app/halt/request-halt.ts';
 import type { SupervisorContext } from '../../context.ts';
 import { haltMessage } from '../../wire/halt.ts';
 import { pageAt, readPage, readPageAt } from '../../wire/page-token.ts';

@@ -1,8 +1,8 @@
 import { type AgentKey, agentKeyText, OverloadedError, PreconditionError } from '@writ/kernel';
 
 /** The requests of external agents in progress in this process. */
-export class OpenRequests {
-  readonly #byAgent = new Map<string, Set<OpenRequest>>();
+export class RequestsInProgress {
+  readonly #byAgent = new Map<string, Set<RequestInProgress>>();
   readonly #maxPerAgent: number;
 
   constructor(maxPerAgent: number) {
@@ -13,7 +13,7 @@ export class OpenRequests {
    * Begins a request.
    * @throws OverloadedError TOO_MANY_REQUESTS when the agent has as many in progress as permitted
    */
-  begin(agent: AgentKey): OpenRequest {
+  begin(agent: AgentKey): RequestInProgress {
     const key = agentKeyText(agent);
     const open = this.#byAgent.get(key) ?? new Set();
     if (open.size >= this.#maxPerAgent) {
@@ -23,7 +23,7 @@ export class OpenRequests {
         { agent: agent.instance, retry_after_ms: '1000' },
       );
     }
-    const request = new OpenRequest(() => {
+    const request = new RequestInProgress(() => {
       open.delete(request);
       if (open.size === 0) this.#byAgent.delete(key);
     });
@@ -69,7 +69,7 @@ export class OpenRequests {
 }
 
 /** One request in progress. */
-export class OpenRequest {
+export class RequestInProgress {
   /** The model call that it makes. */
   callId = '';
   /** Whether it waits for a person, so that the agent needs no slot for it. */

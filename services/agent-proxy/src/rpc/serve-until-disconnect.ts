@@ -1,6 +1,6 @@
 import { markAuthenticated, type WebResponse } from '@writ/rpc';
 import { type Authorized, beginRequest, endRequest } from '../app/access/authorize.ts';
-import type { OpenRequest } from '../app/agent/open-requests.ts';
+import type { RequestInProgress } from '../app/agent/requests-in-progress.ts';
 import type { ProxyContext } from '../context.ts';
 
 /**
@@ -8,11 +8,11 @@ import type { ProxyContext } from '../context.ts';
  * answer aborts it, as does one that does not read its answer.
  * @throws OverloadedError TOO_MANY_REQUESTS; what `work` throws
  */
-export async function serveRequest<T>(
+export async function serveUntilDisconnect<T>(
   context: ProxyContext,
   authorized: Authorized,
   response: WebResponse,
-  work: (open: OpenRequest) => Promise<T>,
+  work: (open: RequestInProgress) => Promise<T>,
 ): Promise<T> {
   markAuthenticated(response);
   const open = beginRequest(context, authorized);

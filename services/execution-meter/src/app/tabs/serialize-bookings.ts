@@ -2,8 +2,8 @@ import type { RunKey } from '@writ/kernel';
 import type { TransactionOptions } from '@writ/store';
 import type { MeterContext } from '../../context.ts';
 import { sliceOf } from '../../store/level-ids.ts';
-import { ExactTurnRequired, type LevelTurn } from '../../store/level-turn.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
+import { ExactTurnRequired, type LevelTurn } from '../../store/turn-reach.ts';
 
 /** Options of a transaction that books to the levels of its run. */
 interface TurnOptions extends Pick<TransactionOptions, 'background'> {
