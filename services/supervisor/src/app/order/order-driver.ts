@@ -89,11 +89,11 @@ export class OrderDriver {
         try {
           // Another replica may have driven the order since it was read, or placed one of its run before it.
           const terms = dueTerms(config, clock.now());
-          const of = order.kind === 'start_run' ? undefined : runOf(order);
+          const runKey = order.kind === 'start_run' ? undefined : runOf(order);
           const [due, run] = await Promise.all([
-            of === undefined
+            runKey === undefined
               ? findDueOrder(store.db, order, terms)
-              : firstDueOrder(store.db, of, terms),
+              : firstDueOrder(store.db, runKey, terms),
             this.#readRun(order),
           ]);
           if (due === undefined) return true;
