@@ -10,7 +10,7 @@ import { inTurnOfRun } from '../src/app/tabs/serialize-bookings.ts';
 import type { MeterContext } from '../src/context.ts';
 import { NO_USAGE } from '../src/domain/ledger/spending.ts';
 import { EXECUTION_METER_DEFAULTS } from '../src/index.ts';
-import { forgetLevels, openLevels, readLevels, setLevelCaps } from '../src/store/balances.ts';
+import { forgetLevels, readLevels, setLevelCaps } from '../src/store/balances.ts';
 import { book } from '../src/store/book.ts';
 import { countFailure, failuresOf, forgetFailures, openFailures } from '../src/store/failures.ts';
 import {
@@ -18,6 +18,7 @@ import {
   type MeterTransaction,
   openMeterStore,
 } from '../src/store/meter-store.ts';
+import { openLevels } from '../src/store/open-levels.ts';
 import { closeTab, findTab, insertTab, raiseEpoch, type StoredTab } from '../src/store/tabs.ts';
 import type { LevelTurn } from '../src/store/turn-reach.ts';
 

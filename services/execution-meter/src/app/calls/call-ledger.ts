@@ -112,7 +112,7 @@ export class CallLedger {
     const work = async (trx: MeterTransaction, turn: LevelTurn): Promise<EndedCall> => {
       const at = clock.now();
       const { answer, failure } = conclusion;
-      const [settled, isOver] = await Promise.all([
+      const [settled, mustPurge] = await Promise.all([
         this.#settle({ trx, turn, tab, at }, last, conclusion),
         // Checked in the recording transaction, because another replica can record the end of the run.
         answer === undefined ? false : isPurged(trx, tab),
@@ -123,7 +123,7 @@ export class CallLedger {
         answer,
         failure,
       };
-      const recorded = isOver ? { ...call, answer: undefined, purged: true } : call;
+      const recorded = mustPurge ? { ...call, answer: undefined, purged: true } : call;
       await saveCall(trx, tab, recorded, at);
       if (conclusion.issued !== undefined) {
         await insertResponse(trx, tab, {

@@ -1,0 +1,106 @@
+import { type Caps, DIMENSIONS, lowerCaps } from '../domain/ledger/amount.ts';
+import { type Balance, emptyBalance } from '../domain/ledger/balance.ts';
+import { capColumns, insertLevels, insertRun, updateCaps } from './balance-rows.ts';
+import { isTenantLevel, keepBalance } from './balances.ts';
+import { type LevelsKey, rowIds, sliceIds } from './level-ids.ts';
+import type { MeterTransaction } from './meter-store.ts';
+import { ExactTurnRequired, type LevelTurn } from './turn-reach.ts';
+
+/** Caps of the levels that a tab opens; undefined leaves those of an existing level unchanged. */
+export interface OpenedCaps {
+  readonly agent: Caps;
+  readonly run: Caps | undefined;
+  readonly session: Caps | undefined;
+}
+
+/** The caps of a new tab, the turn of its transaction, and all levels as read in this transaction. */
+export interface LevelsOpening {
+  readonly opened: OpenedCaps;
+  readonly turn: LevelTurn;
+  readonly before: readonly Balance[];
+}
+
+/**
+ * Inserts the missing levels of a new tab, in one statement, sets the caps of an existing run and lowers those of an
+ * existing session. Returns all levels after that.
+ * @throws ExactTurnRequired when the caps of the session change and other transactions of the tenant may be open
+ */
+export async function openLevels(
+  trx: MeterTransaction,
+  key: LevelsKey,
+  { opened, turn, before }: LevelsOpening,
+): Promise<Balance[]> {
+  const ids = rowIds(key);
+  const caps = { agent: opened.agent, run: opened.run ?? {}, session: opened.session ?? {} };
+  const session = before.find(({ level }) => level === 'session');
+  const isLowered = session !== undefined && differs(session, loweredCaps(session, opened.session));
+  if (turn.reach === 'own' && isLowered) throw new ExactTurnRequired();
+  const row = {
+    agent: ids.agent,
+    agent_tokens: caps.agent.tokens ?? null,
+    agent_cost: caps.agent.cost ?? null,
+    agent_turns: caps.agent.turns ?? null,
+    run: ids.run,
+    run_tokens: caps.run.tokens ?? null,
+    run_cost: caps.run.cost ?? null,
+    run_turns: caps.run.turns ?? null,
+  };
+  const { rows } =
+    turn.reach === 'own'
+      ? await insertRun(trx, { ...row, session: sliceIds(key, turn.slice).session })
+      : await insertLevels(trx, {
+          ...row,
+          session: ids.session,
+          session_tokens: caps.session.tokens ?? null,
+          session_cost: caps.session.cost ?? null,
+          session_turns: caps.session.turns ?? null,
+        });
+  const inserted = new Set(rows.map(({ id }) => id));
+  const after: Balance[] = [];
+  for (const balance of before) {
+    const { level } = balance;
+    if (isTenantLevel(level) || (level === 'session' && turn.reach === 'own')) after.push(balance);
+    else if (level === 'session' && inserted.has(ids[level])) {
+      // Its other slices may have rows already.
+      const created = { ...balance, caps: caps.session };
+      keepBalance(trx, ids[level], created);
+      after.push(created);
+    } else if (inserted.has(ids[level])) {
+      const empty = emptyBalance(level, caps[level]);
+      keepBalance(trx, ids[level], empty);
+      after.push(empty);
+    } else {
+      const next = level === 'session' ? loweredCaps(balance, opened.session) : opened[level];
+      after.push(await setCaps(trx, ids[level], balance, next));
+    }
+  }
+  return after;
+}
+
+/**
+ * The caps of a session that a further run sets: never above those that an earlier one set, and none while others
+ * were set at run time (EM-3).
+ */
+function loweredCaps({ caps, capsSetBy }: Balance, opened: Caps | undefined): Caps | undefined {
+  if (opened === undefined || capsSetBy !== undefined) return undefined;
+  return lowerCaps(caps, opened);
+}
+
+/** Sets the caps of an existing level, if they are given and differ. */
+async function setCaps(
+  trx: MeterTransaction,
+  id: string,
+  before: Balance,
+  caps: Caps | undefined,
+): Promise<Balance> {
+  if (caps === undefined || !differs(before, caps)) return before;
+  await updateCaps(trx, { id, ...capColumns(caps) });
+  const after = { ...before, caps };
+  keepBalance(trx, id, after);
+  return after;
+}
+
+/** Whether a level has other caps than these; undefined leaves them unchanged. */
+function differs({ caps: before }: Balance, caps: Caps | undefined): boolean {
+  return caps !== undefined && DIMENSIONS.some((name) => before[name] !== caps[name]);
+}
