@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { fewestRoundTrips } from './distributed.ts';
+import { fewestRoundTrips } from './distributed/fewest-round-trips.ts';
 
 /** What a two-step run alone may take of each service: the recorded figures. */
 const MAX_ROUND_TRIPS: Readonly<Record<string, number>> = {

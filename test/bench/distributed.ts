@@ -1,20 +1,15 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
-import { availableParallelism, loadavg, tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { availableParallelism, loadavg } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
 import { setTimeout as pause } from 'node:timers/promises';
-import { newId } from '@writ/kernel';
-import { type DistributedPlatform, startDistributedPlatform } from '@writ/testing/distributed';
+import type { DistributedPlatform } from '@writ/testing/distributed';
 import pg from 'pg';
-import { untilAdmitted } from '../load/admitted.ts';
 import { processorMs } from '../load/program.ts';
-import { twoStepExample } from '../load/two-step-example.ts';
 import type { BenchOptions } from './bench.ts';
 import type { PostgresTraffic } from './distributed/count-round-trips.ts';
+import { startCounted, trafficAt, twoSteps } from './distributed/counted-platform.ts';
 import { measure, median } from './measure.ts';
 
-const COUNTER = new URL('distributed/count-round-trips.ts', import.meta.url).href;
 const DEFAULT_ROUNDS = 3;
 const DEFAULT_SECONDS = 8;
 const WARM_UP_MS = 8_000;
@@ -23,8 +18,6 @@ const CROWDED = 16;
 /** Maximum transactions and round trips to PostgreSQL of a run alone. */
 const MAX_TRANSACTIONS = 22;
 const MAX_ROUND_TRIPS = 80;
-/** PostgreSQL as it is installed: a commit is on disk when it returns. */
-const DURABLE = { fsync: 'on', full_page_writes: 'on', shared_buffers: '128MB' };
 /** Time after which a session of PostgreSQL reports its transactions, even if it is idle. */
 const REPORT_MS = 11_000;
 /** How many kinds of round trips of a service are listed. */
@@ -90,48 +83,6 @@ export async function benchDistributed(options: BenchOptions): Promise<boolean> 
   return isEnough;
 }
 
-/**
- * Counts the round trips of runs alone, and returns the fewest of one run for each service: a run during which nothing
- * else happens.
- */
-export async function fewestRoundTrips(runs: number): Promise<Readonly<Record<string, number>>> {
-  const stack = new AsyncDisposableStack();
-  try {
-    const { platform, sockets } = await startCounted(stack);
-    await twoSteps(platform);
-    const fewest: Record<string, number> = {};
-    let before = await tripsAt(platform, sockets);
-    for (let run = 0; run < runs; run += 1) {
-      await twoSteps(platform);
-      const after = await tripsAt(platform, sockets);
-      for (const [service, trips] of Object.entries(after)) {
-        const ofRun = trips - (before[service] ?? Number.NaN);
-        fewest[service] = Math.min(fewest[service] ?? Number.POSITIVE_INFINITY, ofRun);
-      }
-      before = after;
-    }
-    return fewest;
-  } finally {
-    await stack.disposeAsync();
-  }
-}
-
-/** Starts a platform whose services count their traffic. */
-async function startCounted(stack: AsyncDisposableStack) {
-  const sockets = mkdtempSync(join(tmpdir(), 'writ-bench-'));
-  stack.defer(() => rmSync(sockets, { recursive: true, force: true }));
-  const platform = await startDistributedPlatform({
-    example: twoStepExample(),
-    replicas: 1,
-    faultProxies: false,
-    postgresSettings: DURABLE,
-    env: { NODE_OPTIONS: `--import ${COUNTER}` },
-    envOf: ({ name }) => ({ BENCH_COUNTS_SOCKET: socketOf(sockets, name) }),
-  });
-  stack.defer(() => platform.close());
-  return { platform, sockets };
-}
-
 /** Starts the platform, and measures its traffic and its times. */
 async function measureDistributed(plan: {
   readonly rounds: number;
@@ -171,45 +122,6 @@ async function measureDistributed(plan: {
   } finally {
     await stack.disposeAsync();
   }
-}
-
-/** Starts a run and resolves when it has succeeded. */
-async function twoSteps({ client }: DistributedPlatform): Promise<void> {
-  const start = { requestId: newId('req'), agent: 'refund-worker', goal: 'Do it.' };
-  const stopReason = await untilAdmitted(async () => {
-    let reason: string | undefined;
-    for await (const { event } of client.runs.runAgent({ start })) {
-      if (event?.entry.case === 'result') reason = event.entry.value.stopReason;
-    }
-    return reason;
-  });
-  if (stopReason !== 'success') throw new Error(`A run ended with ${stopReason}.`);
-}
-
-/** The socket on which a replica reports its traffic. */
-const socketOf = (folder: string, replica: string): string => join(folder, `${replica}.sock`);
-
-/** The round trips of every service so far. */
-async function tripsAt(
-  platform: DistributedPlatform,
-  sockets: string,
-): Promise<Readonly<Record<string, number>>> {
-  const services = Object.entries(await trafficAt(platform, sockets));
-  return Object.fromEntries(services.map(([service, { roundTrips }]) => [service, roundTrips]));
-}
-
-/** The traffic of every service so far. */
-async function trafficAt(
-  platform: DistributedPlatform,
-  sockets: string,
-): Promise<Readonly<Record<string, PostgresTraffic>>> {
-  const services = await Promise.all(
-    platform.replicas.map(async ({ name, service }) => {
-      const counts = await text(connect(socketOf(sockets, name)));
-      return [service, JSON.parse(counts) as PostgresTraffic] as const;
-    }),
-  );
-  return Object.fromEntries(services);
 }
 
 /** Reads the counts of the server and of every service. */
