@@ -17,6 +17,9 @@ const addToEntry = prepareQuery((db: Reader, change: { id: string; by: bigint })
     .set((column) => ({ amount: column('amount', '+', change.by) }))
     .where('id', '=', change.id),
 );
+const quoted = prepareQuery((db: Reader, { b }: { b: string }) =>
+  db.selectFrom('entry').select('id').where('id', 'in', ["it's", b]).where('id', '!=', "'"),
+);
 const someEntries = prepareQuery((db: Reader, { a, b }: { a: string; b: string }) =>
   db.selectFrom('entry').selectAll().where('id', 'in', [a, b]).where('estimated', '=', false),
 );
@@ -34,6 +37,15 @@ describe.each(PLACES)('a prepared query on a store in %s', (place) => {
     const { rows } = await someEntries(store.db, { a: 'a', b: 'b' });
     expect(rows).toEqual([{ ...entry('a', 2n ** 62n), note: new Uint8Array([1]) }, entry('b', 2n)]);
     expect((await someEntries(store.db, { a: 'c', b: 'd' })).rows).toEqual([]);
+  });
+
+  it('compares with its own strings exactly, also with quotes', async () => {
+    const { store } = await openLedger(place);
+    await store.transaction(async (trx) => {
+      for (const id of ["it's", "it''s", 'b', "'"]) await insertEntry(trx, entry(id));
+    });
+    const { rows } = await quoted(store.db, { b: 'b' });
+    expect(rows.map(({ id }) => id).sort()).toEqual(['b', "it's"]);
   });
 
   it('is rolled back with its transaction', async () => {

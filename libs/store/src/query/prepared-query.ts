@@ -1,5 +1,6 @@
 import { InternalError } from '@writ/kernel';
 import type { Compilable, CompiledQuery, Kysely, QueryResult } from 'kysely';
+import { literalConstants } from './literal-constants.ts';
 import { runCompiled, runCompiledWrite } from './transaction-state.ts';
 
 /** Runs a query with the given values on a store's `db` or in a transaction. */
@@ -27,7 +28,8 @@ class Placeholder {
 
 /**
  * Builds and compiles a query on its first run and caches the SQL, because building takes longer than running.
- * `build` receives placeholders, which it may only pass to the query builder; the SQL must not depend on values.
+ * `build` receives placeholders, which it may only pass to the query builder; the SQL must not depend on values. Its own
+ * strings become literals.
  */
 export function prepareQuery<DB, P extends object, R>(
   build: (db: Kysely<DB>, values: P) => Compilable<R>,
@@ -64,7 +66,7 @@ function compiledOnce<DB, P extends object, R>(
     const dialect = db.getExecutor().adapter.constructor;
     let prepared = compiledFor.get(dialect);
     if (prepared === undefined) {
-      prepared = preparedFrom(build(db, placeholders<P>()).compile());
+      prepared = preparedFrom(build(db.withPlugin(literalConstants), placeholders<P>()).compile());
       compiledFor.set(dialect, prepared);
     }
     const { compiled, sources } = prepared;

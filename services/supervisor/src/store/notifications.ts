@@ -66,7 +66,7 @@ export async function claimNotification(
     .set({ attempts: attempts + 1, next_attempt_at: until })
     .where('notification_id', '=', notification_id)
     .where('attempts', '=', attempts)
-    .where('state', '=', 'open')
+    .where('state', '=', sql.lit('open'))
     .executeTakeFirst();
   return numUpdatedRows > 0n;
 }

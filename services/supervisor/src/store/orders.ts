@@ -1,5 +1,6 @@
 import type { RunKey } from '@writ/kernel';
 import { pickColumns, preparePerColumns, prepareQuery } from '@writ/store';
+import { sql } from 'kysely';
 import { type DueTerms, type OrderKind, RUN_ORDERS } from '../domain/order/order-rules.ts';
 import { noteChange, notesOf, type OrderRow } from './change/commit-notes.ts';
 import { orders } from './schema/order.ts';
@@ -78,7 +79,7 @@ export async function makeOrderDue(
     .updateTable('orders')
     .set({ next_attempt_at: at })
     .where('order_id', '=', orderId)
-    .where('state', '=', 'open')
+    .where('state', '=', sql.lit('open'))
     .where('next_attempt_at', '>', at)
     .execute();
   noteChange(trx, 'orders');
@@ -125,7 +126,7 @@ function selectDue(
     db
       .selectFrom('orders')
       .selectAll()
-      .where('state', '=', 'open')
+      .where('state', '=', sql.lit('open'))
       .where((eb) => eb.or([eb('next_attempt_at', '<=', now), eb('next_attempt_at', '>', latest)]))
       // A newer release may have placed orders of other kinds.
       .where('kind', 'in', kinds)
@@ -140,7 +141,7 @@ export async function nextDueAt(db: SupervisorReader, now: Date): Promise<Date |
   const row = await db
     .selectFrom('orders')
     .select('next_attempt_at')
-    .where('state', '=', 'open')
+    .where('state', '=', sql.lit('open'))
     .where('next_attempt_at', '>', now)
     .orderBy('next_attempt_at')
     .limit(1)

@@ -98,7 +98,7 @@ export async function expiredApprovals(
   let query = db
     .selectFrom('approvals')
     .select(['tenant', 'run_id', 'approval_id', 'expires_at'])
-    .where('state', '=', 'pending')
+    .where('state', '=', sql.lit('pending'))
     .where('expires_at', '<=', now)
     .where(({ not, exists, selectFrom }) =>
       not(

@@ -1,4 +1,5 @@
 import type { AgentKey, RunKey } from '@writ/kernel';
+import { sql } from 'kysely';
 import type { SupervisorReader } from '../supervisor-store.ts';
 
 /** A page of runs that have not ended. */
@@ -63,5 +64,5 @@ export async function overRuns<K extends RunKey>(
 }
 
 function openOrders(db: SupervisorReader) {
-  return db.selectFrom('orders').select('run_id').where('state', '=', 'open');
+  return db.selectFrom('orders').select('run_id').where('state', '=', sql.lit('open'));
 }
