@@ -49,6 +49,13 @@ interface StepAttempt {
   readonly run?: RunRow | undefined;
 }
 
+/**
+ * How the drive of an order ended. The store must be read for its key again after a failure, which is recorded with the time
+ * of the next attempt, and when an earlier order of another replica came first. `claimed`: another replica drives its key, or
+ * the store could not be asked.
+ */
+type DriveOutcome = 'driven' | 'must read' | 'claimed';
+
 type RunOrderKind = Exclude<OrderKind, HaltOrderKind>;
 
 /** Executes one order from its recorded step; each step commits its changes with the progress of the order. */
@@ -75,14 +82,10 @@ export class OrderDriver {
     this.#isStopped = true;
   }
 
-  /**
-   * Drives an order, unless another replica drives one of the same key.
-   * @returns whether the store need not be read for the key again: false after a failure, which is recorded with the
-   * time of the next attempt, when another replica drives the key, and when an earlier order of another replica came first
-   */
-  async drive(key: string, order: OrderRow): Promise<boolean> {
+  /** Drives an order, unless another replica drives one of the same key. */
+  async drive(key: string, order: OrderRow): Promise<DriveOutcome> {
     const { store, telemetry, clock, config } = this.#context;
-    if (!store.replicas.shared) return await this.#drive(order);
+    if (!store.replicas.shared) return (await this.#drive(order)) ? 'driven' : 'must read';
     try {
       const claim = await store.replicas.claim(`orders of ${key}`);
       if (claim !== undefined) {
@@ -96,8 +99,9 @@ export class OrderDriver {
               : firstDueOrder(store.db, runKey, terms),
             this.#readRun(order),
           ]);
-          if (due === undefined) return true;
-          return (await this.#drive(due, run)) && due.order_id === order.order_id;
+          if (due === undefined) return 'driven';
+          const isDone = (await this.#drive(due, run)) && due.order_id === order.order_id;
+          return isDone ? 'driven' : 'must read';
         } finally {
           await claim.release();
         }
@@ -106,7 +110,7 @@ export class OrderDriver {
       telemetry.log.warn({ err: error, order_id: order.order_id }, 'failed to claim an order');
     }
     await sleep(CLAIM_PAUSE_MS);
-    return false;
+    return 'claimed';
   }
 
   /** The run of an order; undefined for an order of a halt. */

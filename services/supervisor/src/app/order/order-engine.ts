@@ -9,6 +9,7 @@ import {
   isOrderKind,
   RUNNING_ORDERS,
 } from '../../domain/order/order-rules.ts';
+import { OthersOrders } from '../../domain/order/others-orders.ts';
 import type { OrderRow } from '../../store/change/commit-notes.ts';
 import { dueOrders, nextDueAt } from '../../store/orders.ts';
 import { PLACED_ORDERS } from '../../store/supervisor-store.ts';
@@ -18,8 +19,18 @@ import { StartAdmission } from './start-admission.ts';
 const MAX_AT_ONCE = 64;
 /** Longest pause, so that an order placed by another process is found. */
 const MAX_SLEEP_MS = 5_000;
-/** Orders that another replica has placed are read after this time, when it has driven those for which it has capacity, ms. */
-const OTHERS_AFTER_MS = 200;
+/**
+ * Time after which the orders that another replica has placed are read, ms; those that are still due after this time again are
+ * driven here as well.
+ */
+const OTHERS_AFTER_MS = 500;
+
+/** An order to drive. */
+interface OfferedOrder {
+  readonly order: OrderRow;
+  /** Whether this replica has placed it or failed to drive its key, so that it tries again soon. */
+  readonly isOwn: boolean;
+}
 
 /**
  * Executes the orders of the store with back-off, each from its recorded step, including those that a previous
@@ -37,9 +48,13 @@ export class OrderEngine {
   // The caller that places an order is inside a request; the engine must not inherit its span.
   readonly #outside = AsyncLocalStorage.snapshot();
   /** Orders that wait for another one of their key. */
-  readonly #waiting = new Map<string, OrderRow[]>();
+  readonly #waiting = new Map<string, OfferedOrder[]>();
   /** Keys with an order that failed: it precedes later ones, so the store has to be read. */
   readonly #failedKeys = new Set<string>();
+  /** The orders that this process has placed since the store was last read, and has not kept in memory, by id. */
+  #unread = new Set<string>();
+  readonly #othersOrders: OthersOrders;
+  readonly #othersStarts: OthersOrders;
   /** The store may hold due orders that are not handed over in memory. */
   #mustRead = true;
   #unsubscribe: (() => void) | undefined;
@@ -50,6 +65,9 @@ export class OrderEngine {
     this.#context = context;
     this.#driver = new OrderDriver(context);
     this.#starts = new StartAdmission(context, (order) => this.#driveStart(order));
+    const othersAfterMs = context.store.replicas.shared ? OTHERS_AFTER_MS : 0;
+    this.#othersOrders = new OthersOrders(othersAfterMs);
+    this.#othersStarts = new OthersOrders(othersAfterMs);
     this.#loop = new WakeableLoop({
       pass: () => this.#startDue(),
       intervalMs: MAX_SLEEP_MS,
@@ -97,7 +115,8 @@ export class OrderEngine {
       }
       const isFull = this.#driving.size >= MAX_AT_ONCE && !isHalt(order);
       if (isFull || this.#failedKeys.has(keyOf(order))) this.#mustRead = true;
-      else if (!this.#mustRead) this.#outside(() => this.#offer(order));
+      if (this.#mustRead) this.#unread.add(order.order_id);
+      else this.#outside(() => this.#offer({ order, isOwn: true }));
     }
     if (this.#mustRead) this.#loop.wake();
   }
@@ -111,18 +130,17 @@ export class OrderEngine {
   }
 
   /** Starts an order, or queues it behind the current one of its key. */
-  #offer(order: OrderRow): void {
+  #offer(offered: OfferedOrder): void {
+    const { order } = offered;
     const key = keyOf(order);
     const current = this.#driving.get(key);
     if (current === undefined) {
-      this.#start(key, order);
+      this.#start(key, offered);
       return;
     }
     const waiting = this.#waiting.get(key) ?? [];
-    const isKnown = [current.id, ...waiting.map((other) => other.order_id)].includes(
-      order.order_id,
-    );
-    if (!isKnown) this.#waiting.set(key, [...waiting, order]);
+    const known = [current.id, ...waiting.map((other) => other.order.order_id)];
+    if (!known.includes(order.order_id)) this.#waiting.set(key, [...waiting, offered]);
   }
 
   /** Starts the orders that are due; returns the pause until the next one is, ms. */
@@ -130,45 +148,71 @@ export class OrderEngine {
     const { store, clock, config } = this.#context;
     const now = clock.now();
     const terms = dueTerms(config, now);
+    const placed = this.#unread;
+    this.#unread = new Set();
+    const isOwn = (order: OrderRow) =>
+      placed.has(order.order_id) ||
+      this.#failedKeys.has(keyOf(order)) ||
+      this.#context.starts.isWaiting(order);
     for (const order of await dueOrders(store.db, terms, MAX_AT_ONCE * 4, HALT_ORDERS)) {
-      this.#offer(order);
+      this.#offer({ order, isOwn: true });
     }
     const due = await dueOrders(store.db, terms, MAX_AT_ONCE * 4, RUNNING_ORDERS);
     this.#mustRead = due.length === MAX_AT_ONCE * 4;
-    for (const order of due) {
+    for (const order of this.#ours(due, isOwn, this.#othersOrders)) {
       if (this.#driving.size >= MAX_AT_ONCE) {
         this.#mustRead = true;
         break;
       }
-      this.#offer(order);
+      this.#offer({ order, isOwn: isOwn(order) });
     }
-    if (await this.#starts.read(terms)) this.#mustRead = true;
+    const hasMore = await this.#starts.read(terms, (starts) =>
+      this.#ours(starts, isOwn, this.#othersStarts),
+    );
+    if (hasMore) this.#mustRead = true;
     const next = await nextDueAt(store.db, now);
     const dueInMs = next === undefined ? MAX_SLEEP_MS : next.getTime() - now.getTime();
     return Math.min(MAX_SLEEP_MS, Math.max(1, dueInMs));
   }
 
+  /** The due orders that this replica drives; the others are read again soon. */
+  #ours(
+    due: readonly OrderRow[],
+    isOwn: (order: OrderRow) => boolean,
+    others: OthersOrders,
+  ): readonly OrderRow[] {
+    const ours = others.ready(due, isOwn, performance.now());
+    if (ours.length < due.length) this.#readOthersSoon();
+    return ours;
+  }
+
   /** Drives an order; no other order of its key is driven by this replica. */
-  #start(key: string, order: OrderRow): void {
+  #start(key: string, { order, isOwn }: OfferedOrder): void {
     if (this.#isStopped) return;
     this.#failedKeys.delete(key);
-    const ended = this.#driver.drive(key, order).then((isDone) => {
-      if (!isDone) this.#failedKeys.add(key);
+    const ended = this.#driver.drive(key, order).then((outcome) => {
+      if (outcome === 'claimed' && !isOwn) this.#leave(order);
+      else if (outcome !== 'driven') this.#failedKeys.add(key);
       this.#driving.delete(key);
       this.#next(key);
     });
     this.#driving.set(key, { id: order.order_id, ended });
   }
 
-  /** Drives an admitted start; returns whether it has succeeded. */
-  async #driveStart(order: OrderRow): Promise<boolean> {
+  /** Leaves an order to the replica that drives it. */
+  #leave(order: OrderRow): void {
+    const others = isStart(order) ? this.#othersStarts : this.#othersOrders;
+    others.leave(order, performance.now());
+    this.#readOthersSoon();
+  }
+
+  /** Drives an admitted start. */
+  async #driveStart(order: OrderRow): Promise<void> {
     const key = keyOf(order);
     const isFree = !this.#driving.has(key);
-    this.#outside(() => this.#offer(order));
+    this.#outside(() => this.#offer({ order, isOwn: false }));
     // The run of a start that waits behind another order is ending.
-    if (!isFree) return false;
-    await this.#driving.get(key)?.ended;
-    return !this.#failedKeys.has(key);
+    if (isFree) await this.#driving.get(key)?.ended;
   }
 
   /** Continues with the orders that wait for the one that has just ended. */

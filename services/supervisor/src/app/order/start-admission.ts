@@ -9,7 +9,7 @@ import { ACTIVE_RUN_STATES, activeRuns } from '../../store/run/live-runs.ts';
 const MAX_READ = 1_024;
 
 /** Drives the order of a start. */
-type Drive = (order: OrderRow) => Promise<unknown>;
+type Drive = (order: OrderRow) => Promise<void>;
 
 /** Passes the starts of the queue to the order engine, as fast as runs end (BD-5). */
 export class StartAdmission {
@@ -17,6 +17,8 @@ export class StartAdmission {
   readonly #drive: Drive;
   #unsubscribe: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
+  /** The starts that were placed since the last read of the store began; it may not contain them. */
+  readonly #placed = new Set<OrderRow>();
 
   constructor(context: SupervisorContext, drive: Drive) {
     this.#context = context;
@@ -42,19 +44,27 @@ export class StartAdmission {
     clearTimeout(this.#timer);
   }
 
-  /** Accepts a start that this process has placed or read. */
+  /** Accepts a start that this process has placed. */
   accept(order: OrderRow): void {
+    this.#placed.add(order);
     this.#context.starts.add(order);
     this.#admit();
   }
 
-  /** Reads the starts that are due, and the active runs if there are such starts; returns whether there may be more. */
-  async read(terms: DueTerms): Promise<boolean> {
+  /**
+   * Reads the starts that are due, of which `ours` selects those of this replica, and the active runs if there are such
+   * starts; returns whether there may be more.
+   */
+  async read(
+    terms: DueTerms,
+    ours: (due: readonly OrderRow[]) => readonly OrderRow[],
+  ): Promise<boolean> {
     const { store, starts } = this.#context;
+    this.#placed.clear();
     const due = await dueOrders(store.db, terms, MAX_READ, ['start_run']);
     if (due.length > 0) starts.replaceActive(await activeRuns(store.db), performance.now());
     // Another replica may have driven starts that this one has in memory.
-    if (store.replicas.shared) starts.replace(due);
+    if (store.replicas.shared) starts.replace([...ours(due), ...this.#placed]);
     else for (const order of due) starts.add(order);
     this.#admit();
     return due.length === MAX_READ;

@@ -100,6 +100,11 @@ export class StartQueue<Order extends StartOrder> {
     };
   }
 
+  /** Whether a start waits. */
+  isWaiting({ order_id: id }: Pick<Order, 'order_id'>): boolean {
+    return this.#waiting.has(id);
+  }
+
   /** Adds a start, unless it waits already or is in progress. */
   add(order: Order): void {
     const { order_id: id } = order;
