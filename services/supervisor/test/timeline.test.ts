@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { recordedEvents } from '../src/store/run/recorded-events.ts';
 import { insertRun, type RunRow, saveRun } from '../src/store/run/runs.ts';
 import { appendTimeline, lastSequence, readTimeline } from '../src/store/run/timeline.ts';
 import { openSupervisorStore, type SupervisorStore } from '../src/store/supervisor-store.ts';
@@ -10,9 +11,12 @@ const KEYS = [
   { tenant: 'acme', runId: 'run-b' },
 ] as const;
 
+const MAX_ID = 12;
+const IDS = Array.from({ length: MAX_ID + 1 }, (_, id) => `event-${id}`);
+
 /** One transaction: which events it appends, and whether it fails afterwards. */
 const transaction = fc.record({
-  events: fc.array(fc.record({ run: fc.nat(1), id: fc.nat(12) }), { maxLength: 6 }),
+  events: fc.array(fc.record({ run: fc.nat(1), id: fc.nat(MAX_ID) }), { maxLength: 6 }),
   fails: fc.boolean(),
   ends: fc.boolean(),
 });
@@ -60,6 +64,12 @@ describe('the timeline of a run', () => {
           expect(rows.map(({ sequence }) => sequence)).toEqual(rows.map((_, place) => place + 1));
           expect(await lastSequence(store.db, key)).toBe(rows.length);
         }
+        const events = KEYS.flatMap((key) => IDS.map((eventId) => ({ ...key, eventId })));
+        const isRecorded = await recordedEvents(store.db, events);
+        const recorded = model.map((_, run) =>
+          IDS.filter((eventId) => isRecorded({ ...(KEYS[run] ?? KEYS[0]), eventId })),
+        );
+        expect(recorded).toEqual(model.map((ids) => IDS.filter((id) => ids.includes(id))));
       }),
       { numRuns: 60 },
     );

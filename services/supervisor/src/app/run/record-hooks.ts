@@ -4,6 +4,7 @@ import type { RunKey } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import { noteLeaseExpiry, noteSlotChange } from '../../store/agent/pauses.ts';
 import { noteWait } from '../../store/agent/waits.ts';
+import { type EventKey, recordedEvents } from '../../store/run/recorded-events.ts';
 import { findRun, type RunRow } from '../../store/run/runs.ts';
 import { findSequence, lookUpEvents } from '../../store/run/timeline.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
@@ -17,6 +18,7 @@ import {
   waitChangeFrom,
   workerEventId,
 } from '../../wire/hook-event.ts';
+import { notificationOf } from '../../wire/notification.ts';
 import type { Notify } from '../notify/notify.ts';
 import { appendEvent } from '../timeline/carried-events.ts';
 import type { HeldEvents } from '../timeline/held-events.ts';
@@ -77,8 +79,15 @@ export function recordHooks({
       await Promise.all(ofRuns.slice(from, from + RUNS_AT_ONCE).map(recordOne));
     }
   };
+  // Another replica may have recorded what requests carry: one read instead of a transaction for each run (CO-1).
+  const unrecorded = async (events: readonly HookEvent[]): Promise<readonly HookEvent[]> => {
+    if (!store.replicas.shared) return events;
+    const shown = new Set(events.filter((event) => isOnlyShown(event) && !heldEvents.has(event)));
+    const isRecorded = await recordedEvents(store.db, [...shown].map(keyOf));
+    return events.filter((event) => !(shown.has(event) && isRecorded(keyOf(event))));
+  };
   const handleAll = async (messages: readonly BusMessage[]): Promise<void> => {
-    const events = messages.flatMap(read);
+    const events = await unrecorded(messages.flatMap(read));
     if (events.length > 0) await record(byRun(events));
   };
   return {
@@ -111,6 +120,17 @@ function byRun(events: readonly HookEvent[]): RunEvents[] {
     const { tenant = '', runId = '' } = ofRun[0] ?? {};
     return { key: { tenant, runId }, events: ofRun };
   });
+}
+
+/** The event on the timeline of its run. */
+function keyOf(event: HookEvent): EventKey {
+  return { tenant: event.tenant, runId: event.runId, eventId: timelineId(event) };
+}
+
+/** Whether the timeline is all that an event changes, so that one that is there changes nothing. */
+function isOnlyShown(event: HookEvent): boolean {
+  const isNotified = notificationOf(event, new Date(0)) !== undefined;
+  return !isNotified && waitChangeFrom(event) === undefined && slotChangeFrom(event) === undefined;
 }
 
 /** Appends the events whose predecessors are on the timeline; returns the others. Those of an ended run are late. */

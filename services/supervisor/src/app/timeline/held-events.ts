@@ -44,6 +44,11 @@ export class HeldEvents {
     return Array.from(this.#runs.get(nameOf(run))?.values() ?? [], ({ event }) => event);
   }
 
+  /** Whether events of a run are held. */
+  has(run: RunKey): boolean {
+    return this.#runs.get(nameOf(run)) !== undefined;
+  }
+
   /** The runs with held events. */
   runs(): readonly RunKey[] {
     return [...this.#runs.values()].flatMap((events) => {
