@@ -40,11 +40,13 @@ export async function* followRun(
   const changed = new ChangeAlarm(signal);
   let hasChanged = true;
   let readAt = Number.NEGATIVE_INFINITY;
+  let endCheckedAt = Number.NEGATIVE_INFINITY;
   changed.on(store.changes, runTopic(key), () => {
     hasChanged = true;
   });
   changed.on(store.changes, runEndTopic(key), () => {
     readAt = Number.NEGATIVE_INFINITY;
+    endCheckedAt = Number.NEGATIVE_INFINITY;
   });
   let live: RunProgress | undefined;
   try {
@@ -68,10 +70,13 @@ export async function* followRun(
           last = row.sequence;
           if (event.entry.case === 'result') return;
         }
-        // The result is the last event, so only a watch after it finds none of a run that has ended.
-        if (rows.length === 0 && (await hasEnded(store.db, key))) {
+        // The result is the last event. A watch that begins after it finds none, nor does one of events that were purged.
+        if (rows.length === 0) {
           if (isOver) return;
-          isOver = true;
+          if (performance.now() - endCheckedAt >= config.watchPollMs) {
+            endCheckedAt = performance.now();
+            isOver = await hasEnded(store.db, key);
+          }
         }
         if (isOver || rows.length === PAGE) {
           readAt = Number.NEGATIVE_INFINITY;
