@@ -1,12 +1,16 @@
+import type { RunKey } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import type { DueTerms } from '../../domain/order/order-rules.ts';
 import { PROBE_MS } from '../../domain/order/start-queue.ts';
+import { runEndTopic } from '../../store/change/changes.ts';
 import type { OrderRow } from '../../store/change/commit-notes.ts';
 import { dueOrders } from '../../store/orders.ts';
 import { ACTIVE_RUN_STATES, activeRuns } from '../../store/run/live-runs.ts';
 
 /** Most waiting starts that are read at once. */
 const MAX_READ = 1_024;
+
+type ActiveRun = Awaited<ReturnType<typeof activeRuns>>[number];
 
 /** Drives the order of a start. */
 type Drive = (order: OrderRow) => Promise<void>;
@@ -19,6 +23,8 @@ export class StartAdmission {
   #timer: NodeJS.Timeout | undefined;
   /** The starts that were placed since the last read of the store began; it may not contain them. */
   readonly #placed = new Set<OrderRow>();
+  /** How to stop following the ends of active runs, by name. */
+  readonly #followed = new Map<string, () => void>();
 
   constructor(context: SupervisorContext, drive: Drive) {
     this.#context = context;
@@ -27,11 +33,11 @@ export class StartAdmission {
 
   /** Follows the states of runs; a run that ends admits the next start. */
   start(): void {
-    const { store, starts } = this.#context;
+    const { store } = this.#context;
     this.#unsubscribe = store.onRunStates((states) => {
       for (const { tenant, runId, state } of states) {
         const isActive = ACTIVE_RUN_STATES.some((active) => active === state);
-        starts.setActive(tenant, runId, isActive, performance.now());
+        this.#setActive({ tenant, runId }, isActive);
       }
       this.#admit();
     });
@@ -41,6 +47,8 @@ export class StartAdmission {
   stop(): void {
     this.#unsubscribe?.();
     this.#unsubscribe = undefined;
+    for (const unfollow of this.#followed.values()) unfollow();
+    this.#followed.clear();
     clearTimeout(this.#timer);
   }
 
@@ -62,12 +70,44 @@ export class StartAdmission {
     const { store, starts } = this.#context;
     this.#placed.clear();
     const due = await dueOrders(store.db, terms, MAX_READ, ['start_run']);
-    if (due.length > 0) starts.replaceActive(await activeRuns(store.db), performance.now());
+    if (due.length > 0) this.#replaceActive(await activeRuns(store.db));
     // Another replica may have driven starts that this one has in memory.
     if (store.replicas.shared) starts.replace([...ours(due), ...this.#placed]);
     else for (const order of due) starts.add(order);
     this.#admit();
     return due.length === MAX_READ;
+  }
+
+  #replaceActive(runs: readonly ActiveRun[]): void {
+    this.#context.starts.replaceActive(runs, performance.now());
+    const names = new Set(runs.map(({ tenant, run_id: runId }) => nameOf({ tenant, runId })));
+    for (const [name, unfollow] of this.#followed) {
+      if (names.has(name)) continue;
+      unfollow();
+      this.#followed.delete(name);
+    }
+    for (const { tenant, run_id: runId } of runs) this.#follow({ tenant, runId });
+  }
+
+  #setActive(run: RunKey, isActive: boolean): void {
+    this.#context.starts.setActive(run.tenant, run.runId, isActive, performance.now());
+    if (isActive) {
+      this.#follow(run);
+      return;
+    }
+    this.#followed.get(nameOf(run))?.();
+    this.#followed.delete(nameOf(run));
+  }
+
+  /** Learns of the end of a run that another replica ends. */
+  #follow(run: RunKey): void {
+    const { replicas } = this.#context.store;
+    if (!replicas.shared || this.#followed.has(nameOf(run))) return;
+    const unfollow = replicas.onHint(runEndTopic(run), () => {
+      this.#setActive(run, false);
+      this.#admit();
+    });
+    this.#followed.set(nameOf(run), unfollow);
   }
 
   #admit(): void {
@@ -84,4 +124,8 @@ export class StartAdmission {
     clearTimeout(this.#timer);
     if (starts.waiting > 0) this.#timer = setTimeout(() => this.#admit(), PROBE_MS);
   }
+}
+
+function nameOf({ tenant, runId }: RunKey): string {
+  return `${tenant}/${runId}`;
 }
