@@ -4,12 +4,18 @@ import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_
 import { ManualClock } from '@writ/kernel';
 import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import { afterEach, describe, expect, it } from 'vitest';
+import { StartAdmission } from '../src/app/order/start-admission.ts';
 import type { SupervisorConfig } from '../src/config.ts';
+import type { SupervisorContext } from '../src/context.ts';
+import { StartQueue } from '../src/domain/order/start-queue.ts';
+import type { OrderRow } from '../src/store/change/commit-notes.ts';
+import { saveRun } from '../src/store/run/runs.ts';
 import type { SupervisorStore } from '../src/store/supervisor-store.ts';
 import { createTenantRate } from '../src/store/tenant-rate.ts';
 import { openSecondStore, SupervisorUnderTest } from './supervisor-under-test.ts';
 
 const START = { agent: 'worker', goal: 'Do it.' };
+const LIMITS = { maxQueuedRuns: 10, maxQueuedRunsPerTenant: 10 };
 
 describe.runIf(isPostgresAvailable())('two supervisors on one PostgreSQL schema (SYS-5)', () => {
   let supervisor: SupervisorUnderTest;
@@ -69,6 +75,29 @@ describe.runIf(isPostgresAvailable())('two supervisors on one PostgreSQL schema 
     const watched = Array.fromAsync(supervisor.runs('anna', other).watchRun({ runId }));
     await supervisor.runs().cancelRun({ requestId: 'c-1', runId });
     expect((await watched).length).toBeGreaterThan(1);
+  });
+
+  it('know of active runs that the other one has ended, so that they delay no start (BD-5)', async () => {
+    await start();
+    const { run } = await supervisor.runs().startRun({ requestId: 'r-1', ...START });
+    const runId = run?.runId ?? '';
+    const state = async () => (await supervisor.runs().getRun({ runId })).run?.state;
+    await expect.poll(state).toBe(RunState.RUNNING);
+    const store = await openSecondStore(supervisor);
+    const starts = new StartQueue<OrderRow>(LIMITS);
+    const context = { store, starts } as unknown as SupervisorContext;
+    const admission = new StartAdmission(context, async () => undefined);
+    admission.start();
+    const key = { tenant: 'acme', runId };
+    await store.transaction(
+      async (trx) => await saveRun(trx, key, { state: 'RUNNING', changed_at: new Date() }),
+      { run: key },
+    );
+    expect(starts.active).toBe(1);
+    await supervisor.runs().cancelRun({ requestId: 'c-1', runId });
+    await expect.poll(() => starts.active).toBe(0);
+    admission.stop();
+    await store.close();
   });
 
   it('enforce the rate limit of a tenant together (SYS-6)', async () => {
