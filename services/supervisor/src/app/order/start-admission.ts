@@ -99,7 +99,7 @@ export class StartAdmission {
     this.#followed.delete(nameOf(run));
   }
 
-  /** Learns of the end of a run that another replica ends. */
+  /** Detects that another replica has ended a run. */
   #follow(run: RunKey): void {
     const { replicas } = this.#context.store;
     if (!replicas.shared || this.#followed.has(nameOf(run))) return;
