@@ -1,4 +1,3 @@
-import type { RunKey } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import type { DueTerms } from '../../domain/order/order-rules.ts';
 import { PROBE_MS } from '../../domain/order/start-queue.ts';
@@ -21,8 +20,9 @@ export class StartAdmission {
   readonly #drive: Drive;
   #unsubscribe: (() => void) | undefined;
   #timer: NodeJS.Timeout | undefined;
-  /** The starts that were placed since the last read of the store began; it may not contain them. */
+  /** The starts that were placed, and the names of runs that ended or wait, since the last read of the store began. */
   readonly #placed = new Set<OrderRow>();
+  readonly #inactive = new Set<string>();
   /** How to stop following the ends of active runs, by name. */
   readonly #followed = new Map<string, () => void>();
 
@@ -37,7 +37,7 @@ export class StartAdmission {
     this.#unsubscribe = store.onRunStates((states) => {
       for (const { tenant, runId, state } of states) {
         const isActive = ACTIVE_RUN_STATES.some((active) => active === state);
-        this.#setActive({ tenant, runId }, isActive);
+        this.#setActive({ tenant, run_id: runId }, isActive);
       }
       this.#admit();
     });
@@ -47,8 +47,7 @@ export class StartAdmission {
   stop(): void {
     this.#unsubscribe?.();
     this.#unsubscribe = undefined;
-    for (const unfollow of this.#followed.values()) unfollow();
-    this.#followed.clear();
+    for (const name of this.#followed.keys()) this.#unfollow(name);
     clearTimeout(this.#timer);
   }
 
@@ -69,6 +68,7 @@ export class StartAdmission {
   ): Promise<boolean> {
     const { store, starts } = this.#context;
     this.#placed.clear();
+    this.#inactive.clear();
     const due = await dueOrders(store.db, terms, MAX_READ, ['start_run']);
     if (due.length > 0) this.#replaceActive(await activeRuns(store.db));
     // Another replica may have driven starts that this one has in memory.
@@ -78,36 +78,42 @@ export class StartAdmission {
     return due.length === MAX_READ;
   }
 
-  #replaceActive(runs: readonly ActiveRun[]): void {
+  #replaceActive(read: readonly ActiveRun[]): void {
+    const runs = read.filter((run) => !this.#inactive.has(nameOf(run)));
     this.#context.starts.replaceActive(runs, performance.now());
-    const names = new Set(runs.map(({ tenant, run_id: runId }) => nameOf({ tenant, runId })));
-    for (const [name, unfollow] of this.#followed) {
-      if (names.has(name)) continue;
-      unfollow();
-      this.#followed.delete(name);
-    }
-    for (const { tenant, run_id: runId } of runs) this.#follow({ tenant, runId });
+    const names = new Set(runs.map(nameOf));
+    for (const name of this.#followed.keys()) if (!names.has(name)) this.#unfollow(name);
+    for (const run of runs) this.#follow(run);
   }
 
-  #setActive(run: RunKey, isActive: boolean): void {
-    this.#context.starts.setActive(run.tenant, run.runId, isActive, performance.now());
+  #setActive(run: ActiveRun, isActive: boolean): void {
+    this.#context.starts.setActive(run.tenant, run.run_id, isActive, performance.now());
+    const name = nameOf(run);
     if (isActive) {
+      this.#inactive.delete(name);
       this.#follow(run);
-      return;
+    } else {
+      this.#inactive.add(name);
+      this.#unfollow(name);
     }
-    this.#followed.get(nameOf(run))?.();
-    this.#followed.delete(nameOf(run));
   }
 
   /** Detects that another replica has ended a run. */
-  #follow(run: RunKey): void {
+  #follow(run: ActiveRun): void {
     const { replicas } = this.#context.store;
-    if (!replicas.shared || this.#followed.has(nameOf(run))) return;
-    const unfollow = replicas.onHint(runEndTopic(run), () => {
+    const name = nameOf(run);
+    if (!replicas.shared || this.#followed.has(name)) return;
+    const { tenant, run_id: runId } = run;
+    const unfollow = replicas.onHint(runEndTopic({ tenant, runId }), () => {
       this.#setActive(run, false);
       this.#admit();
     });
-    this.#followed.set(nameOf(run), unfollow);
+    this.#followed.set(name, unfollow);
+  }
+
+  #unfollow(name: string): void {
+    this.#followed.get(name)?.();
+    this.#followed.delete(name);
   }
 
   #admit(): void {
@@ -126,6 +132,6 @@ export class StartAdmission {
   }
 }
 
-function nameOf({ tenant, runId }: RunKey): string {
+function nameOf({ tenant, run_id: runId }: ActiveRun): string {
   return `${tenant}/${runId}`;
 }
