@@ -19,13 +19,11 @@ const SERVICES = [
 ] as const satisfies readonly ServiceName[];
 const DEFAULT_ROUNDS = 5;
 const DEFAULT_SECONDS = 8;
-/** Enough runs to compile what a run executes, ms. */
-const WARM_UP_MS = 8_000;
+/** Enough runs to compile what a run executes: each calls several thousand functions a few times, ms. */
+const WARM_UP_MS = 60_000;
 const IN_FLIGHT = 16;
 /** Minimum throughput with a second replica relative to one. */
 const MIN_RATIO = 0.97;
-/** Time after which the other services have noticed that a replica has stopped or started, ms. */
-const SETTLE_MS = 3_000;
 const POLL_MS = 20;
 
 /** The figures of a second replica of one service, in runs per second. */
@@ -39,7 +37,7 @@ interface ServiceFigures {
 }
 
 /**
- * Measures runs of two steps on a distributed platform with one and with two replicas of each service, one service after
+ * Measures runs of two steps on distributed platforms with one and with two replicas of each service, one service after
  * the other, in alternating rounds. Prints a table and writes `replicas.json`. Returns whether a second replica never lowers
  * the throughput below {@link MIN_RATIO}.
  */
@@ -66,36 +64,37 @@ export async function benchReplicas(options: BenchOptions): Promise<boolean> {
   return slower.length === 0;
 }
 
+/** Measures a platform with one and another with two replicas of a service, which both are warm, in alternating rounds. */
 async function secondReplica(
   service: ServiceName,
   rounds: number,
   forMs: number,
 ): Promise<ServiceFigures> {
-  const counts = Object.fromEntries(SERVICES.map((each) => [each, each === service ? 2 : 1]));
-  const platform = await startDistributedPlatform({ example: twoStepExample(), replicas: counts });
+  const stack = new AsyncDisposableStack();
+  const start = async (replicas: number): Promise<DistributedPlatform> => {
+    const counts = SERVICES.map((each) => [each, each === service ? replicas : 1]);
+    const platform = await startDistributedPlatform({
+      example: twoStepExample(),
+      replicas: Object.fromEntries(counts),
+    });
+    stack.defer(() => platform.close());
+    return platform;
+  };
   try {
-    const second = platform.replica(`${service}-1`);
+    const single = await start(1);
+    const double = await start(2);
+    for (const platform of [single, double]) await measure(platform, WARM_UP_MS);
     const one: number[] = [];
     const two: number[] = [];
     for (let round = 0; round < rounds; round += 1) {
-      await second.stop();
-      await warmUp(platform);
-      one.push(await measure(platform, forMs));
-      await second.start();
-      await warmUp(platform);
-      two.push(await measure(platform, forMs));
+      one.push(await measure(single, forMs));
+      two.push(await measure(double, forMs));
     }
     const ratios = two.map((figure, round) => figure / (one[round] ?? Number.NaN));
     return { service, one, two, ratio: median(ratios) };
   } finally {
-    await platform.close();
+    await stack.disposeAsync();
   }
-}
-
-/** Runs until a replica that was started is compiled and the other services have noticed the change. */
-async function warmUp(platform: DistributedPlatform): Promise<void> {
-  await pause(SETTLE_MS);
-  await measure(platform, WARM_UP_MS);
 }
 
 let started = 0;
