@@ -121,8 +121,9 @@ export class OrderEngine {
     if (this.#mustRead) this.#loop.wake();
   }
 
-  /** Reads the orders that other replicas have placed, once for all that come meanwhile. */
+  /** Reads the orders of other replicas, once for all that come meanwhile. */
   #readOthersSoon(): void {
+    if (this.#isStopped) return;
     this.#othersTimer ??= setTimeout(() => {
       this.#othersTimer = undefined;
       this.#loop.wake();
