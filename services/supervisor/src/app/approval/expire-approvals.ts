@@ -1,13 +1,8 @@
 import { type SupervisorContext, type Tx, transact } from '../../context.ts';
 import { actionFrom, actionName } from '../../domain/result/recorded-action.ts';
 import { loadAgent } from '../../store/agent/agents.ts';
-import {
-  type ApprovalRow,
-  type DueApproval,
-  expiredApprovals,
-  loadApproval,
-  saveApproval,
-} from '../../store/approval/approvals.ts';
+import { type ApprovalRow, loadApproval, saveApproval } from '../../store/approval/approvals.ts';
+import { type DueApproval, expiredApprovals } from '../../store/approval/expired-approvals.ts';
 import { haltOver } from '../../store/halt/halts.ts';
 import { callKeyOf, loadDecision, saveDecision } from '../../store/review/decisions.ts';
 import { isAlive, subjectOf } from '../review/review-subject.ts';
