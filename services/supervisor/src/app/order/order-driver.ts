@@ -50,7 +50,7 @@ interface StepAttempt {
 }
 
 /**
- * How the drive of an order ended. The store must be read for its key again after a failure, which is recorded with the time
+ * How an attempt to drive an order ended. The store must be read for its key again after a failure, which is recorded with the time
  * of the next attempt, and when an earlier order of another replica came first. `claimed`: another replica drives its key, or
  * the store could not be asked.
  */
