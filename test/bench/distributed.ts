@@ -7,7 +7,7 @@ import pg from 'pg';
 import { processorMs } from '../load/program.ts';
 import type { BenchOptions } from './bench.ts';
 import type { PostgresTraffic } from './distributed/count-round-trips.ts';
-import { startCounted, trafficAt, twoSteps } from './distributed/counted-platform.ts';
+import { runAll, startCounted, trafficAt, twoSteps } from './distributed/counted-platform.ts';
 import { measure, median } from './measure.ts';
 
 const DEFAULT_ROUNDS = 3;
@@ -155,14 +155,7 @@ async function trafficOf({
   readonly idle: readonly [Sample, Sample];
 }): Promise<RunTraffic> {
   const before = await sample(platform, sockets);
-  let left = runs;
-  const next = async (): Promise<void> => {
-    while (left > 0) {
-      left -= 1;
-      await twoSteps(platform);
-    }
-  };
-  await Promise.all(Array.from({ length: inFlight }, next));
+  await runAll(platform, { runs, inFlight });
   // The sessions report their transactions late.
   await pause(REPORT_MS);
   const after = await sample(platform, sockets);

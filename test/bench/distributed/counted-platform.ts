@@ -42,6 +42,21 @@ export async function twoSteps({ client }: DistributedPlatform): Promise<void> {
   if (stopReason !== 'success') throw new Error(`A run ended with ${stopReason}.`);
 }
 
+/** Starts runs of two steps, of which `inFlight` are in flight, and resolves when all have succeeded. */
+export async function runAll(
+  platform: DistributedPlatform,
+  { runs, inFlight }: { readonly runs: number; readonly inFlight: number },
+): Promise<void> {
+  let left = runs;
+  const next = async (): Promise<void> => {
+    while (left > 0) {
+      left -= 1;
+      await twoSteps(platform);
+    }
+  };
+  await Promise.all(Array.from({ length: inFlight }, next));
+}
+
 /** The socket on which a replica reports its traffic. */
 const socketOf = (folder: string, replica: string): string => join(folder, `${replica}.sock`);
 
