@@ -2,16 +2,16 @@ import type { WritClient } from '@writ/client';
 import { type Run, RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { newId, omitUndefined } from '@writ/kernel';
 import { type Telemetry, withSpan } from '@writ/telemetry';
-import { createSignalAnswers } from './console/answer-signals.ts';
+import { DEMO_SUBJECT } from './demo-people.ts';
+import type { Example } from './example.ts';
+import { createSignalAnswers } from './terminal/answer-signals.ts';
 import {
   awaitWaiting,
   type FollowerClient,
   followRun,
   type RunFollower,
-} from './console/follow-run.ts';
-import type { Human } from './console/human.ts';
-import { DEMO_SUBJECT } from './demo-people.ts';
-import type { Example } from './example.ts';
+} from './terminal/follow-run.ts';
+import type { Human } from './terminal/human.ts';
 
 /** Callbacks of a follower of a job, in addition to the events of its run. */
 export interface JobFollower extends RunFollower {

@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { createRunPrinter, resultJson } from '@writ/client/display';
 import { type Run, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
 import { dataDirOf } from './config.ts';
-import { chooseHuman } from './console/choose-human.ts';
-import { explain } from './console/explain.ts';
-import { readOptions } from './console/options.ts';
-import { simulationNotice } from './console/simulation-notice.ts';
 import { loadExample } from './example.ts';
 import { openSession } from './session.ts';
+import { chooseHuman } from './terminal/choose-human.ts';
+import { explain } from './terminal/explain.ts';
+import { readOptions } from './terminal/options.ts';
+import { simulationNotice } from './terminal/simulation-notice.ts';
 
 async function demo(): Promise<number> {
   const options = readOptions(process.argv.slice(2), {

@@ -5,17 +5,17 @@ import { createRunPrinter, type Voice } from '@writ/client/display';
 import { type Run, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
 import { DEV_API_KEY_FILE } from '@writ/identity';
 import { dataDirOf } from './config.ts';
-import { chooseHuman } from './console/choose-human.ts';
-import { explain } from './console/explain.ts';
-import type { RunFollower } from './console/follow-run.ts';
-import type { Human } from './console/human.ts';
-import { type ConsoleOptions, readOptions } from './console/options.ts';
-import { showAddresses, showHints } from './console/show-addresses.ts';
-import { simulationNotice } from './console/simulation-notice.ts';
-import { stopSignal } from './console/stop-signal.ts';
-import { createStopwatch } from './console/stopwatch.ts';
 import { type Example, loadExample } from './example.ts';
 import { openSession, type Session } from './session.ts';
+import { chooseHuman } from './terminal/choose-human.ts';
+import { explain } from './terminal/explain.ts';
+import type { RunFollower } from './terminal/follow-run.ts';
+import type { Human } from './terminal/human.ts';
+import { readOptions, type TerminalOptions } from './terminal/options.ts';
+import { showAddresses, showHints } from './terminal/show-addresses.ts';
+import { simulationNotice } from './terminal/simulation-notice.ts';
+import { stopSignal } from './terminal/stop-signal.ts';
+import { createStopwatch } from './terminal/stopwatch.ts';
 
 /** Outcome of the displayed runs. */
 type Shown = 'well' | 'badly' | 'failed' | 'stopped';
@@ -64,7 +64,7 @@ async function start(): Promise<number> {
 }
 
 interface Demo {
-  readonly options: ConsoleOptions;
+  readonly options: TerminalOptions;
   readonly example: Example;
   readonly human: Human;
   readonly stopwatch: ReturnType<typeof createStopwatch>;

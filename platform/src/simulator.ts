@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { createModelSimulator } from '@writ/simulator';
 import { readSimulatorConfig } from './config.ts';
-import { explain } from './console/explain.ts';
 import { loadExample } from './example.ts';
+import { explain } from './terminal/explain.ts';
 
 async function serve(): Promise<void> {
   const { host, port, exampleName } = readSimulatorConfig(process.env);

@@ -4,8 +4,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { explain } from '../src/console/explain.ts';
 import { loadExample, openSession } from '../src/index.ts';
+import { explain } from '../src/terminal/explain.ts';
 
 let folder: string;
 

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { isDeepStrictEqual } from 'node:util';
 import { loadExample, openSession } from '@writ/platform';
-import { readHuman } from '@writ/platform/console';
+import { readHuman } from '@writ/platform/terminal';
 import { readRequestLog } from '@writ/simulator';
 import { expect, it } from 'vitest';
 import { run, spawnProgram, tempFolder } from './program.ts';

@@ -9,7 +9,7 @@ import type { RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
 import { readLedger } from '@writ/example-refund-desk/ledger';
 import { newId } from '@writ/kernel';
 import { loadExample } from '@writ/platform';
-import { followRun, readHuman } from '@writ/platform/console';
+import { followRun, readHuman } from '@writ/platform/terminal';
 import { freePorts } from '@writ/testing/distributed';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { waitForLine } from '@writ/testing/processes';

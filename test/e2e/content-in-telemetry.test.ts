@@ -2,7 +2,7 @@ import { resultJson } from '@writ/client/display';
 import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { newId } from '@writ/kernel';
 import { loadExample } from '@writ/platform';
-import { followRun, readHuman } from '@writ/platform/console';
+import { followRun, readHuman } from '@writ/platform/terminal';
 import { ATTR_GEN_AI_INPUT_MESSAGES, ATTR_GEN_AI_OUTPUT_MESSAGES } from '@writ/telemetry';
 import { startOtlpReceiver } from '@writ/testing/otlp';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';

@@ -2,7 +2,7 @@ import { resultJson } from '@writ/client/display';
 import type { Run } from '@writ/contracts/writ/run/v1/run_pb';
 import { newId } from '@writ/kernel';
 import { loadExample } from '@writ/platform';
-import { followRun, type Human, readHuman } from '@writ/platform/console';
+import { followRun, type Human, readHuman } from '@writ/platform/terminal';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 

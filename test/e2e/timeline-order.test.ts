@@ -10,7 +10,7 @@ import { type RunEvent, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
 import type { ServiceName } from '@writ/identity';
 import { newId } from '@writ/kernel';
 import { loadExample } from '@writ/platform';
-import { createSignalAnswers, followRun, readHuman } from '@writ/platform/console';
+import { createSignalAnswers, followRun, readHuman } from '@writ/platform/terminal';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';

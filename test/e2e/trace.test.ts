@@ -1,6 +1,6 @@
 import { newId } from '@writ/kernel';
 import { loadExample } from '@writ/platform';
-import { followRun, readHuman } from '@writ/platform/console';
+import { followRun, readHuman } from '@writ/platform/terminal';
 import { createTelemetry, InMemorySpans, withSpan } from '@writ/telemetry';
 import { startTestPlatform } from '@writ/testing/platform';
 import { expect, it, onTestFinished } from 'vitest';

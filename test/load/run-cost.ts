@@ -1,5 +1,5 @@
 import { newId } from '@writ/kernel';
-import { followRun, readHuman } from '@writ/platform/console';
+import { followRun, readHuman } from '@writ/platform/terminal';
 import { type HarnessOptions, StepsHarness } from './steps/steps-harness.ts';
 
 /** How long the polls of an idle platform are observed: longer than the interval of the slowest one. */

@@ -8,7 +8,7 @@ import { ResolvedOutcome } from '@writ/contracts/writ/tool/v1/tool_gateway_servi
 import { type Brief, publish, readShelf } from '@writ/example-research-team/shelf';
 import { derivedId } from '@writ/kernel';
 import { loadExample } from '@writ/platform';
-import { createSignalAnswers } from '@writ/platform/console';
+import { createSignalAnswers } from '@writ/platform/terminal';
 import { untilAdmitted } from './admitted.ts';
 
 /** Runs to drive to their ends; `ended` collects the completed ones. */

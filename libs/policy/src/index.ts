@@ -8,6 +8,10 @@ export { businessOutcome } from './facts/business-outcome.ts';
 export type { CallEffect, CallState, FactReceipt, Facts } from './facts/fact-types.ts';
 export { applyPending, applyReceipt, applyVoid, factValues, initialFacts } from './facts/facts.ts';
 export { resultFieldsFor } from './facts/updates.ts';
+export type { Expectation, HumanRow, PolicyTable, TableRow } from './policy-test/policy-table.ts';
+export { parsePolicyTable } from './policy-test/policy-table.ts';
+export type { TableResult } from './policy-test/run-policy-table.ts';
+export { factsWith, reviewRow, runPolicyTable } from './policy-test/run-policy-table.ts';
 export type { ReviewInput } from './review/context.ts';
 export { NO_EFFECTS } from './review/context.ts';
 export type { ReviewOutcome, ReviewPass } from './review/fixpoint.ts';
@@ -23,10 +27,6 @@ export {
 } from './review/human-caps.ts';
 export type { Decision, RuleTrace } from './review/review.ts';
 export { explainDecision, review } from './review/review.ts';
-export type { TableResult } from './table/run-table.ts';
-export { factsWith, reviewRow, runPolicyTable } from './table/run-table.ts';
-export type { Expectation, HumanRow, PolicyTable, TableRow } from './table/table.ts';
-export { parsePolicyTable } from './table/table.ts';
 export type {
   BudgetView,
   EffectsView,

@@ -1,5 +1,5 @@
 import type { ToolDefinition } from '../src/domain/tool.ts';
-import type { Writ } from '../src/domain/writ.ts';
+import type { VerifiedWrit } from '../src/domain/verified-writ.ts';
 
 /** A tool definition with defaults for tests. */
 export function definition(over: Partial<ToolDefinition> = {}): ToolDefinition {
@@ -23,7 +23,7 @@ export function definition(over: Partial<ToolDefinition> = {}): ToolDefinition {
 }
 
 /** A writ with defaults for tests. */
-export function writ(over: Partial<Writ> = {}): Writ {
+export function writ(over: Partial<VerifiedWrit> = {}): VerifiedWrit {
   return {
     id: 'writ_1',
     tenant: 'acme',

@@ -23,7 +23,7 @@ import { runBranches } from './branches.ts';
 import { ask } from './children/ask.ts';
 import { spawn } from './children/spawn.ts';
 import { stopOnRefusal } from './execution.ts';
-import { Operations, type SharedState } from './operations.ts';
+import { JournaledOperations, type SharedState } from './journaled-operations.ts';
 import { propose } from './proposals.ts';
 import { turnOf } from './rate-limits.ts';
 import type { RunScope } from './scope.ts';
@@ -42,7 +42,7 @@ export class RuntimeContext implements AgentContext {
   readonly #scope: RunScope;
   readonly #log: Logger;
   readonly #shared: SharedState;
-  readonly #operations: Operations;
+  readonly #operations: JournaledOperations;
 
   constructor(
     scope: RunScope,
@@ -52,7 +52,7 @@ export class RuntimeContext implements AgentContext {
     this.#scope = scope;
     this.#log = log;
     this.#shared = shared;
-    this.#operations = new Operations(scope, shared);
+    this.#operations = new JournaledOperations(scope, shared);
   }
 
   /** Whether an approved final has ended the agent. */

@@ -8,7 +8,7 @@ import {
 } from '@writ/kernel';
 import type { Registry } from './registry.ts';
 import type { CallLimits, Tool } from './tool.ts';
-import type { Writ } from './writ.ts';
+import type { VerifiedWrit } from './verified-writ.ts';
 
 /** Parsed arguments, or the reason why they cannot be parsed. */
 export type ParsedArguments =
@@ -88,7 +88,7 @@ export function parseArguments(argumentsJson: string): ParsedArguments {
  * registry, the schema, the tool's limit, repeats. The first check that fails decides.
  */
 export function judgeCall(
-  writ: Writ,
+  writ: VerifiedWrit,
   registry: Registry,
   counters: Counters,
   parsed: ParsedArguments,

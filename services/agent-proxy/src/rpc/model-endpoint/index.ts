@@ -5,8 +5,8 @@ import { COUNTED, DIALECTS, dialectOf } from '../../wire/dialects/index.ts';
 import { httpErrorOf } from '../../wire/http-error.ts';
 import { assertHost } from '../assert-host.ts';
 import { listModels } from './list-models.ts';
-import { countTokensCalls, modelCalls } from './model-calls.ts';
 import { sendError } from './respond.ts';
+import { countTokensCalls, serveModelCall } from './serve-model-call.ts';
 import { storedResponses } from './stored-responses.ts';
 
 type Endpoint = (request: WebRequest, response: WebResponse) => Promise<void>;
@@ -15,7 +15,7 @@ type Endpoint = (request: WebRequest, response: WebResponse) => Promise<void>;
 export function modelEndpoint(context: ProxyContext): WebHook {
   const endpoints: Readonly<Record<string, Endpoint>> = {
     ...Object.fromEntries(
-      DIALECTS.map((dialect) => [`POST ${dialect.path}`, modelCalls(context, dialect)]),
+      DIALECTS.map((dialect) => [`POST ${dialect.path}`, serveModelCall(context, dialect)]),
     ),
     [`POST ${COUNTED.path}/count_tokens`]: countTokensCalls(context, COUNTED),
     'GET /v1/models': listModels(context),

@@ -1,17 +1,15 @@
-import { admitEpoch } from '@writ/identity';
 import { InternalError } from '@writ/kernel';
 import type { GatewayContext } from '../../context.ts';
 import type { Registry } from '../../domain/registry.ts';
 import type { ToolsInForce } from '../../sources/live-tools.ts';
 import type { OpenSource } from '../../sources/open-source.ts';
 import { type CallRow, findCall } from '../../store/calls.ts';
-import { seenEpoch, storeEpoch } from '../../store/epochs.ts';
-import type { GatewayTransaction } from '../../store/gateway-store.ts';
 import { beginCall } from './begin-call.ts';
 import { waitUntilUnowned } from './call-owner.ts';
 import { endCall } from './end-call.ts';
 import type { InFlightCall } from './in-flight-calls.ts';
-import { callIdReused, type PresentedCall, rejectExpired } from './presented-call.ts';
+import { type PresentedCall, rejectExpired } from './presented-call.ts';
+import { admitRepeat, recordedOutcome, rejectOtherCall } from './repeated-call.ts';
 import { runTool } from './run-tool.ts';
 
 /** A call with an outcome, and whether the outcome was recorded before this request. */
@@ -33,9 +31,9 @@ export async function executeCall(
   const { writ } = presented;
   const known = await findCall(store.db, writ);
   // For a new call, the transaction that records its intent checks the epoch.
-  if (known !== undefined || inFlightCalls.has(writ)) await checkEpoch(context, presented);
-  if (known !== undefined) rejectOtherCall(known, presented);
-  if (known !== undefined && known.state !== 'intent') return { row: known, replayed: true };
+  if (known !== undefined || inFlightCalls.has(writ)) await admitRepeat(context, presented);
+  const recorded = known && recordedOutcome(known, presented);
+  if (recorded !== undefined) return { row: recorded, replayed: true };
   if (!inFlightCalls.has(writ)) rejectExpired(presented, clock.now());
   const { call, joined } = await inFlightCalls.join(writ, writ.tool, signal, (entry) =>
     attempt(context, presented, entry),
@@ -43,31 +41,6 @@ export async function executeCall(
   // A request that joined may carry another writ than the request that began the call.
   rejectOtherCall(call, presented);
   return { row: call, replayed: joined };
-}
-
-/**
- * Rejects a worker that lost its lease and stores a higher epoch, so that a repeat of a recorded call also
- * fences the previous worker (RT-2).
- */
-async function checkEpoch(
-  { store }: GatewayContext,
-  { writ, epoch }: PresentedCall,
-): Promise<void> {
-  const seen = await seenEpoch(store.db, writ);
-  admitEpoch(seen, epoch);
-  if (seen === undefined || seen === epoch) return;
-  const work = async (trx: GatewayTransaction): Promise<void> => {
-    const highest = admitEpoch(await seenEpoch(trx, writ), epoch);
-    await storeEpoch(trx, writ, highest);
-  };
-  await store.transaction(work, { run: writ });
-}
-
-/** Rejects the reuse of a call id (TG-1). A burnt call has no tool and no arguments to compare. */
-function rejectOtherCall(known: CallRow, { writ }: PresentedCall): void {
-  if (known.state === 'burnt') return;
-  if (known.tool !== writ.tool) throw callIdReused(writ, 'tool');
-  if (known.args_sha256 !== writ.argsSha256) throw callIdReused(writ, 'arguments_json');
 }
 
 /** Attempts a call until it has an outcome, waiting while another replica owns it. */

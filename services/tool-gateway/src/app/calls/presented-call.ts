@@ -6,13 +6,13 @@ import type { CallContext, Caller } from '@writ/rpc';
 import type { GatewayContext } from '../../context.ts';
 import { type ParsedArguments, parseArguments } from '../../domain/checks.ts';
 import { fieldsFit } from '../../domain/result.ts';
-import type { Writ } from '../../domain/writ.ts';
+import type { VerifiedWrit } from '../../domain/verified-writ.ts';
 import { insertRefusal } from '../../store/refusals.ts';
 import { toCallKey } from '../../wire/call.ts';
 
 /** A call and the verified writ for exactly this call. */
 export interface PresentedCall {
-  readonly writ: Writ;
+  readonly writ: VerifiedWrit;
   /** Expiry of the writ for execution; a recorded outcome is returned after it, too. */
   readonly validUntil: Date;
   readonly argumentsJson: string;
@@ -51,7 +51,7 @@ export async function readPresentedCall(
       { field: 'result_fields', writ_id: id },
     );
   }
-  const writ: Writ = {
+  const writ: VerifiedWrit = {
     ...key,
     id,
     agentName: claims.agent?.name ?? '',
@@ -85,18 +85,6 @@ export function rejectExpired({ writ, validUntil }: PresentedCall, now: Date): v
     'WRIT_EXPIRED',
     'The writ has expired. Call GetDecision for a new one.',
     { writ_id: writ.id },
-  );
-}
-
-/** The error for a call id that was used for another tool or other arguments. */
-export function callIdReused(
-  { id }: Writ,
-  field: 'tool' | 'arguments_json',
-): PermissionDeniedError {
-  return new PermissionDeniedError(
-    'WRIT_MISMATCH',
-    `The call id was used before with another ${field}. Use a new call id.`,
-    { field, writ_id: id },
   );
 }
 

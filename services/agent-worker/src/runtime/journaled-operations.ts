@@ -15,7 +15,7 @@ export interface SharedState {
  * The operations of one branch of an agent: each is journaled, or its recorded result is returned (RT-1). After an
  * unwinding every operation is rejected, even if the agent caught it.
  */
-export class Operations {
+export class JournaledOperations {
   readonly #scope: RunScope;
   readonly #shared: SharedState;
   /** What this branch waits for. */
@@ -101,7 +101,7 @@ export class Operations {
     }
   }
 
-  /** Like {@link Operations.guarded}, for work that does not wait. */
+  /** Like {@link JournaledOperations.guarded}, for work that does not wait. */
   sticky<T>(work: () => T): T {
     try {
       return work();

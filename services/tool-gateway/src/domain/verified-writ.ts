@@ -1,7 +1,7 @@
 import type { CallKey } from '@writ/kernel';
 
 /** A verified writ for exactly one call. */
-export interface Writ extends CallKey {
+export interface VerifiedWrit extends CallKey {
   /** The `jti` claim. */
   readonly id: string;
   readonly agentName: string;

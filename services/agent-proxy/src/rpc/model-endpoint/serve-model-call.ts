@@ -32,7 +32,7 @@ interface AskedAnswer {
 }
 
 /** The endpoint of a dialect: requests are passed through and metered; streamed or not (AP-2). */
-export function modelCalls(context: ProxyContext, dialect: Dialect) {
+export function serveModelCall(context: ProxyContext, dialect: Dialect) {
   return async (request: WebRequest, response: WebResponse): Promise<void> => {
     const { headers } = request;
     const bytes = bodyOf(request);

@@ -6,7 +6,7 @@ import { type ReviewOutcome, reviewToFixpoint } from '../review/fixpoint.ts';
 import { checkHumanDecision, requiresFourEyes } from '../review/human-caps.ts';
 import { type Decision, review } from '../review/review.ts';
 import type { FactValue, Policy, ProposedAction } from '../types.ts';
-import type { Expectation, HumanRow, PolicyTable, TableRow } from './table.ts';
+import type { Expectation, HumanRow, PolicyTable, TableRow } from './policy-table.ts';
 
 /** Result of one table row. */
 export interface TableResult {

@@ -3,7 +3,7 @@ import { InvalidRequestError } from '@writ/kernel';
 import packageJson from '../../package.json' with { type: 'json' };
 
 /** Options of `npm start` and `npm run demo`, after `--`. */
-export interface ConsoleOptions {
+export interface TerminalOptions {
   /** Print one JSON object instead of live progress. */
   readonly json: boolean;
   /** Exit when the run has ended. */
@@ -62,7 +62,7 @@ const KINDS: Readonly<Record<OptionName | 'help' | 'version', Kind>> = {
 export function readOptions(
   args: readonly string[],
   program: ConsoleProgram,
-): ConsoleOptions | string {
+): TerminalOptions | string {
   const names = [...program.options, 'help', 'version'] as const;
   try {
     const { values } = parseArgs({
