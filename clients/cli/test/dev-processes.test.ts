@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { createWritClient } from '@writ/client';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -71,6 +71,38 @@ describe('writ dev', () => {
     const { agents } = await createWritClient({ baseUrl: address, apiKey }).runs.listAgents({});
     expect(agents.map(({ name }) => name)).toEqual(['credit-agent']);
     expect(await endedBy(dev.child, 'SIGINT')).toEqual([0, null]);
+  });
+
+  it('says that no platform runs when the previous one ended while a version with an error was checked (PE-3)', async () => {
+    const project = await createProject();
+    const pids = `${project.folder}.pids`;
+    const change = `${project.folder}.change`;
+    // The first version names its process; the next one does not load until that process has ended.
+    const module = (next: string) => `
+      import { appendFileSync, existsSync } from 'node:fs';
+      appendFileSync(${JSON.stringify(pids)}, process.pid + '\\n');
+      ${next}
+      export default {};
+    `;
+    project.write('observed.mjs', module(''));
+    project.change('tools.ts', 'import', "import './observed.mjs';\nimport");
+    const dev = startDev(project.folder);
+    await dev.until(/^Files are watched/);
+    const [first = ''] = readFileSync(pids, 'utf8').split('\n');
+    const wait = `while (!existsSync(${JSON.stringify(change)})) await new Promise((end) => setTimeout(end, 20));`;
+    project.write('observed.mjs', module(`${wait} throw new Error('Not loaded.');`));
+    await vi.waitFor(() => expect(readFileSync(pids, 'utf8')).toMatch(/\d+\n\d+/), {
+      timeout: LIVENESS_MS,
+    });
+    process.kill(Number(first), 'SIGKILL');
+    await vi.waitFor(() => expect(() => process.kill(Number(first), 0)).toThrow(), {
+      timeout: LIVENESS_MS,
+    });
+    writeFileSync(change, '');
+    await dev.until(/^No platform runs\. It starts when a file changes\.$/);
+    project.write('observed.mjs', module(''));
+    await dev.until(/^Writ is up/, 2);
+    expect(await endedBy(dev.child, 'SIGTERM')).toEqual([0, null]);
   });
 
   it('names what is missing, and does not start with an error (PE-3, SYS-3)', async () => {

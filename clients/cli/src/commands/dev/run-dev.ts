@@ -13,46 +13,58 @@ interface Dev {
 }
 
 const KEEPING = 'The platform continues with the previous version.';
+const NONE_RUNS = 'No platform runs. It starts when a file changes.';
 
 /**
- * Runs the platform in a process of its own and replaces it by a new one when the project changes. The new process
- * checks the files first; with an error the old one continues.
+ * Runs the platform in a child process, and replaces it with a new one when the project changes. The new process checks
+ * the files first; if they are invalid, the previous process continues.
  */
 export async function runDev(dev: Dev, io: CliIo): Promise<Exit> {
-  const stop = new AbortController();
-  const end = (): void => stop.abort();
+  const ending = new AbortController();
+  const end = (): void => ending.abort();
   process.on('SIGINT', end).on('SIGTERM', end);
   let current: ChildProcess | undefined;
   let exit: Exit = EXIT.success;
-  const crashed = (child: ChildProcess): void => {
-    if (stop.signal.aborted || child !== current) return;
-    io.warn('The platform ended unexpectedly; its log is in .writ/dev.log.');
-    exit = EXIT.error;
-    stop.abort();
+  const watchExit = (child: ChildProcess): void => {
+    child.once('exit', () => {
+      if (ending.signal.aborted || child !== current) return;
+      io.warn('The platform ended unexpectedly; its log is dev.log in the data folder.');
+      exit = EXIT.error;
+      ending.abort();
+    });
   };
-  const followed = (child: ChildProcess): ChildProcess => child.once('exit', () => crashed(child));
   try {
     current = await replace(undefined, dev, io);
     if (current === undefined) return EXIT.error;
-    followed(current);
+    watchExit(current);
     io.print('');
     io.print('Files are watched for changes. Stop with Ctrl-C.');
-    for await (const changed of watchProject(dev.folder, stop.signal)) {
+    for await (const changed of watchProject(dev.folder, ending.signal)) {
       io.print(`changed   ${changed.join(', ')}`);
       const previous: ChildProcess | undefined = current;
-      // The end of the previous version is not a crash while it is replaced.
+      // The exit of the previous process during its replacement is not a crash.
       current = undefined;
-      current = (await replace(previous, dev, io)) ?? previous;
-      if (current !== undefined && current !== previous) followed(current);
+      current = await replace(previous, dev, io);
+      if (current !== undefined) {
+        watchExit(current);
+      } else if (previous !== undefined && isRunning(previous)) {
+        io.warn(KEEPING);
+        current = previous;
+      } else {
+        io.warn(NONE_RUNS);
+      }
     }
     return exit;
   } finally {
-    if (current !== undefined) await stopped(current);
+    if (current !== undefined) await stop(current);
     process.off('SIGINT', end).off('SIGTERM', end);
   }
 }
 
-/** Replaces the previous version by a new process; undefined when that one is invalid or does not start. */
+/**
+ * Replaces the previous process with a new one. Undefined when the new one does not run: its files are invalid, and the
+ * previous process was not stopped, or it did not start.
+ */
 async function replace(
   previous: ChildProcess | undefined,
   dev: Dev,
@@ -61,22 +73,19 @@ async function replace(
   const next = start(dev);
   const checked = await message(next);
   for (const finding of findingsOf(checked)) io.warn(textOf(finding));
-  if (checked.kind !== 'ready') {
-    if (checked.kind === 'failed') io.warn(checked.problem);
-    if (previous !== undefined) io.warn(KEEPING);
-    await stopped(next);
-    return undefined;
+  if (checked.kind === 'ready') {
+    if (previous !== undefined) await stop(previous);
+    next.send('start');
+    const up = await message(next);
+    if (up.kind === 'up') {
+      for (const line of previous === undefined ? up.lines : up.lines.slice(0, 1)) io.print(line);
+      return next;
+    }
+    if (up.kind === 'failed') io.warn(up.problem);
+  } else if (checked.kind === 'failed') {
+    io.warn(checked.problem);
   }
-  if (previous !== undefined) await stopped(previous);
-  next.send('start');
-  const up = await message(next);
-  if (up.kind === 'up') {
-    for (const line of previous === undefined ? up.lines : up.lines.slice(0, 1)) io.print(line);
-    return next;
-  }
-  if (up.kind === 'failed') io.warn(up.problem);
-  if (previous !== undefined) io.warn('No platform runs. It starts when a file changes.');
-  await stopped(next);
+  await stop(next);
   return undefined;
 }
 
@@ -98,8 +107,12 @@ async function message(child: ChildProcess): Promise<FromPlatform> {
   return await Promise.race([received, ended]);
 }
 
-async function stopped(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
+function isRunning({ exitCode, signalCode }: ChildProcess): boolean {
+  return exitCode === null && signalCode === null;
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (!isRunning(child)) return;
   const exit = once(child, 'exit');
   child.kill('SIGTERM');
   await exit;
