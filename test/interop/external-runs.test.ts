@@ -26,5 +26,5 @@ it('starts, lists and closes a run of an external agent with sub-agents by the c
     .poll(() => writ('runs', 'get', runId))
     .toMatch(/^kind: +external\nstate: +completed\n[\s\S]*^stop reason: +closed$/m);
   const { exit, err } = await runCommand(test, ['runs', 'token', runId]);
-  expect({ exit, err }).toEqual({ exit: 2, err: [`Run ${runId} has ended.`] });
+  expect({ exit, err }).toEqual({ exit: 2, err: [`Run ${runId} has ended; start a new run.`] });
 });

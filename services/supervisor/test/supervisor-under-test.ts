@@ -27,12 +27,16 @@ import {
 import { openSupervisorStore, type SupervisorStore } from '../src/store/supervisor-store.ts';
 import { FakePeers } from './fake-peers.ts';
 
-/** People of two tenants. */
+/** People of three tenants. */
 const PEOPLE = {
   anna: { subject: 'anna', tenant: 'acme', roles: ['caller', 'approver', 'admin'] },
   boris: { subject: 'boris', tenant: 'acme', roles: ['caller'] },
   dora: { subject: 'dora', tenant: 'acme', roles: ['approver'] },
+  /** The program of an external agent. */
+  bot: { subject: 'bot', tenant: 'acme', roles: ['agent'], agent: 'external-bot' },
   eve: { subject: 'eve', tenant: 'rivals', roles: ['caller', 'approver', 'admin'] },
+  /** Of a tenant without runs. */
+  olga: { subject: 'olga', tenant: 'ops', roles: ['admin', 'operator'] },
 } as const satisfies Record<string, Person>;
 
 /** One of {@link PEOPLE}. */

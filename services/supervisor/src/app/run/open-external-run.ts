@@ -18,6 +18,7 @@ import { descendants } from '../../domain/manifest/descendants.ts';
 import type { RunResult } from '../../domain/result/run-result.ts';
 import { planRun, type RunRequest } from '../../domain/run/plan-run.ts';
 import { mayReplace } from '../../domain/run/replace-run.ts';
+import { loadAgent } from '../../store/agent/agents.ts';
 import { assertNotHalted } from '../../store/halt/halts.ts';
 import { assertRunQuota } from '../../store/run/live-runs.ts';
 import {
@@ -34,7 +35,7 @@ import { awaitRunChange } from '../agent/await-run.ts';
 import { manifestFor, recordRun } from './start-run.ts';
 import { rootKeyOf } from './start-run-order.ts';
 
-/** Open runs of one agent key, unless the options of its agent say otherwise. */
+/** Default limit of open runs of one agent key; `options.max_open_runs` of its agent overrides it. */
 const MAX_OPEN_RUNS = 10;
 
 /** The verified holder of an agent key. */
@@ -44,9 +45,9 @@ interface Holder extends AgentKeyId {
 }
 
 /**
- * Returns the run in which the holder of an agent key acts, once its agent has been delivered (AP-1). Transactions are
- * serialized, so that concurrent first requests of a conversation open one run. A run that has ended is followed by
- * another one, unless it is halted, was cancelled, or reached a cap.
+ * Returns the run in which the holder of an agent key acts, once its agent has been delivered to agent-proxy (AP-1).
+ * The transactions of a tenant are serialized, so that concurrent first requests of a conversation open one run. An
+ * ended run is replaced by a new one, unless it is halted; after a cap or a cancellation, {@link mayReplace} decides.
  * @throws UnauthenticatedError TOKEN_INVALID; PermissionDeniedError ROLE_REQUIRED, TENANT_NOT_SERVED; NotFoundError
  *   AGENT_NOT_FOUND, RUN_NOT_FOUND; PreconditionError RUN_NOT_EXTERNAL, HALTED, RUN_ENDED; OverloadedError
  *   OPEN_RUNS_LIMIT, RUN_QUOTA_EXCEEDED, START_QUEUE_FULL; UnavailableError AGENT_NOT_DELIVERED
@@ -83,8 +84,9 @@ function holderOf({ apiKeys }: SupervisorContext, key: string): Holder {
 }
 
 /**
- * The open run of a request: the one that it names, that of its conversation, or without one the only one of the key.
- * @throws NotFoundError RUN_NOT_FOUND; PreconditionError RUN_ENDED
+ * The run of a request: the run that it names, which may have ended, or else the open run of its conversation. A
+ * request without a conversation belongs to the only open run of the key, if there is exactly one.
+ * @throws NotFoundError RUN_NOT_FOUND
  */
 async function findOpen(
   db: SupervisorReader,
@@ -128,8 +130,8 @@ async function open(
       });
       await context.events.runStarted(trx, { run, agent: rootRefOf(run) }, now);
       return run;
-      // The other runs of the key count, and only starts of the same tenant record one.
     },
+    // The limit counts the other runs of the key, so the transaction locks the tenant.
     { tenant: holder.tenant },
   );
   return await opened.finally(release);
@@ -152,10 +154,10 @@ async function assertMayOpen(
   const { tenant } = holder;
   await assertNotHalted(trx, { tenant });
   const latest = await latestRunOf(trx, { ...holder, conversation });
-  // A halt that ended the run holds until it is lifted.
+  // A halt that ended the run applies until it is lifted.
   if (latest !== undefined) {
     await assertNotHalted(trx, rootKeyOf(latest));
-    assertReplaceable(latest, manifest, now);
+    assertReplaceable(latest, await stopReasonOf(trx, latest), manifest, now);
   }
   const most = Number(manifest.options?.max_open_runs ?? MAX_OPEN_RUNS);
   const { length: used } = await openRunsOf(trx, holder);
@@ -170,15 +172,25 @@ async function assertMayOpen(
   return latest;
 }
 
-/** @throws PreconditionError RUN_ENDED when the last run of the conversation is not followed by another one */
-function assertReplaceable(latest: RunRow, manifest: AgentManifest, now: Date): void {
+/** The stop reason of a run that has ended, or is ending: the latter has no result yet. */
+async function stopReasonOf(trx: SupervisorTransaction, run: RunRow): Promise<string> {
+  if (run.result !== null) return (JSON.parse(run.result) as RunResult).stopReason;
+  return (await loadAgent(trx, rootKeyOf(run))).ending_stop_reason ?? '';
+}
+
+/** @throws PreconditionError RUN_ENDED when the last run of the conversation must not be replaced */
+function assertReplaceable(
+  latest: RunRow,
+  stopReason: string,
+  manifest: AgentManifest,
+  now: Date,
+): void {
   const { run_id: runId, definition_hash: definitionHash, deadline_at: deadlineAt } = latest;
-  const { stopReason = '' } = JSON.parse(latest.result ?? '{}') as Partial<RunResult>;
   if (mayReplace({ stopReason, definitionHash, deadlineAt }, manifest.definitionHash, now)) return;
   const until = deadlineAt === null ? '' : ` before ${deadlineAt.toISOString()}`;
   throw new PreconditionError(
     'RUN_ENDED',
-    `Run ${runId} ended with ${stopReason}, and its conversation gets no other run${until}; change the limits of ${manifest.name}, or name another conversation.`,
+    `Run ${runId} ended with ${stopReason}, so its conversation gets no new run${until}; change the definition of agent ${manifest.name}, or name another conversation.`,
     { run_id: runId, stop_reason: stopReason },
   );
 }
@@ -214,7 +226,7 @@ async function recordNew(
   );
 }
 
-/** A run with everything that its manifest allows. */
+/** A request for a run with the limits of its manifest. */
 function wholeRun({ spawnBudget }: AgentManifest, goal: string): RunRequest {
   return {
     goal,
@@ -234,14 +246,14 @@ function externalManifest(agents: SupervisorContext['agents'], { agent }: Holder
   if (manifest.kind === 'external') return manifest;
   throw new PreconditionError(
     'RUN_NOT_EXTERNAL',
-    `The key is bound to agent "${agent}", which is of kind ${manifest.kind}, not external.`,
+    `The key is bound to agent "${agent}", which is of kind ${manifest.kind}, not external; create a key for an external agent.`,
     { field: 'agent' },
   );
 }
 
 /**
- * Waits until the agent of a run has been delivered, or the run is halted.
- * @throws PreconditionError RUN_ENDED; UnavailableError AGENT_NOT_DELIVERED after `childWaitMs`
+ * Waits until a run is no longer PENDING: its agent has been delivered, or the run is ending.
+ * @throws PreconditionError RUN_ENDED, HALTED; UnavailableError AGENT_NOT_DELIVERED after `childWaitMs`
  */
 async function whenDelivered(
   context: SupervisorContext,
@@ -251,7 +263,10 @@ async function whenDelivered(
   const key = { tenant: run.tenant, runId: run.run_id };
   const started = await awaitRunChange(context, key, signal, async () => {
     const row = await loadRun(context.store.db, key);
-    return row.state === 'PENDING' ? undefined : row;
+    if (row.state !== 'PENDING') return row;
+    // A halt delays the delivery until it is lifted.
+    await assertNotHalted(context.store.db, rootKeyOf(row));
+    return undefined;
   });
   if (started === undefined) {
     throw new UnavailableError(
