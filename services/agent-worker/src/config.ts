@@ -17,7 +17,7 @@ export interface AgentWorkerConfig {
   /** Tolerated difference to the clocks of other services. */
   readonly clockLeewayMs?: number | undefined;
   readonly store: StoreLocation;
-  /** Stable across restarts and unique among the workers of a store. */
+  /** Unique among the workers of a store; a worker that restarts with the same id reclaims its agents at once. */
   readonly workerId: string;
   /** Tenants that this worker serves; empty for all (SYS-6). */
   readonly tenants: readonly string[];
@@ -38,8 +38,13 @@ export interface AgentWorkerConfig {
   readonly waitReportMs: number;
   /** Delay before the first restart of a failed agent; doubles with each restart. */
   readonly restartMs: number;
-  /** Timeout of one call to another service, other than a model call. */
+  /** Timeout of one call to another service, other than a model or tool call. */
   readonly callTimeoutMs: number;
+  /**
+   * Timeout of one tool call, including the wait for a slot of its source; longer than the longest timeout of a tool, because
+   * the gateway cancels a tool that may run again when its last caller leaves.
+   */
+  readonly toolTimeoutMs: number;
   /** Timeout of one model call, including all its attempts. */
   readonly modelTimeoutMs: number;
   /** Upper bound of the first retry delay; doubles up to `retryMaxMs`. */
@@ -63,6 +68,7 @@ export const AGENT_WORKER_DEFAULTS = {
   waitReportMs: 15_000,
   restartMs: 500,
   callTimeoutMs: 10_000,
+  toolTimeoutMs: 7_200_000,
   modelTimeoutMs: 600_000,
   retryInitialMs: 100,
   retryMaxMs: 5_000,

@@ -19,6 +19,8 @@ export class FakeGateway {
   /** `call_id tool` of executed calls; repeats are not listed. */
   readonly executed: string[] = [];
   readonly requests: CallToolRequest[] = [];
+  /** How long each of these requests may take, in milliseconds. */
+  readonly remainingMs: number[] = [];
   /** Expired writs. */
   readonly expired = new Set<string>();
   /** Overrides the outcome of calls. */
@@ -57,9 +59,10 @@ export class FakeGateway {
             tools: this.tools.filter(({ name }) => names.includes(name)),
           };
         },
-        callTool: async (request) => {
+        callTool: async (request, { remainingMs }) => {
           const { callId = '', agentInstance = '' } = request.call ?? {};
           this.requests.push(request);
+          this.remainingMs.push(remainingMs);
           const line = lineOf(agentInstance, callId);
           await this.#faults.pass(`before call_tool ${line}`);
           const answer = this.#execute(request, callId, line);

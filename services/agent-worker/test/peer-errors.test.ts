@@ -9,6 +9,7 @@ import {
   type WritError,
 } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { AGENT_WORKER_DEFAULTS } from '../src/index.ts';
 import { AGENT, RUN, TENANT } from './delivery.ts';
 import { inactiveAgentRow } from './inactive-agent-row.ts';
 import { ScriptedModel } from './scripted-model.ts';
@@ -58,6 +59,15 @@ describe('a worker with failing peers', () => {
     await world.deliver({ tokenTtlMs: -1 });
     await world.until('COMPLETED');
     expect(world.supervisor.refreshes).toBe(2);
+  });
+
+  it('waits longer for a tool than for other calls: the gateway cancels a tool whose caller leaves (TG-1, TG-6)', async () => {
+    const world = await startWorld();
+    const { callTimeoutMs } = AGENT_WORKER_DEFAULTS;
+    await world.startWorker({ callTimeoutMs });
+    await world.deliver();
+    await world.until('COMPLETED');
+    expect(Math.min(...world.gateway.remainingMs)).toBeGreaterThan(2 * callTimeoutMs);
   });
 
   it('renews an expired writ (TG-1, SV-6)', async () => {

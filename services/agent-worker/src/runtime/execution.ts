@@ -13,7 +13,8 @@ export async function execute(
   decision: Decision,
   action: Extract<Action, { kind: 'tool' }>,
 ): Promise<ToolOutcome> {
-  const { session, journal, commits, steps, calls, carried, peers, progress } = scope;
+  const { session, journal, commits, steps, calls, carried, peers, progress, toolTimeoutMs } =
+    scope;
   const argsDigest = canonicalDigest(action);
   const operation: Operation = { branch, position, part, kind: 'tool', argsDigest };
   const recorded = journal.recall(operation);
@@ -27,7 +28,7 @@ export async function execute(
   session.note({ type: 'tool_called' });
   progress.publishState(session.status.state);
   const outcome = await stopOnRefusal('execution', callId, () =>
-    calls.call({ renewWrit: () => order.renew() }, (options) =>
+    calls.call({ renewWrit: () => order.renew(), timeoutMs: toolTimeoutMs }, (options) =>
       peers.toolGateway.callTool(
         { callId, action, writ: order.writ, step: steps.current, agent: session.lease },
         options,

@@ -84,7 +84,8 @@ export interface RunParts {
   readonly checkModules: (manifest: AgentManifest) => void;
   /** Returns the history provider of a manifest; undefined for the worker's own store. */
   readonly historyOf: (manifest: AgentManifest) => HistoryProvider | undefined;
-  readonly settings: CallSettings & EndingSettings & { readonly modelTimeoutMs: number };
+  readonly settings: CallSettings &
+    EndingSettings & { readonly modelTimeoutMs: number; readonly toolTimeoutMs: number };
   /** Called after a commit that wrote to the outbox. */
   readonly onEvents: () => void;
   /** Called when another agent may have become runnable. */
@@ -93,8 +94,8 @@ export interface RunParts {
 
 /**
  * Runs an agent for one lease: replays its journal from the start, and continues until the agent
- * ends, is suspended or parked, or loses the lease. Returns the result; throws only what the store
- * throws.
+ * ends, is suspended or parked, or loses the lease. Returns the result.
+ * @throws what the store throws; UnavailableError HISTORY_UNAVAILABLE when another process proposed the approved answer
  */
 export async function runAgent(parts: RunParts, session: Session): Promise<LeaseOutcome> {
   const { row } = session;
@@ -251,6 +252,7 @@ async function openScope(parts: RunParts, session: Session): Promise<RunScope> {
     events,
     onRunnable,
     modelTimeoutMs: settings.modelTimeoutMs,
+    toolTimeoutMs: settings.toolTimeoutMs,
   };
 }
 

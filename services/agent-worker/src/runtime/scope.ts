@@ -32,4 +32,6 @@ export interface RunScope {
   readonly onRunnable: () => void;
   /** Timeout of one model call, including all its attempts, in milliseconds. */
   readonly modelTimeoutMs: number;
+  /** Timeout of one tool call, in milliseconds. */
+  readonly toolTimeoutMs: number;
 }

@@ -19,17 +19,22 @@ import type { ToolRequest } from './number-call.ts';
 import type { WaitTerms } from './waits.ts';
 
 /**
- * Attempts of ten seconds, because a call may take minutes: the gateway continues it, and the next attempt joins it. The
- * client retries within one attempt when the gateway is unavailable or busy, and that failure is final here, so that no
- * failure is retried twice.
+ * Longer than the longest timeout of a tool and its wait for a slot, ms: the gateway cancels a tool that may run again
+ * when its last caller leaves.
  */
-const ATTEMPTS = 90;
+const TOOL_TIMEOUT_MS = 7_200_000;
+
+/**
+ * Attempts with a new writ: one may expire while the call waits for a slot. The client retries within one attempt when the
+ * gateway is unavailable or busy, and that failure is final here, so that no failure is retried twice.
+ */
+const ATTEMPTS = 10;
 const BACKOFF = { baseMs: 100, maxMs: 2_000 };
 
 /**
  * Reviews a tool call, waits for a person if one must decide, and executes it with its writ (AP-3, AP-4). Every step is
  * idempotent under the id of the call, so that any replica can continue where another one stopped.
- * @throws the reason of the terms' signal; what supervisor, gateway and slots throw
+ * @throws the reason of the terms' signal; what supervisor, gateway, slots and tokens throw
  */
 export async function callTool(
   context: ProxyContext,
@@ -118,24 +123,18 @@ async function execute(
     try {
       const outcome = await peers.callTool(
         { agent, callId, tool, argumentsJson, writ, step: decision.step },
-        { epoch: EPOCH, timeoutMs: 10_000, retry: true, retryAborted: true },
+        { epoch: EPOCH, timeoutMs: TOOL_TIMEOUT_MS, retry: true, retryAborted: true },
       );
       const content = outcome.result?.content ?? '';
       receipts.add(agent, { callId, receipt: outcome.receipt, content });
       return outcome;
     } catch (error) {
-      if (attempt === ATTEMPTS || !isRepeatable(error)) throw error;
-      if (isWritError(error) && error.reason === 'WRIT_EXPIRED') writ = '';
+      const isExpired = isWritError(error) && error.reason === 'WRIT_EXPIRED';
+      if (!isExpired || attempt === ATTEMPTS) throw error;
+      writ = '';
       await delay(backoffMs(attempt, BACKOFF));
     }
   }
-}
-
-/** A call in progress outlasts the timeout of one attempt. */
-function isRepeatable(error: unknown): boolean {
-  return (
-    isWritError(error) && (error.kind === 'deadline_exceeded' || error.reason === 'WRIT_EXPIRED')
-  );
 }
 
 function textOf(call: CallKey): string {

@@ -42,7 +42,8 @@ export class InFlightCalls implements FreezableCalls {
   }
 
   /**
-   * Waits for the outcome of the call; begins it with `attempt` when it is not in flight.
+   * Waits for the outcome of the call; begins it with `attempt` when it is not in flight, or when its callers have left
+   * it and it has ended with a cancellation.
    * @param signal aborts when this caller disconnects; the last caller to disconnect cancels a call that may
    *   be repeated
    * @returns the call, and whether another request began it, at this or another replica
@@ -55,21 +56,19 @@ export class InFlightCalls implements FreezableCalls {
   ): Promise<{ readonly call: CallRow; readonly joined: boolean }> {
     signal.throwIfAborted();
     const name = callKeyText(key);
-    const known = this.#entries.get(name);
-    const entry = known ?? this.#begin(name, key, tool, attempt);
-    entry.callers += 1;
     const disconnected = Promise.withResolvers<never>();
     const leave = () => disconnected.reject(signal.reason);
     signal.addEventListener('abort', leave, { once: true });
     try {
-      const call = await Promise.race([entry.outcome, disconnected.promise]);
+      for (let left = this.#left(name); left !== undefined; left = this.#left(name)) {
+        await Promise.race([left.outcome.catch(() => undefined), disconnected.promise]);
+      }
+      const known = this.#entries.get(name);
+      const entry = known ?? this.#begin(name, key, tool, attempt);
+      const call = await this.#outcomeFor(entry, disconnected.promise);
       return { call, joined: known !== undefined || entry.recorded };
     } finally {
       signal.removeEventListener('abort', leave);
-      entry.callers -= 1;
-      if (entry.callers === 0 && !entry.outlivesCallers) {
-        entry.controller.abort(new CancellationError('Every caller of the call disconnected.'));
-      }
     }
   }
 
@@ -106,6 +105,25 @@ export class InFlightCalls implements FreezableCalls {
   async settle(scope: Scope, ms: number): Promise<readonly InFlightCall[]> {
     await settlesWithin(Promise.allSettled(this.#within(scope).map(({ outcome }) => outcome)), ms);
     return this.#within(scope);
+  }
+
+  /** The call if all its callers have left, and it has been cancelled for it but has not ended. */
+  #left(name: string): Entry | undefined {
+    const entry = this.#entries.get(name);
+    return entry?.callers === 0 && entry.cancelSignal.aborted ? entry : undefined;
+  }
+
+  /** Waits for the outcome as one of the callers. */
+  async #outcomeFor(entry: Entry, disconnected: Promise<never>): Promise<CallRow> {
+    entry.callers += 1;
+    try {
+      return await Promise.race([entry.outcome, disconnected]);
+    } finally {
+      entry.callers -= 1;
+      if (entry.callers === 0 && !entry.outlivesCallers) {
+        entry.controller.abort(new CancellationError('Every caller of the call disconnected.'));
+      }
+    }
   }
 
   #begin(name: string, key: CallKey, tool: string, attempt: Attempt): Entry {
