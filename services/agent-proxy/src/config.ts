@@ -13,7 +13,7 @@ export interface AgentProxyConfig {
   readonly endpoint: { readonly host: string; readonly port: number };
   /** The TLS files of that listener; undefined = cleartext. */
   readonly endpointTls: TlsFileNames | undefined;
-  /** Values of the Host header that are accepted, without port; empty for those of this machine only. */
+  /** Values of the Host header that are accepted, without port; empty for localhost and any IP address. */
   readonly hosts: readonly string[];
   /** Parent folder of keys and state. */
   readonly dataDir: string;
@@ -32,7 +32,7 @@ export interface AgentProxyConfig {
   readonly subAgentIdleMs: number;
   /** Interval of the search for idle agents. */
   readonly sweepMs: number;
-  /** How long the run of an agent key is cached: the longest that a revoked key acts. */
+  /** How long the run of an agent key is cached, and so how long a revoked key is still accepted. */
   readonly keyCacheMs: number;
   /** Age from which a slot grant is renewed before it is used; less than its lifetime. */
   readonly grantMs: number;
@@ -92,7 +92,8 @@ export function readAgentProxyConfig(env: Environment = process.env): AgentProxy
     hosts: variable.list('WRIT_AGENT_PROXY_HOSTS', {
       default: [...AGENT_PROXY_DEFAULTS.hosts],
       item: /^[a-zA-Z0-9.:[\]-]{1,253}$/,
-      about: 'host names by which external agents reach agent-proxy; default: only this machine',
+      about:
+        'host names by which external agents reach agent-proxy; default: localhost and any IP address',
     }),
     tenants: variable.list('WRIT_AGENT_PROXY_TENANTS', {
       default: [...AGENT_PROXY_DEFAULTS.tenants],

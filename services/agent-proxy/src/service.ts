@@ -5,15 +5,16 @@ import { defineService, type ServiceHost, Sweeper } from '@writ/service';
 import { KeyRuns } from './app/access/key-runs.ts';
 import { SubAgents } from './app/access/sub-agents.ts';
 import { AgentTokens } from './app/agent/agent-tokens.ts';
-import { endIdle } from './app/agent/end-idle.ts';
+import { IdleAgents } from './app/agent/end-idle.ts';
+import { keepActive } from './app/agent/keep-active.ts';
 import { RequestsInProgress } from './app/agent/requests-in-progress.ts';
 import { Slots } from './app/agent/slots.ts';
 import { ClientWaits } from './app/tools/client-waits.ts';
+import { DecidedTasks } from './app/tools/decided-tasks.ts';
 import { Deliveries } from './app/tools/deliveries.ts';
 import { ToolLists } from './app/tools/list-tools.ts';
 import { PendingReceipts } from './app/tools/pending-receipts.ts';
 import { SharedWork } from './app/tools/shared-work.ts';
-import { executeDecidedTasks } from './app/tools/tasks.ts';
 import { Waits } from './app/tools/waits.ts';
 import type { AgentProxyConfig } from './config.ts';
 import type { ProxyContext } from './context.ts';
@@ -55,15 +56,14 @@ export const createAgentProxy = defineService({
       telemetry,
     });
     host.defer(() => edge.close(0));
-    const sweeps = {
-      endIdle: () => endIdle(context),
-      executeTasks: () => executeDecidedTasks(context),
-    };
+    const idle = new IdleAgents(context);
+    const sweeps = { keepActive: () => keepActive(context), endIdle: () => idle.end() };
     return {
       server,
       edge,
       background: [
         new Sweeper(sweeps, config.sweepMs, log, host.isClockSkewed),
+        new DecidedTasks(context, host.isClockSkewed),
         { start: () => undefined, stop: () => context.slots.stop() },
       ],
       exposes: { edgeAddress: edge.address },

@@ -3,7 +3,9 @@ import { isJsonObject, type JsonValue } from '@writ/kernel';
 /** The header by which a client names a run of its key. */
 const RUN_HEADER = 'x-writ-run';
 
-/** The headers by which clients name their conversation, the first one counts; the last two are those of Codex. */
+/**
+ * The headers by which clients name their conversation; the first that is set counts. The last two are those of Codex.
+ */
 const CONVERSATION_HEADERS = [
   'x-writ-conversation',
   'x-claude-code-session-id',

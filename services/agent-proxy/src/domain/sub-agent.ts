@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonValue } from '@writ/kernel';
 import type { Headers } from './conversation.ts';
 
-/** The headers by which clients name a sub-agent and its parent: those of Writ, Claude Code and Codex. */
+/** The headers by which clients name a sub-agent and its parent: those of Writ and of Claude Code. */
 const NAMES = [
   { agent: 'x-writ-agent', parent: 'x-writ-parent' },
   { agent: 'x-claude-code-agent-id', parent: 'x-claude-code-parent-agent-id' },
@@ -21,7 +21,7 @@ export interface NamedSubAgent {
   readonly parent: string;
 }
 
-/** Returns the sub-agent that a request is of; undefined for the main agent (AP-6). */
+/** Returns the sub-agent that a request comes from; undefined for the main agent (AP-6). */
 export function subAgentOf(headers: Headers): NamedSubAgent | undefined {
   for (const { agent, parent } of NAMES) {
     const id = headerOf(headers, agent);
@@ -37,8 +37,8 @@ export function subAgentOf(headers: Headers): NamedSubAgent | undefined {
 const MAX_TASK = 2_000;
 
 /**
- * Returns the texts of a user in a model request as the task of a sub-agent, the last one first, cut; empty without one.
- * Clients put the context of their program before the task.
+ * Returns the user texts of a model request as the task of a sub-agent, the last one first, truncated; empty without
+ * one. Clients put the context of their program before the task.
  */
 export function taskOf(body: JsonValue): string {
   if (!isJsonObject(body)) return '';

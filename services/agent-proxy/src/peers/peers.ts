@@ -27,7 +27,7 @@ import { createToolPeers, type ToolPeers } from './tool-peers.ts';
  */
 export const EPOCH = 1n;
 
-/** The answer to a renewal: a grant, or the state of the slot without one. */
+/** The answer to a renewal: a grant, the reason of a refusal, or the state of the slot. */
 export type SlotAnswer =
   | { readonly grant: string }
   | { readonly refusal: string }
@@ -85,7 +85,7 @@ export interface ProxyPeers extends ToolPeers, SubAgentPeers {
   countTokens(call: CountCall, token: string, grant: string): Promise<Uint8Array>;
   /** Reads, cancels or deletes an answer that the provider has stored; its answer as JSON. */
   accessResponse(access: StoredResponseCall, token: string, grant: string): Promise<Uint8Array>;
-  /** Renews the slot of an agent. */
+  /** Renews the slot of an agent, or reports with `suspend` that the agent waits. */
   renew(token: string, intent: 'run' | 'suspend'): Promise<SlotAnswer>;
   /** Returns new tokens; the given one may have expired. */
   refreshTokens(supervisorToken: string): Promise<AgentCredentials>;

@@ -52,7 +52,7 @@ export function subAgentPeers(
           if (!isWritError(error) || error.reason !== 'CALL_ID_REUSED') throw error;
           return undefined;
         });
-      // Its task was another one when it was reviewed.
+      // The sub-agent was reviewed with another task.
       if (answer === undefined) {
         return answerOf((await reviews.getDecision({ callId }, auth)).decision);
       }

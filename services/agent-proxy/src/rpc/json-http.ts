@@ -1,7 +1,7 @@
 import { InvalidRequestError } from '@writ/kernel';
 import type { WebRequest, WebResponse } from '@writ/rpc';
 
-/** Largest body, bytes: as large as one message between services may carry. */
+/** Largest body, bytes: the limit of a model call in the contract of the meter. */
 const MAX_BODY = 3 * 1024 * 1024;
 
 /**

@@ -37,7 +37,7 @@ const selectAgent = prepareQuery((db: ProxyReader, { tenant, runId, instance }: 
     .where('instance', '=', instance),
 );
 
-/** Returns the latest agent that a client names by an id, which has this SHA-256; undefined when it is new. */
+/** Returns the latest sub-agent whose client id has this SHA-256; undefined when there is none. */
 export async function latestNamed(
   db: ProxyReader,
   { tenant, runId: run_id }: RunKey,
@@ -77,15 +77,30 @@ export async function saveAgent(
     .execute();
 }
 
-/** Returns living agents whose latest request was before `usedBefore`, the longest unused first. */
-export async function unusedAgents(db: ProxyReader, usedBefore: Date): Promise<AgentRow[]> {
-  return await db
+/** Number of agents that {@link unusedAgents} returns at most. */
+export const UNUSED_PAGE = 200;
+
+/** Returns living agents whose latest request was before `usedBefore`, the longest unused first, beginning after `after`. */
+export async function unusedAgents(
+  db: ProxyReader,
+  usedBefore: Date,
+  after: AgentRow | undefined,
+): Promise<AgentRow[]> {
+  const living = db
     .selectFrom('agents')
     .selectAll()
     .where('ended_at', 'is', null)
     .where('used_at', '<', usedBefore)
     .orderBy('used_at')
-    .limit(200)
+    .orderBy('run_id')
+    .orderBy('instance')
+    .limit(UNUSED_PAGE);
+  if (after === undefined) return await living.execute();
+  const { used_at, run_id, instance } = after;
+  return await living
+    .where((eb) =>
+      eb(eb.refTuple('used_at', 'run_id', 'instance'), '>', eb.tuple(used_at, run_id, instance)),
+    )
     .execute();
 }
 

@@ -63,7 +63,7 @@ const updateDelivered = prepareWrite((db: ProxyReader, call: CallNumber) =>
     .where('number', '=', call.number),
 );
 
-/** Deletes the model requests and the tool calls of a run. */
+/** Deletes the model requests, the tool calls and the handles of a run. */
 export async function deleteCalls(trx: ProxyTransaction, run: RunKey): Promise<void> {
   for (const name of ['calls', 'tool_calls', 'handles'] as const) {
     await trx

@@ -24,7 +24,7 @@ const agents = table('agents', {
     /** JSON of its tokens; null after its end. */
     credentials: column.text().nullable(),
     deadline_at: column.timestamp().nullable(),
-    /** Time without a request after which its run ends, in milliseconds. */
+    /** Time without a request after which it ends, in milliseconds. */
     idle_ms: column.integer(),
     /** Latest request, to about a quarter of `idle_ms`. */
     used_at: column.timestamp(),
@@ -67,25 +67,25 @@ const toolCalls = table('tool_calls', {
     instance: column.text(),
     call_id: column.text(),
     tool: column.text(),
-    /** SHA-256 of tool and arguments. */
+    /** SHA-256 of tool and arguments, or of the call id that the client chose. */
     digest: column.text(),
     /** Number of the equal call, from 1. */
     number: column.integer(),
-    /** The approval that it waits for, or waited for; null when policy decided alone. */
+    /** The approval that it waits for, or waited for; `outcome` after an unknown outcome; null without one. */
     approval_id: column.text().nullable(),
-    /** When its approval was decided; null while it waits for one. */
+    /** When its approval was decided, or its task cancelled; null before, and without an approval. */
     decided_at: column.timestamp().nullable(),
-    /** When a task of a client began to stand for it: it is then executed without a further request. */
+    /** When its client got a task in place of the result: it is then executed without a further request. */
     task_at: column.timestamp().nullable(),
-    /** Until when a replica executes it for its task. */
+    /** Until when the sweep that executes decided tasks skips it. */
     claimed_until: column.timestamp().nullable(),
     /** When a task has its result, or its client cancelled it. */
     task_ended_at: column.timestamp().nullable(),
     /** Whether the client cancelled the task. */
     cancelled: column.boolean(),
-    /** Whether a client has received the result. */
+    /** Whether a client has received the result, used the approval, or cancelled the task. */
     delivered: column.boolean(),
-    /** SHA-256 of the id of the call of the model that used the approval; null for tools of the gateway. */
+    /** SHA-256 of the id of the model's call that used the approval; null for tools of the gateway. */
     delivered_to: column.text().nullable(),
     /** What the client reported of a tool that it executed itself, unverified: when, `ok` or `failed`, SHA-256 and bytes (AP-5). */
     result_at: column.timestamp().nullable(),

@@ -39,7 +39,7 @@ export async function latestToolCall(
     .executeTakeFirst();
 }
 
-/** Returns the call whose approval was used by the call of a model, of whose id this is the SHA-256; undefined without one. */
+/** Returns the call whose approval was used by the model's call with this SHA-256 of its id; undefined without one. */
 export async function findToolCallUsedBy(
   trx: ProxyTransaction,
   { tenant, runId: run_id, instance }: AgentKey,
@@ -111,9 +111,28 @@ export async function hasUndecidedCall(
   return found !== undefined;
 }
 
-/** Returns decided calls of tasks without a result that no replica executes, oldest first. */
-export async function decidedTasks(db: ProxyReader, now: Date): Promise<ToolCallRow[]> {
-  return await db
+/** Claims a task without a result until then. */
+export async function claimTask(
+  trx: ProxyTransaction,
+  { tenant, runId: run_id, instance, callId: call_id }: CallKey,
+  claimed_until: Date,
+): Promise<void> {
+  await trx
+    .updateTable('tool_calls')
+    .set({ claimed_until })
+    .where((eb) => eb.and({ tenant, run_id, instance, call_id }))
+    .where('task_ended_at', 'is', null)
+    .execute();
+}
+
+/** Returns decided calls of tasks without a result that are not claimed, oldest first, without those of some tenants. */
+export async function decidedTasks(
+  db: ProxyReader,
+  now: Date,
+  limit: number,
+  withoutTenants: readonly string[],
+): Promise<ToolCallRow[]> {
+  const tasks = db
     .selectFrom('tool_calls')
     .selectAll()
     .where('task_at', 'is not', null)
@@ -121,6 +140,8 @@ export async function decidedTasks(db: ProxyReader, now: Date): Promise<ToolCall
     .where('task_ended_at', 'is', null)
     .where((eb) => eb.or([eb('claimed_until', 'is', null), eb('claimed_until', '<', now)]))
     .orderBy('decided_at')
-    .limit(50)
-    .execute();
+    .limit(limit);
+  const others =
+    withoutTenants.length === 0 ? tasks : tasks.where('tenant', 'not in', withoutTenants);
+  return await others.execute();
 }

@@ -9,7 +9,7 @@ import {
   sha256Hex,
 } from '@writ/kernel';
 
-/** A tool call that Claude Code is about to execute, as its hook `PreToolUse` states it. */
+/** A tool call that Claude Code or Codex is about to execute, as its hook `PreToolUse` states it. */
 export interface HookedCall {
   readonly tool: string;
   /** RFC 8785 form of its input. */
@@ -18,7 +18,7 @@ export interface HookedCall {
   readonly toolUseId: string;
 }
 
-/** What Claude Code reports of a call that it has executed. */
+/** What the client reports of a call that it has executed. */
 export interface HookedResult {
   readonly call: HookedCall;
   readonly status: 'ok' | 'failed';
@@ -27,7 +27,7 @@ export interface HookedResult {
   readonly bytes: number;
 }
 
-/** What Claude Code does with the call. */
+/** What the client does with the call. */
 export interface HookVerdict {
   readonly decision: 'allow' | 'deny';
   readonly reason: string;
@@ -64,7 +64,7 @@ export function hookHeadersOf({
 
 /**
  * Reads the call of a hook.
- * @throws InvalidRequestError HOOK_BODY_INVALID for another event and for a missing field
+ * @throws InvalidRequestError HOOK_BODY_INVALID for another event and for a missing or invalid field
  */
 export function hookedCallOf(body: JsonObject): HookedCall {
   const { hook_event_name: event, tool_name: tool, tool_use_id: id, tool_input: input } = body;
@@ -84,7 +84,7 @@ export function isResult({ hook_event_name: event }: JsonObject): boolean {
 
 /**
  * Reads the result of a hook after the execution, of which only digest and size are kept.
- * @throws InvalidRequestError HOOK_BODY_INVALID for a missing field
+ * @throws InvalidRequestError HOOK_BODY_INVALID for a missing or invalid field
  */
 export function hookedResultOf(body: JsonObject): HookedResult {
   const { hook_event_name: event, tool_response: response = null, error = null } = body;

@@ -2,8 +2,8 @@ import type { JsonObject } from '@writ/kernel';
 import { type HookVerdict, hookAnswer, isName } from './claude-code-hook.ts';
 
 /**
- * The session and the sub-agent that a hook of Codex states, as the headers by which its model calls name them. Its hooks
- * have the other fields of those of Claude Code.
+ * The session and the sub-agent that a hook of Codex states, as the headers by which its model calls name them. The
+ * other fields are those of Claude Code.
  */
 export function codexHookHeadersOf({
   session_id: session,
@@ -15,7 +15,10 @@ export function codexHookHeadersOf({
   };
 }
 
-/** The answer that Codex reads. It supports `allow` with another input only, and executes the call after an empty answer. */
+/**
+ * The answer that Codex reads. It accepts `allow` only with a changed input, and executes the call after an empty
+ * answer.
+ */
 export function codexHookAnswer(verdict: HookVerdict): JsonObject {
   const { decision, updatedInput } = verdict;
   return decision === 'allow' && updatedInput === undefined ? {} : hookAnswer(verdict);

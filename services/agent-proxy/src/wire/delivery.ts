@@ -91,7 +91,7 @@ export function deliveryFrom(
   };
 }
 
-/** SpawnChild carries the digest of the client's id of a sub-agent as the id that its reply would answer. */
+/** SpawnChild carries the digest of the client's id of a sub-agent as the correlation id of its message. */
 function childOf({ supervision, message }: DeliverRequest): Delivery['child'] {
   const parentInstance = supervision?.parent?.instance;
   if (parentInstance === undefined) return undefined;

@@ -11,7 +11,7 @@ export interface HttpError {
 export interface ErrorFacts {
   readonly status: number;
   readonly message: string;
-  /** In the words of OpenAI. */
+  /** An error type of OpenAI. */
   readonly type: string;
   readonly code: string;
   readonly param: string | null;
@@ -22,7 +22,7 @@ export function openAiError({ message, type, code, param }: ErrorFacts): object 
   return { error: { message, type, code, param } };
 }
 
-/** An error in the shape of Anthropic; the code is a field more. */
+/** An error in the shape of Anthropic, with the code as an additional field. */
 export function anthropicError({ status, message, code }: ErrorFacts): object {
   const type = ANTHROPIC_TYPES[status] ?? 'api_error';
   return { type: 'error', error: { type, message, code } };

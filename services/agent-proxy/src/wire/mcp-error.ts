@@ -1,6 +1,6 @@
 import { isWritError, type WritError, wrapUnknown } from '@writ/kernel';
 
-/** An answer to a request that no MCP server sees. */
+/** The HTTP error for a request that fails before the MCP server has handled it. */
 export interface McpHttpError {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -17,6 +17,8 @@ const STATUS: Readonly<Partial<Record<WritError['kind'], number>>> = {
 };
 /** They are no failures of the server: the run has ended, or is halted. */
 const REFUSED = ['RUN_ENDED', 'HALTED', 'FROZEN'];
+/** They end by themselves. */
+const TEMPORARY = ['AGENT_PAUSED'];
 const INVALID_REQUEST = -32_600;
 const SERVER_ERROR = -32_000;
 
@@ -27,11 +29,10 @@ const SERVER_ERROR = -32_000;
 export function mcpErrorOf(thrown: unknown, metadataUrl: string): McpHttpError {
   const error = isWritError(thrown) ? thrown : wrapUnknown(thrown);
   const isTooLarge = error.reason === 'BODY_TOO_LARGE' || error.reason === 'JSON_TOO_LARGE';
-  const status = REFUSED.includes(error.reason)
-    ? 403
-    : isTooLarge
-      ? 413
-      : (STATUS[error.kind] ?? 500);
+  let status = STATUS[error.kind] ?? 500;
+  if (REFUSED.includes(error.reason)) status = 403;
+  if (TEMPORARY.includes(error.reason)) status = 503;
+  if (isTooLarge) status = 413;
   const isLater = [429, 503].includes(status);
   const retryAfterMs = Number(error.metadata.retry_after_ms ?? (isLater ? 1_000 : 0));
   return {

@@ -149,7 +149,7 @@ function blocksOf({
   return { content: [shown, ...blocks(beside)], structuredContent: fields };
 }
 
-/** A truncated text is returned as content; a truncated image is omitted. */
+/** A truncated text or JSON object is returned as text; truncated content blocks of an MCP server are omitted. */
 function truncated({
   name: tool,
   result: { content, mediaType, fullSizeBytes },

@@ -12,7 +12,8 @@ import type { ProxyContext } from '../../context.ts';
 import { hintOfBody, hintOfHeaders } from '../../domain/conversation.ts';
 import { subAgentOf, taskOf } from '../../domain/sub-agent.ts';
 import type { RunQuery } from '../../peers/peers.ts';
-import { type AgentRow, findAgent, keyOf, saveAgent } from '../../store/agents.ts';
+import { type AgentRow, findAgent, keyOf } from '../../store/agents.ts';
+import { noteUse } from '../agent/note-use.ts';
 import type { RequestInProgress } from '../agent/requests-in-progress.ts';
 
 /** Secret scanners find leaked tokens by it. */
@@ -38,9 +39,10 @@ export interface Authorized {
 
 /**
  * Returns the agent that a request acts for, from its credentials, and notes that it was used (AP-1). A run token names
- * the agent; an agent key opens the run of its conversation; headers may name a sub-agent. Every endpoint calls it first, with every request.
- * @throws UnauthenticatedError TOKEN_MISSING, TOKEN_INVALID, TOKEN_EXPIRED; UnavailableError AGENT_NOT_DELIVERED;
- *   PreconditionError RUN_ENDED; what KeyRuns.of and SubAgents.of throw
+ * the agent; an agent key opens the run of its conversation; headers may name a sub-agent. Every endpoint calls it with
+ * every request, before it acts for the agent.
+ * @throws UnauthenticatedError TOKEN_MISSING, TOKEN_INVALID, TOKEN_EXPIRED; UnavailableError AGENT_NOT_DELIVERED,
+ *   KEYS_UNAVAILABLE; PreconditionError RUN_ENDED; what `body`, KeyRuns.of and SubAgents.of throw
  */
 export async function authorize(context: ProxyContext, request: AgentRequest): Promise<Authorized> {
   const credential = credentialOf(request.headers);
@@ -58,9 +60,9 @@ export async function authorize(context: ProxyContext, request: AgentRequest): P
  */
 export function beginRequest(
   { open }: Pick<ProxyContext, 'open'>,
-  { key }: Authorized,
+  { agent }: Authorized,
 ): RequestInProgress {
-  return open.begin(key);
+  return open.begin(agent);
 }
 
 /** Ends a request: the slot of an agent without another one is soon reported as waiting. */
@@ -75,7 +77,7 @@ export async function endRequest(
 }
 
 /**
- * A bearer token, or the key of a client of Anthropic.
+ * Returns the bearer token, or the `x-api-key` that clients of Anthropic send.
  * @throws UnauthenticatedError TOKEN_MISSING
  */
 function credentialOf({ authorization, 'x-api-key': key }: IncomingHttpHeaders): string {
@@ -98,7 +100,7 @@ async function agentOfToken(verifier: Verifier, credential: string): Promise<Age
   return { tenant, runId, instance: agent?.instance ?? '' };
 }
 
-/** The main agent, or the sub-agent that the client names (AP-6). The use of a sub-agent is one of the main agent. */
+/** The main agent, or the sub-agent that the client names (AP-6). Its use counts as use of the main agent. */
 async function subAgentFor(
   context: ProxyContext,
   root: AgentRow,
@@ -152,7 +154,7 @@ async function loadLiving({ store, config }: ProxyContext, key: AgentKey): Promi
   if (agent === undefined || (tenants.length > 0 && !tenants.includes(key.tenant))) {
     throw new UnavailableError(
       'AGENT_NOT_DELIVERED',
-      `Agent ${key.instance} of run ${key.runId} was not delivered yet; retry.`,
+      `Agent ${key.instance} of run ${key.runId} was not delivered to this agent-proxy; retry.`,
       { run_id: key.runId, retry_after_ms: '1000' },
     );
   }
@@ -162,12 +164,4 @@ async function loadLiving({ store, config }: ProxyContext, key: AgentKey): Promi
     `Run ${key.runId} has ended: ${agent.stop_reason ?? 'ended'}. Start a new run.`,
     { run_id: key.runId, stop_reason: agent.stop_reason ?? '' },
   );
-}
-
-/** Rarely, so that a request does not cost a commit more. */
-async function noteUse({ store, clock }: ProxyContext, agent: AgentRow): Promise<void> {
-  const now = clock.now();
-  if (now.getTime() - agent.used_at.getTime() < agent.idle_ms / 4) return;
-  const key = keyOf(agent);
-  await store.transaction((trx) => saveAgent(trx, key, { used_at: now }), { run: key });
 }

@@ -13,7 +13,9 @@ interface Known {
 const MAX_BYTES = 8_000_000;
 const RUN_BYTES = 512;
 
-/** The runs of agent keys, cached for seconds by the SHA-256 of the key: a model request costs no call more (AP-1). */
+/**
+ * The runs of agent keys, cached for seconds by the SHA-256 of the key: most requests cost no additional call (AP-1).
+ */
 export class KeyRuns {
   readonly #peers: Pick<ProxyPeers, 'openRun'>;
   readonly #keepMs: number;

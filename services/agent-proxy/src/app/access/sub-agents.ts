@@ -38,10 +38,10 @@ export class SubAgents {
   }
 
   /**
-   * Returns the agent that a named sub-agent is; its parent, when that has no `sub_agents`.
+   * Returns the agent of a named sub-agent; its parent, when the manifest of the parent has no `sub_agents`.
    * @param task reads the task for the review
    * @throws PreconditionError RUN_ENDED; PermissionDeniedError SUB_AGENT_REFUSED; OverloadedError SUB_AGENT_LIMIT;
-   *   UnavailableError SUB_AGENT_PENDING, AGENT_NOT_DELIVERED; what SpawnChild throws
+   *   UnavailableError SUB_AGENT_PENDING, AGENT_NOT_DELIVERED; what SpawnChild, the slots and the tokens throw
    */
   async of(root: AgentRow, named: NamedSubAgent, task: () => Promise<string>): Promise<AgentRow> {
     const { store } = this.#parts;
@@ -54,7 +54,7 @@ export class SubAgents {
     const parent = above?.ended_at === null ? above : root;
     if (parent.child_name === '') return parent;
     const clientId = sha256Hex(named.id);
-    // Another one, when an idle one has ended.
+    // With the instance that has ended idle, so that a new one replaces it.
     const callId = derivedId('call', parent.instance, clientId, known?.instance ?? '');
     const running = this.#spawns.get(callId);
     if (running !== undefined) return await running;
@@ -97,7 +97,7 @@ export class SubAgents {
   }
 }
 
-/** An idle sub-agent is replaced by a new one at its next request; one that was ended is not. */
+/** A sub-agent that ended idle is replaced by a new one at its next request; one that ended otherwise is not. */
 function assertIdle(agent: AgentRow | undefined): void {
   if (agent === undefined || agent.ended_at === null || agent.stop_reason === 'idle') return;
   throw new PreconditionError(

@@ -13,7 +13,7 @@ type Audience = keyof Omit<AgentCredentials, 'expiresAt'>;
 /**
  * Calls a service on behalf of an agent, with its token, its slot grant and the epoch. Renews the token or the grant
  * once when the service refuses it.
- * @throws what the slots and `work` throw
+ * @throws what the slots, the tokens and `work` throw
  */
 export async function actFor<T>(
   {
@@ -32,8 +32,8 @@ export async function actFor<T>(
 }
 
 /**
- * Likewise, without a slot: for what only takes away, which a paused or halted agent may do.
- * @throws what `work` throws
+ * Likewise, without a slot grant: for withdrawals, which a paused or halted agent may make.
+ * @throws what the tokens and `work` throw
  */
 export async function actWithoutSlot<T>(
   { tokens }: { readonly tokens: Pick<AgentTokens, 'of'> },

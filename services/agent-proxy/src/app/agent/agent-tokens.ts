@@ -19,7 +19,8 @@ export class AgentTokens {
 
   /**
    * Returns tokens that are not about to expire.
-   * @throws PreconditionError RUN_ENDED
+   * @param isRefused whether a service has refused the current ones, which are then renewed
+   * @throws PreconditionError RUN_ENDED; what RefreshTokens throws
    */
   async of(agent: AgentKey, isRefused = false): Promise<AgentCredentials> {
     return await this.#fresh(agent, await findAgent(this.#store.db, agent), isRefused);
@@ -27,7 +28,7 @@ export class AgentTokens {
 
   /**
    * The same for an agent whose row was just read.
-   * @throws PreconditionError RUN_ENDED
+   * @throws PreconditionError RUN_ENDED; what RefreshTokens throws
    */
   async ofRow(row: AgentRow): Promise<AgentCredentials> {
     return await this.#fresh(keyOf(row), row, false);

@@ -1,6 +1,6 @@
 import { derivedId, isWritError } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
-import { agentsOf, keyOf, unusedAgents } from '../../store/agents.ts';
+import { type AgentRow, agentsOf, keyOf, UNUSED_PAGE, unusedAgents } from '../../store/agents.ts';
 import { hasUndecidedCall } from '../../store/tool-calls.ts';
 import { endAgent } from './end-agent.ts';
 
@@ -8,28 +8,43 @@ import { endAgent } from './end-agent.ts';
 const SHORTEST_MS = 1_000;
 
 /**
- * Sweep: ends agents without a request for their idle timeout: with `idle` the run of a main agent, or one sub-agent
- * alone (AP-1, AP-6).
+ * Sweep: ends agents that had no request for their idle timeout, with the stop reason `idle`: a main agent with its
+ * run, a sub-agent alone (AP-1, AP-6). Each pass examines the next page, so that agents with long timeouts hide no others.
  */
-export async function endIdle(context: ProxyContext): Promise<void> {
+export class IdleAgents {
+  readonly #context: ProxyContext;
+  /** The last agent of the latest page. */
+  #after: AgentRow | undefined;
+
+  constructor(context: ProxyContext) {
+    this.#context = context;
+  }
+
+  async end(): Promise<void> {
+    const { store, clock } = this.#context;
+    const usedBefore = new Date(clock.now().getTime() - SHORTEST_MS);
+    const agents = await unusedAgents(store.db, usedBefore, this.#after);
+    this.#after = agents.length < UNUSED_PAGE ? undefined : agents.at(-1);
+    for (const agent of agents) await endIfIdle(this.#context, agent);
+  }
+}
+
+async function endIfIdle(context: ProxyContext, agent: AgentRow): Promise<void> {
   const { store, clock, open, telemetry } = context;
-  const now = clock.now().getTime();
-  for (const agent of await unusedAgents(store.db, new Date(now - SHORTEST_MS))) {
-    const key = keyOf(agent);
-    // The time of the latest request is stored to a quarter of the timeout: a run never ends early.
-    if (now - agent.used_at.getTime() < agent.idle_ms * 1.25 || open.has(key)) continue;
-    // A sub-agent ends first, and the use of it is one of the agents above it.
-    const others = await agentsOf(store.db, key);
-    if (others.some((one) => one.parent_instance === key.instance && one.ended_at === null))
-      continue;
-    // What a person has not decided is no idleness of the program (AP-4).
-    if (await hasUndecidedCall(store.db, key)) continue;
-    const requestId = derivedId('req', key.tenant, key.runId, key.instance, 'idle');
-    try {
-      await endAgent(context, agent, 'idle', requestId);
-    } catch (error) {
-      if (isWritError(error) && error.reason === 'RUN_ENDED') continue;
-      telemetry.log.warn({ err: error, run_id: key.runId }, 'idle agent not reported yet');
-    }
+  const key = keyOf(agent);
+  const unusedMs = clock.now().getTime() - agent.used_at.getTime();
+  // The time of the latest request is stored to a quarter of the timeout: a run never ends early.
+  if (unusedMs < agent.idle_ms * 1.25 || open.has(key)) return;
+  // Sub-agents end first: while one lives, the agents above it are in use.
+  const others = await agentsOf(store.db, key);
+  if (others.some((one) => one.parent_instance === key.instance && one.ended_at === null)) return;
+  // An agent that waits for a person is not idle (AP-4).
+  if (await hasUndecidedCall(store.db, key)) return;
+  const requestId = derivedId('req', key.tenant, key.runId, key.instance, 'idle');
+  try {
+    await endAgent(context, agent, 'idle', requestId);
+  } catch (error) {
+    if (isWritError(error) && error.reason === 'RUN_ENDED') return;
+    telemetry.log.warn({ err: error, run_id: key.runId }, 'idle agent not reported yet');
   }
 }

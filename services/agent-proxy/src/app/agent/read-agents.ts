@@ -19,7 +19,7 @@ export async function loadAgent(
   );
 }
 
-/** What agent-proxy knows about an agent; `not_served` when its tenant has another. */
+/** What agent-proxy knows about an agent; `not_served` when this process does not serve its tenant. */
 export type Presence = 'alive' | 'ended' | 'unknown' | 'not_served';
 
 /** Tells which agents live here, in the order of `keys` (BD-3). */

@@ -1,8 +1,10 @@
 import { type AgentKey, agentKeyText, OverloadedError, PreconditionError } from '@writ/kernel';
+import { type AgentRow, keyOf } from '../../store/agents.ts';
 
 /** The requests of external agents in progress in this process. */
 export class RequestsInProgress {
   readonly #byAgent = new Map<string, Set<RequestInProgress>>();
+  readonly #rows = new Map<string, AgentRow>();
   readonly #maxPerAgent: number;
 
   constructor(maxPerAgent: number) {
@@ -10,11 +12,11 @@ export class RequestsInProgress {
   }
 
   /**
-   * Begins a request.
+   * Begins a request of the agent with this row.
    * @throws OverloadedError TOO_MANY_REQUESTS when the agent has as many in progress as permitted
    */
-  begin(agent: AgentKey): RequestInProgress {
-    const key = agentKeyText(agent);
+  begin(agent: AgentRow): RequestInProgress {
+    const key = agentKeyText(keyOf(agent));
     const open = this.#byAgent.get(key) ?? new Set();
     if (open.size >= this.#maxPerAgent) {
       throw new OverloadedError(
@@ -25,11 +27,25 @@ export class RequestsInProgress {
     }
     const request = new RequestInProgress(() => {
       open.delete(request);
-      if (open.size === 0) this.#byAgent.delete(key);
+      if (open.size > 0) return;
+      this.#byAgent.delete(key);
+      this.#rows.delete(key);
     });
     open.add(request);
     this.#byAgent.set(key, open);
+    this.#rows.set(key, agent);
     return request;
+  }
+
+  /** The agents with requests in progress, as last read or noted. */
+  agents(): AgentRow[] {
+    return [...this.#rows.values()];
+  }
+
+  /** Replaces the row of an agent with requests in progress. */
+  noted(agent: AgentRow): void {
+    const key = agentKeyText(keyOf(agent));
+    if (this.#rows.has(key)) this.#rows.set(key, agent);
   }
 
   /** Whether a request of the agent is in progress. */

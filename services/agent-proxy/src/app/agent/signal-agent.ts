@@ -4,8 +4,9 @@ import { noteDecision } from '../tools/note-decision.ts';
 import { loadAgent } from './read-agents.ts';
 
 /**
- * Handles a signal for an external agent: a decided approval wakes the requests that wait for it (AP-4), and a halt ends
- * open requests; meter and gateway enforce it, and an external agent has no journal to wake. Returns whether it is new.
+ * Handles a signal for an external agent: a decided approval wakes the requests that wait for it (AP-4), and a halt
+ * ends open requests; meter and gateway enforce it, and an external agent has no journal to wake. Returns whether it
+ * is a new decision.
  * @throws NotFoundError AGENT_NOT_FOUND
  */
 export async function signalAgent(

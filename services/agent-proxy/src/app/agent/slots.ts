@@ -43,12 +43,13 @@ export class Slots {
 
   /**
    * Returns a grant that is valid long enough to begin a call.
-   * @throws PreconditionError AGENT_PAUSED while the agent has no slot; RUN_ENDED, SLOT_REFUSED
+   * @throws PreconditionError AGENT_PAUSED while the agent has no slot; RUN_ENDED, SLOT_REFUSED; what Renew and
+   *   AgentTokens.of throw
    */
   async grant(agent: AgentKey): Promise<string> {
     const key = agentKeyText(agent);
     clearTimeout(this.#timers.get(key));
-    // It must not arrive after the renewal.
+    // A suspension must not arrive after the renewal.
     await this.#suspensions.get(key);
     const held = this.#held.get(key);
     if (held !== undefined && performance.now() - held.renewedAt < this.#parts.grantMs)
@@ -58,12 +59,17 @@ export class Slots {
     return await renewal.finally(() => this.#renewals.delete(key));
   }
 
+  /** Renews the grant that an agent holds: its lease would expire during a long request. */
+  async keep(agent: AgentKey): Promise<void> {
+    if (this.#held.has(agentKeyText(agent))) await this.grant(agent);
+  }
+
   /** Called at the end of a request, and when it begins to wait for a person. */
   released(agent: AgentKey): void {
     if (!this.#parts.open.hasActive(agent)) this.#suspendLater(agent);
   }
 
-  /** Forgets an agent that has ended. */
+  /** Forgets the grant of an agent that has ended or is suspended, or whose grant was refused. */
   forget(agent: AgentKey): void {
     const key = agentKeyText(agent);
     clearTimeout(this.#timers.get(key));

@@ -38,9 +38,9 @@ export function clientToolDigest({
 }
 
 /**
- * Stores a call durably and returns its row. The id of a call is derived from the id of the model, so that a retry finds its
- * decision. After an answer that a person has not decided yet, the model repeats the call with another id: an equal
- * call then attaches to the approval, unless another call has used it (AP-4, AP-5).
+ * Stores a call durably and returns its row. Its id is derived from the id that the model gave it, so that a retry
+ * finds its decision. After an answer that a person has not decided yet, the model repeats the call with another id:
+ * an equal call then attaches to the approval, unless another call has used it (AP-4, AP-5).
  * @param apart calls to which it does not attach: those of the same answer
  */
 export async function numberClientTool(
@@ -87,8 +87,8 @@ export async function storeClientTool(
 }
 
 /**
- * Records durably which call of the model gets the answer of a person; false when it was given to another one. An
- * approval is for one execution.
+ * Records durably which call of the model uses an approval; returns false when another one has used it. An approval is
+ * for one execution.
  */
 export async function useApproval(
   { store }: Pick<ProxyContext, 'store'>,

@@ -4,17 +4,20 @@ import type { ProxyTransaction } from '../../store/proxy-store.ts';
 import { saveToolCall, toolCallKeyOf } from '../../store/tool-calls.ts';
 import type { HookedResult } from '../../wire/claude-code-hook.ts';
 import { knownClientTool, storeClientTool } from './number-client-tool.ts';
-import { requestOfHook } from './review-hooked-call.ts';
+import { isServed, requestOfHook } from './review-hooked-call.ts';
 
 /**
  * Records durably what a client reports of a tool that it has executed: outcome, digest and size, never the result (AP-5). It
- * is unverified: no fact, and no decision depends on it. The first report of a call counts.
+ * is unverified: no fact and no decision depends on it. The first report of a call counts.
  */
 export async function recordClientResult(
-  { store, clock, telemetry }: ProxyContext,
+  context: ProxyContext,
   agent: AgentKey,
   { call, status, sha256, bytes }: HookedResult,
 ): Promise<void> {
+  // The gateway has executed and recorded it.
+  if (await isServed(context, agent, call.tool)) return;
+  const { store, clock, telemetry } = context;
   const request = requestOfHook(call);
   const at = clock.now();
   const work = async (trx: ProxyTransaction) => {

@@ -32,7 +32,7 @@ import {
 import type { ClientToolRequest } from './number-client-tool.ts';
 import { decideCalls, mustWait, proposeCalls } from './review-calls.ts';
 import type { ProposedCall } from './review-client-tool.ts';
-import { areServed } from './served-tools.ts';
+import { servedNames } from './served-tools.ts';
 
 const WITHHELD =
   'Not executed, because another call of the same turn was refused. Propose it again if it is still needed.';
@@ -51,7 +51,7 @@ export interface ReviewedRequest {
 interface EndedAnswer {
   readonly answer: ReviewedAnswer;
   readonly held: readonly Fields[];
-  /** Whether the answer was read; it comes without events from a record. */
+  /** False for an answer from a record, which comes without events. */
   readonly wasRead: boolean;
   /** Whether its events are those of a stream, or the answer to a request without one. */
   readonly hasEvents: boolean;
@@ -60,8 +60,8 @@ interface EndedAnswer {
 
 /**
  * Returns a model call whose tool calls are reviewed before the client gets them (AP-5); the call itself when its agent
- * is not configured so. Text is passed on at once; tool calls, and what follows them, when all of them are decided. A refused
- * answer is withheld and the turn continued with the model, which gets the reason.
+ * is not configured so. Text is passed on at once, except in a stored response; tool calls, and what follows them, when
+ * all of them are decided. A refused answer is withheld and the turn continued with the model, which gets the reason.
  */
 export function reviewedCall(context: ProxyContext, call: CallToReview): ModelCall {
   const { agent, first } = call;
@@ -209,10 +209,10 @@ class AnswerReviewer {
     yield { type: 'finished', finished: { ...finished, costNanoUsd: this.#cost } };
   }
 
-  /** What became of the calls of an answer; tells the client's connection before it waits for a person. */
+  /** Returns what became of the calls of an answer; yields `waiting` before it waits for a person. */
   async *#decide(call: ModelCall, calls: readonly ModelToolCall[]) {
     const { context, open, review } = this.#parts;
-    const served = await areServed(context, this.#key, this.#tools, calls);
+    const served = await servedNames(context, this.#key, this.#tools, calls);
     const requests = calls
       .filter(({ name }) => !served.has(name))
       .map((proposed) => this.#requestOf(call, proposed));

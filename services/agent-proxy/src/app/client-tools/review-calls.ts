@@ -13,7 +13,7 @@ import { awaitClientTool, type ProposedCall, proposeClientTool } from './review-
 /** When a client is to repeat a request whose calls wait for a person, ms. */
 const RETRY_AFTER_MS = 30_000;
 
-/** The calls of an answer with their decisions; `refused` is the first that nothing may execute. */
+/** The calls of an answer with their decisions; `refused` is the first that must not be executed. */
 export interface ProposedCalls {
   readonly calls: readonly ProposedCall[];
   readonly refused: ProposedCall | undefined;
@@ -26,7 +26,7 @@ export type DecidedCalls =
 
 /**
  * Requests decisions on the calls of one answer, in their order, up to the first refusal (AP-5).
- * @throws what supervisor and slots throw
+ * @throws what supervisor, slots and tokens throw
  */
 export async function proposeCalls(
   context: ProxyContext,
@@ -52,7 +52,8 @@ export function mustWait({ calls, refused }: ProposedCalls): boolean {
 /**
  * Waits until all are decided, or one is refused, and uses the approvals durably: each is for one call of the model, so that
  * a repeated request gets the same answer (AP-4, AP-5).
- * @throws UnavailableError APPROVAL_PENDING after the time of the terms; the reason of their signal
+ * @throws UnavailableError APPROVAL_PENDING after the time of the terms; the reason of their signal; what supervisor,
+ *   slots and tokens throw
  */
 export async function decideCalls(
   context: ProxyContext,

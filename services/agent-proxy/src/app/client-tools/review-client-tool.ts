@@ -15,8 +15,8 @@ import {
 
 /**
  * Reviews a tool call that the client is about to execute itself, and waits for a person if one must decide (AP-5). Returns
- * the decision; one that is not settled waits for its approval still, and nothing may be executed.
- * @throws PreconditionError APPROVAL_USED; the reason of the terms' signal; what supervisor and slots throw
+ * the decision; one that is not settled still waits for its approval, and nothing may be executed.
+ * @throws PreconditionError APPROVAL_USED; the reason of the terms' signal; what supervisor, slots and tokens throw
  */
 export async function reviewClientTool(
   context: ProxyContext,
@@ -70,7 +70,7 @@ export async function proposeClientTool(
   return decision;
 }
 
-/** After a review in the answer, a hook shows what was approved. */
+/** A hook shows the arguments that a review in the answer has approved, which may differ from the proposed ones. */
 async function propose(
   context: ProxyContext,
   row: ToolCallRow,
@@ -83,7 +83,7 @@ async function propose(
     const decision = await actFor(context, call, 'supervisor', (options) =>
       peers.reviewClientTool({ callId: call.callId, ...request, ...shown }, options),
     );
-    receipts.delivered(call, shown.receipts);
+    receipts.delivered(call, shown);
     return decision;
   } catch (error) {
     if (!isWritError(error) || error.reason !== 'CALL_ID_REUSED') throw error;

@@ -10,8 +10,8 @@ import { reviewClientTool } from './review-client-tool.ts';
 const OWN_TOOL = /^mcp__writ__(.+)$/;
 
 /**
- * Returns what Claude Code does with a tool call (AP-5). A tool that the MCP endpoint serves this agent is reviewed there,
- * with a writ.
+ * Returns what Claude Code or Codex does with a tool call (AP-5). A tool that the MCP endpoint serves this agent is
+ * reviewed there, with a writ.
  * @throws what reviewClientTool and ToolLists.of throw
  */
 export async function reviewHookedCall(
@@ -20,14 +20,25 @@ export async function reviewHookedCall(
   call: HookedCall,
   terms: WaitTerms,
 ): Promise<HookVerdict> {
-  const own = OWN_TOOL.exec(call.tool)?.[1];
-  if (own !== undefined) {
-    const tools = await context.toolLists.of(context, agent);
-    if (tools.some(({ name }) => name === own)) {
-      return { decision: 'allow', reason: 'The MCP endpoint of Writ reviews this call.' };
-    }
+  if (await isServed(context, agent, call.tool)) {
+    return { decision: 'allow', reason: 'The MCP endpoint of Writ reviews this call.' };
   }
   return verdictOf(await reviewClientTool(context, agent, requestOfHook(call), terms), call);
+}
+
+/**
+ * Whether the MCP endpoint serves the agent this tool, and so reviews its calls.
+ * @throws what ToolLists.of throws
+ */
+export async function isServed(
+  context: ProxyContext,
+  agent: AgentKey,
+  tool: string,
+): Promise<boolean> {
+  const own = OWN_TOOL.exec(tool)?.[1];
+  if (own === undefined) return false;
+  const tools = await context.toolLists.of(context, agent);
+  return tools.some(({ name }) => name === own);
 }
 
 /** A hook does not know which answer of a model contains the call. */

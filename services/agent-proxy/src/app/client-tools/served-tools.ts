@@ -7,7 +7,7 @@ import { mcpTool } from '../../wire/mcp-tool.ts';
  * Returns the names of calls to tools that the MCP endpoint serves this agent: they are reviewed there, with a writ. Such a
  * tool has the name and the schema of the registry; clients put the name of the server before it.
  */
-export async function areServed(
+export async function servedNames(
   context: ProxyContext,
   agent: AgentKey,
   offered: readonly OfferedTool[],

@@ -38,7 +38,7 @@ export type ModelEvent =
 /** A model call in progress. */
 export interface ModelCall {
   readonly callId: string;
-  /** @throws the error that the call ends with; the reason of the request's signal when that aborts */
+  /** @throws the error that the call ends with; the reason of the request's signal; what slots and tokens throw */
   readonly events: AsyncIterable<ModelEvent>;
   /** Records that the client has received the whole answer, so that an equal request is a new one. */
   delivered(): Promise<void>;
@@ -47,7 +47,7 @@ export interface ModelCall {
 /**
  * Begins a model call of an external agent (AP-2). The meter reserves, calls and settles; a repeat joins the call or gets
  * its record, and pays nothing.
- * @throws InvalidRequestError MODEL_NOT_ALLOWED; what the slots throw
+ * @throws InvalidRequestError MODEL_NOT_ALLOWED
  */
 export async function callModel(
   context: ProxyContext,
@@ -77,7 +77,7 @@ export function continueModel(
 
 /**
  * Asks the provider how many tokens a request of an external agent has; nothing is paid.
- * @throws InvalidRequestError MODEL_NOT_ALLOWED; what the slots and the meter throw
+ * @throws InvalidRequestError MODEL_NOT_ALLOWED; what the slots, the tokens and the meter throw
  */
 export async function countTokens(
   { slots, tokens, peers }: ProxyContext,
@@ -93,7 +93,7 @@ export async function countTokens(
 
 /**
  * Reads, cancels or deletes an answer that the provider has stored; nothing is paid.
- * @throws what the slots and the meter throw
+ * @throws what the slots, the tokens and the meter throw
  */
 export async function accessResponse(
   { slots, tokens, peers }: ProxyContext,
@@ -113,9 +113,10 @@ export function modelsOf({ models }: AgentRow): readonly string[] {
 function requireModel(agent: AgentRow, { model }: ModelRequest): void {
   const models = modelsOf(agent);
   if (models.includes(model)) return;
+  const allowed = models.join(', ') || 'none';
   throw new InvalidRequestError(
     'MODEL_NOT_ALLOWED',
-    `model is not allowed for ${agent.name}. Allowed models: ${models.join(', ') || 'none'}.`,
+    `model ${model} is not allowed for ${agent.name}. Allowed models: ${allowed}.`,
     { field: 'model' },
   );
 }
@@ -185,7 +186,7 @@ async function* eventsOf(
   }
 }
 
-/** A cap of the agent, its run or its session will not be lifted while the run lasts: the run ends (EM-2, AP-2). */
+/** A cap of the agent, its run or its session will not be lifted while the run lasts: the agent ends (EM-2, AP-2). */
 async function reportExhausted(
   context: ProxyContext,
   agent: AgentRow,

@@ -62,7 +62,7 @@ export async function answerToolCall(
   } catch (error) {
     const hasLeft = client.signal.aborted && !isWritError(error);
     if (hasLeft && isWaiting) clientWaits.record(agent, clock.monotonicMs() - began);
-    telemetry.log.debug({ err: error, call_id: row.call_id }, 'tool call not answered');
+    telemetry.log.debug({ err: error, call_id: row.call_id }, 'tool call failed');
     return { row, error };
   }
 }

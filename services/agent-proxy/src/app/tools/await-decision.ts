@@ -5,7 +5,10 @@ import type { ProxyTransaction } from '../../store/proxy-store.ts';
 import { findToolCall, saveToolCall } from '../../store/tool-calls.ts';
 import type { WaitTerms } from './waits.ts';
 
-/** Durable before the wait: the decision may reach another replica. A second approval of a call is undecided at first. */
+/**
+ * Records durably which approval a call waits for, before the wait: the decision may reach another replica. A second
+ * approval of a call is undecided at first.
+ */
 export async function noteApproval(
   { store }: Pick<ProxyContext, 'store'>,
   call: CallKey,
@@ -23,7 +26,10 @@ export async function noteApproval(
   await store.transaction(note, { run: call });
 }
 
-/** Waits for the decision of a person; returns false when the hold time of the request has expired. */
+/**
+ * Waits for the decision of a person; returns false when the hold time of the request has expired.
+ * @throws the reason of the terms' signal
+ */
 export async function awaitDecision(
   { waits, store, slots }: ProxyContext,
   call: CallKey,

@@ -91,7 +91,7 @@ async function review(
   const decision = await actFor(context, call, 'supervisor', (options) =>
     peers.reviewTool({ callId: call.callId, tool, argumentsJson, ...shown }, options),
   );
-  receipts.delivered(call, shown.receipts);
+  receipts.delivered(call, shown);
   return decision;
 }
 

@@ -14,8 +14,8 @@ export const TASK_MS = 24 * 60 * 60_000;
 type Parts = Pick<ProxyContext, 'store' | 'clock'>;
 
 /**
- * Creates what a client gives back with the repeat of a request that waits: random, of one agent and one call, and
- * valid once. Everything that it stands for is in the row.
+ * Creates the `requestState` that a client sends with the repeat of a waiting request: random, for one agent and one
+ * call, and valid once. Everything that it stands for is in the row.
  */
 export async function issueRetry(
   context: Parts,
@@ -59,7 +59,7 @@ async function issue(
 }
 
 /**
- * Uses what a client gives back.
+ * Uses the `requestState` of a repeated request, and deletes it.
  * @throws InvalidRequestError INVALID_REQUEST_STATE when it was never issued to this agent, was used, or has expired
  */
 export async function takeRetry(
@@ -78,9 +78,11 @@ export async function takeRetry(
   return await store.transaction(take, { run: agent });
 }
 
-/** Refuses a state that does not belong to the repeated call. */
+/** Returns the error for a `requestState` that does not belong to the repeated call. */
 export function invalidState(): InvalidRequestError {
-  return new InvalidRequestError('INVALID_REQUEST_STATE', 'Invalid or expired requestState', {
-    field: 'requestState',
-  });
+  return new InvalidRequestError(
+    'INVALID_REQUEST_STATE',
+    'requestState is invalid, used or expired. Repeat the call without it.',
+    { field: 'requestState' },
+  );
 }

@@ -1,9 +1,8 @@
 import type { ToolDefinition } from '@writ/contracts/writ/tool/v1/tool_pb';
 import { type AgentKey, agentKeyText, ByteCache, type Clock, OverloadedError } from '@writ/kernel';
 import type { ToolPeers } from '../../peers/tool-peers.ts';
-import { actFor } from '../agent/act-for-agent.ts';
+import { actWithoutSlot } from '../agent/act-for-agent.ts';
 import type { AgentTokens } from '../agent/agent-tokens.ts';
-import type { Slots } from '../agent/slots.ts';
 
 /** How long a list is used before the version of the registry is confirmed, ms. */
 const CONFIRM_MS = 1_000;
@@ -14,7 +13,6 @@ const MAX_TOOLS = 1_024;
 
 /** What a list is read with. */
 interface ToolListsParts {
-  readonly slots: Pick<Slots, 'grant' | 'forget'>;
   readonly tokens: Pick<AgentTokens, 'of'>;
   readonly peers: Pick<ToolPeers, 'listTools'>;
 }
@@ -36,14 +34,14 @@ export class ToolLists {
 
   /**
    * Returns the tools that the manifest of the agent and the gateway allow it, by name (AP-3).
-   * @throws OverloadedError TOO_MANY_TOOLS; what the gateway throws
+   * @throws OverloadedError TOO_MANY_TOOLS; what the gateway and the tokens throw
    */
   async of(parts: ToolListsParts, agent: AgentKey): Promise<readonly ToolDefinition[]> {
     const key = agentKeyText(agent);
     const known = this.#lists.get(key);
     const now = this.#clock.monotonicMs();
     if (known !== undefined && now - known.confirmedAt < CONFIRM_MS) return known.tools;
-    const fresh = await actFor(parts, agent, 'toolGateway', (options) =>
+    const fresh = await actWithoutSlot(parts, agent, 'toolGateway', (options) =>
       readAll((query) => parts.peers.listTools(query, options), known?.version ?? ''),
     );
     const list = { ...(fresh ?? known ?? { version: '', tools: [] }), confirmedAt: now };

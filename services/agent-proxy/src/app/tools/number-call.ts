@@ -22,9 +22,10 @@ export interface ToolRequest {
 }
 
 /**
- * Stores a call durably and returns its row. An equal call, of tool and arguments, repeats the latest one until a client has
- * received its result: it attaches to its approval, and executes nothing twice (AP-4). Ids of JSON-RPC are never used, because clients
- * reuse them.
+ * Stores a call durably and returns its row. An equal call repeats the latest one until a client has received its
+ * result: it attaches to its approval, and executes nothing twice (AP-4). Calls are equal when they have the same tool
+ * and arguments, or the same id of the client; with such an id, a call is also a repeat after its result was received.
+ * Ids of JSON-RPC are never used, because clients reuse them.
  */
 export async function numberToolCall(
   { store, clock, deliveries }: Pick<ProxyContext, 'store' | 'clock' | 'deliveries'>,

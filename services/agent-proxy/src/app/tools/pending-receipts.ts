@@ -1,6 +1,6 @@
 import { type AgentKey, agentKeyText, ByteCache } from '@writ/kernel';
 
-/** Receipts attached to one review, and bytes of results; the rest follows with the next one. */
+/** Limits of one review: receipts, of which older ones are dropped, and bytes of their results: the next one carries the rest. */
 const MAX_RECEIPTS = 64;
 const MAX_BYTES = 1_048_576;
 /** Maximum memory of all receipts with their results, bytes. */
@@ -12,6 +12,12 @@ export interface PendingReceipt {
   readonly receipt: string;
   /** Empty without one. */
   readonly content: string;
+}
+
+/** What a review carries of the receipts. */
+export interface CarriedReceipts {
+  readonly receipts: readonly string[];
+  readonly observations: readonly { readonly callId: string; readonly content: string }[];
 }
 
 /**
@@ -32,22 +38,27 @@ export class PendingReceipts {
     this.#byAgent.set(key, [...known, pending].slice(-MAX_RECEIPTS));
   }
 
-  /** What the next review carries. */
-  peek(agent: AgentKey) {
+  /** What the next review carries: at least one result, however large. */
+  peek(agent: AgentKey): CarriedReceipts {
     const pending = this.#byAgent.get(agentKeyText(agent)) ?? [];
+    const observations: { readonly callId: string; readonly content: string }[] = [];
     let bytes = 0;
-    const observations = pending.flatMap(({ callId, content }) => {
+    for (const { callId, content } of pending) {
+      if (content === '') continue;
       bytes += Buffer.byteLength(content);
-      return content === '' || bytes > MAX_BYTES ? [] : [{ callId, content }];
-    });
+      if (bytes > MAX_BYTES && observations.length > 0) break;
+      observations.push({ callId, content });
+    }
     return { receipts: pending.map(({ receipt }) => receipt), observations };
   }
 
-  /** Forgets what a review carried. */
-  delivered(agent: AgentKey, receipts: readonly string[]): void {
+  /** Forgets what a review carried; a receipt whose result it did not carry is sent again with it. */
+  delivered(agent: AgentKey, { receipts, observations }: CarriedReceipts): void {
     const key = agentKeyText(agent);
+    const carried = new Set(observations.map(({ callId }) => callId));
     const left = (this.#byAgent.get(key) ?? []).filter(
-      ({ receipt }) => !receipts.includes(receipt),
+      ({ receipt, callId, content }) =>
+        !receipts.includes(receipt) || (content !== '' && !carried.has(callId)),
     );
     if (left.length === 0) this.#byAgent.delete(key);
     else this.#byAgent.set(key, left);

@@ -1,17 +1,21 @@
-import { type AgentKey, isWritError, NotFoundError } from '@writ/kernel';
+import { type AgentKey, NotFoundError } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import type { ToolAnswer } from '../../domain/tool-answer.ts';
 import { findHandle } from '../../store/handles.ts';
 import type { ProxyTransaction } from '../../store/proxy-store.ts';
-import { decidedTasks, findToolCall, saveToolCall, toolCallKeyOf } from '../../store/tool-calls.ts';
+import { claimTask, findToolCall, saveToolCall, toolCallKeyOf } from '../../store/tool-calls.ts';
 import { actWithoutSlot } from '../agent/act-for-agent.ts';
 import { currentDecision, finishCall } from './call-tool.ts';
 import type { NumberedCall } from './number-call.ts';
 
-/** How long a replica has to execute the call of a task before another one may, ms. */
-const CLAIM_MS = 30_000;
+/** How long other replicas leave a claimed task, ms. The gateway executes its call once in any case. */
+export const CLAIM_MS = 30_000;
 
-/** A task of a client: a call with the times that its client is shown. */
+/** The message for a task that cannot be read. It does not contain the id, which may be malformed. */
+export const TASK_NOT_FOUND =
+  'The task does not exist or has expired. Repeat the call with the same arguments.';
+
+/** An MCP task: a tool call, with the times that the client is shown. */
 export interface ToolTask {
   readonly handle: string;
   readonly row: NumberedCall;
@@ -21,7 +25,7 @@ export interface ToolTask {
 
 /**
  * Returns a task of the agent.
- * @throws NotFoundError TASK_NOT_FOUND, also for one of another agent
+ * @throws NotFoundError TASK_NOT_FOUND, also for an expired task and for one of another agent
  */
 export async function loadTask(
   { store, clock }: Pick<ProxyContext, 'store' | 'clock'>,
@@ -36,10 +40,14 @@ export async function loadTask(
   if (found !== undefined && row !== undefined) {
     return { handle, row, createdAt: found.created_at, expiresAt: found.expires_at };
   }
-  throw new NotFoundError('TASK_NOT_FOUND', 'Task not found', {});
+  throw new NotFoundError('TASK_NOT_FOUND', TASK_NOT_FOUND, {});
 }
 
-/** Returns the result of a task, undefined while it has none; the gateway's record is the result. */
+/**
+ * Returns what became of the call of a task; undefined while that is open, and for a cancelled task. The gateway keeps
+ * the result.
+ * @throws what supervisor, gateway, slots and tokens throw
+ */
 export async function resultOfTask(
   context: ProxyContext,
   { row }: ToolTask,
@@ -52,6 +60,7 @@ export async function resultOfTask(
 /**
  * Cancels a task: the supervisor withdraws its call, which then never gets a writ, and no person can approve it any
  * more. A call that was decided before is executed, or refused, as decided: the task keeps its result.
+ * @throws what supervisor and tokens throw
  */
 export async function cancelTask(context: ProxyContext, { row }: ToolTask): Promise<void> {
   const { store, clock, peers, waits } = context;
@@ -67,22 +76,8 @@ export async function cancelTask(context: ProxyContext, { row }: ToolTask): Prom
   waits.wake(row.call_id);
 }
 
-/** Sweep: executes calls of tasks that a person has approved; another replica may have received the decision (AP-4). */
-export async function executeDecidedTasks(context: ProxyContext): Promise<void> {
-  const { store, clock, telemetry } = context;
-  for (const row of await decidedTasks(store.db, clock.now())) {
-    try {
-      await endTask(context, row, new AbortController().signal);
-    } catch (error) {
-      if (isWritError(error) && error.reason === 'RUN_ENDED') continue;
-      const { call_id } = row;
-      telemetry.log.warn({ err: error, call_id }, 'approved call of a task not executed yet');
-    }
-  }
-}
-
-/** Claims a task, executes its call, and records that it has a result. */
-async function endTask(
+/** Claims a task, executes its call if it was approved, and records that the task has a result. */
+export async function endTask(
   context: ProxyContext,
   row: NumberedCall,
   signal: AbortSignal,
@@ -90,14 +85,14 @@ async function endTask(
   const { store, clock } = context;
   const call = toolCallKeyOf(row);
   const claim = async (trx: ProxyTransaction): Promise<boolean> => {
-    const now = await findToolCall(trx, call);
-    if (now === undefined || now.cancelled) return false;
+    const current = await findToolCall(trx, call);
+    if (current === undefined || current.cancelled) return false;
     const until = new Date(clock.now().getTime() + CLAIM_MS);
-    if (now.task_ended_at === null) await saveToolCall(trx, call, { claimed_until: until });
+    await claimTask(trx, call, until);
     return true;
   };
-  const isMine = await store.transaction(claim, { run: call });
-  if (!isMine) return undefined;
+  const mayComplete = await store.transaction(claim, { run: call });
+  if (!mayComplete) return undefined;
   const answer = await currentDecision(context, call)
     .then((decision) => finishCall(context, call, decision, { holdMs: 0, signal }))
     .finally(() => context.slots.released(call));

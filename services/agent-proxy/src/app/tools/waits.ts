@@ -9,7 +9,7 @@ export interface WaitTerms {
   readonly holdMs: number;
   /** Aborts when the client leaves or its run ends. */
   readonly signal: AbortSignal;
-  /** Called when the request begins to wait, and when it ends to. */
+  /** Called when the request begins to wait, and when it no longer waits. */
   readonly onWait?: ((isWaiting: boolean) => void) | undefined;
   /** Called at the beginning of a wait and about every ten seconds, with the approval that it is for. */
   readonly onProgress?: ((approvalId: string) => void) | undefined;
@@ -17,7 +17,7 @@ export interface WaitTerms {
 
 const PROGRESS_MS = 10_000;
 
-/** Requests of this process that wait for a person (AP-4). Decisions are rows; these are only the ones that listen. */
+/** Wakes the requests of this process that wait for a person (AP-4). The decisions themselves are rows of the store. */
 export class Waits {
   readonly #clock: Clock;
   readonly #wakes = new Map<string, Set<() => void>>();
@@ -26,13 +26,13 @@ export class Waits {
     this.#clock = clock;
   }
 
-  /** Lets the requests that wait for a call look again. */
+  /** Makes the requests that wait for a call check its decision. */
   wake(callId: string): void {
     for (const wake of this.#wakes.get(callId) ?? []) wake();
   }
 
   /**
-   * Waits until `isDecided`; returns false when the time is over.
+   * Waits until `isDecided` returns true; returns false when the time is over.
    * @throws the reason of the signal
    */
   async until(

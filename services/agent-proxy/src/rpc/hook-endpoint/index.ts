@@ -28,7 +28,7 @@ const CLIENTS: Readonly<Record<string, HookClient>> = {
   '/hooks/claude-code': { headersOf: hookHeadersOf, answer: hookAnswer },
   '/hooks/codex': { headersOf: codexHookHeadersOf, answer: codexHookAnswer },
 };
-/** The timeout of the hook in the settings of the client, in seconds; its default here. */
+/** Header with the timeout of the hook in the settings of the client, in seconds. */
 const TIMEOUT_HEADER = 'x-writ-hook-timeout';
 const DEFAULT_TIMEOUT_S = 60;
 /** The response must arrive before the timeout of the client. */

@@ -5,7 +5,13 @@ import {
   type StandardSchemaV1,
 } from '@modelcontextprotocol/server';
 import { fieldsOf, isWritError, wrapUnknown } from '@writ/kernel';
-import { cancelTask, loadTask, resultOfTask, type ToolTask } from '../../app/tools/tasks.ts';
+import {
+  cancelTask,
+  loadTask,
+  resultOfTask,
+  TASK_NOT_FOUND,
+  type ToolTask,
+} from '../../app/tools/tasks.ts';
 import type { ProxyContext } from '../../context.ts';
 import { mcpFailure, mcpResult } from '../../wire/mcp-result.ts';
 import { shownTask } from '../../wire/mcp-task.ts';
@@ -64,7 +70,7 @@ const TASK_PARAMS: StandardSchemaV1<unknown, TaskParams> = {
       const { taskId } = fieldsOf(value);
       return typeof taskId === 'string' && /^[0-9a-f]{32}$/.test(taskId)
         ? { value: { taskId } }
-        : { issues: [{ message: 'Task not found', path: ['taskId'] }] };
+        : { issues: [{ message: TASK_NOT_FOUND, path: ['taskId'] }] };
     },
   },
 };

@@ -36,7 +36,7 @@ export class EventStream {
     if (response.destroyed) this.#closed.abort();
   }
 
-  /** Whether the client has received a part. */
+  /** Whether the headers were sent. */
   get hasBegun(): boolean {
     return this.#response.headersSent;
   }
@@ -68,7 +68,7 @@ export class EventStream {
     try {
       await once(this.#response, 'drain', { signal: this.#closed.signal });
     } catch {
-      throw new CancellationError('the client does not read its answer');
+      throw new CancellationError('the client does not read its answer, or has disconnected');
     }
   }
 

@@ -110,7 +110,7 @@ export function approvedCall(
   return call;
 }
 
-/** The arguments as JSON; those of a model may be none. */
+/** Returns the parsed arguments; an empty object for a text that is not JSON. */
 export function inputOf(argumentsJson: string): unknown {
   try {
     return JSON.parse(argumentsJson);

@@ -53,7 +53,7 @@ function asBlocks({ text, calls }: WithheldTurn): Fields[] {
   ];
 }
 
-/** A call is accepted only with the thinking that led to it, which no record has. */
+/** The provider accepts a call only with the thinking that led to it, which a withheld turn does not contain. */
 function asText({ text, calls }: WithheldTurn): Fields[] {
   const proposed = calls.map(({ name, argumentsJson }) => `[${name} ${argumentsJson}]`);
   const texts = text.trim() === '' ? [] : [text];

@@ -200,7 +200,7 @@ class ResponseJoiner implements Joiner {
       }),
       ...(event.response !== undefined && { response: this.#whole(fieldsOf(event.response)) }),
     };
-    // A server without numbers gets none.
+    // Events of a server without sequence numbers get none.
     if (event.sequence_number === undefined && this.#sequence === 0) return joined;
     return { ...joined, sequence_number: this.#sequence++ };
   }

@@ -1,0 +1,31 @@
+import type { ProxyContext } from '../../context.ts';
+import { type AgentRow, keyOf } from '../../store/agents.ts';
+import { noteUse } from './note-use.ts';
+
+/** Agents that are kept active at a time. */
+const AT_A_TIME = 64;
+
+/**
+ * Sweep: keeps agents with requests in progress active. A long request needs its slot to its end, because spawn-budget
+ * gives it to another agent when the lease expires (SB-4), and other replicas must not end the agent as idle (AP-1).
+ */
+export async function keepActive(context: ProxyContext): Promise<void> {
+  const agents = context.open.agents();
+  for (let begin = 0; begin < agents.length; begin += AT_A_TIME) {
+    const some = agents.slice(begin, begin + AT_A_TIME);
+    await Promise.all(some.map((agent) => keep(context, agent)));
+  }
+}
+
+async function keep(context: ProxyContext, agent: AgentRow): Promise<void> {
+  const { open, slots, telemetry } = context;
+  const key = keyOf(agent);
+  try {
+    open.noted(await noteUse(context, agent));
+    // A request that waits for a person needs no slot.
+    if (open.hasActive(key)) await slots.keep(key);
+  } catch (error) {
+    // The agent has ended or was paused, which its next call reports, or a service is unreachable.
+    telemetry.log.debug({ err: error, run_id: key.runId }, 'agent with a request not kept active');
+  }
+}

@@ -1,0 +1,44 @@
+import { testStore } from '@writ/testing/postgres';
+import { expect, it, onTestFinished } from 'vitest';
+import { type AgentRow, insertAgent, UNUSED_PAGE, unusedAgents } from './agents.ts';
+import { openProxyStore } from './proxy-store.ts';
+
+it('reads every unused agent once, page by page, also agents with equal times (AP-1)', async () => {
+  const store = await openProxyStore(testStore({ dialect: 'sqlite', file: ':memory:' }));
+  onTestFinished(() => store.close());
+  const used = new Date('2026-11-01T12:00:00Z');
+  const names = Array.from({ length: UNUSED_PAGE + 50 }, (_, index) => `root-${index}`);
+  await store.transaction(async (trx) => {
+    for (const instance of names) await insertAgent(trx, agentRow(instance, used));
+  });
+  const later = new Date(used.getTime() + 1);
+  const first = await unusedAgents(store.db, later, undefined);
+  expect(first).toHaveLength(UNUSED_PAGE);
+  const rest = await unusedAgents(store.db, later, first.at(-1));
+  expect([...first, ...rest].map(({ instance }) => instance).toSorted()).toEqual(names.toSorted());
+});
+
+function agentRow(instance: string, used_at: Date): AgentRow {
+  return {
+    tenant: 'acme',
+    run_id: 'run-1',
+    instance,
+    name: 'bot',
+    parent_instance: null,
+    client_id: null,
+    child_name: '',
+    session_id: 'session-1',
+    request_id: 'req-1',
+    request_digest: '',
+    models: '[]',
+    review: null,
+    credentials: null,
+    deadline_at: null,
+    idle_ms: 1_000,
+    used_at,
+    traceparent: '',
+    stop_reason: null,
+    created_at: used_at,
+    ended_at: null,
+  };
+}
