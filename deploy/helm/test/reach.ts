@@ -34,21 +34,24 @@ export function canReach(
   to: Place,
   port: number,
 ): boolean {
-  return isLet(policies, 'egress', from, to, port) && isLet(policies, 'ingress', to, from, port);
+  return (
+    isPermitted(policies, 'egress', from, to, port) &&
+    isPermitted(policies, 'ingress', to, from, port)
+  );
 }
 
-function isLet(
+function isPermitted(
   policies: readonly Manifest[],
   direction: 'ingress' | 'egress',
-  whose: Place,
+  subject: Place,
   other: Place,
   port: number,
 ): boolean {
   // The policies do not apply to pods of other namespaces, or to external addresses.
-  if ('address' in whose || whose.namespace !== undefined) return true;
+  if ('address' in subject || subject.namespace !== undefined) return true;
   const type = direction === 'ingress' ? 'Ingress' : 'Egress';
   const own = policies.filter(
-    ({ spec }) => spec.policyTypes.includes(type) && fits(spec.podSelector, whose.labels),
+    ({ spec }) => spec.policyTypes.includes(type) && matches(spec.podSelector, subject.labels),
   );
   if (own.length === 0) return true;
   const rules: Rule[] = own.flatMap(({ spec }) => spec[direction] ?? []);
@@ -65,11 +68,11 @@ function isPeer({ podSelector, namespaceSelector, ipBlock }: Peer, place: Place)
   const isNamespace =
     namespaceSelector === undefined
       ? place.namespace === undefined
-      : fits(namespaceSelector, place.namespace ?? {});
-  return isNamespace && fits(podSelector ?? {}, place.labels);
+      : matches(namespaceSelector, place.namespace ?? {});
+  return isNamespace && matches(podSelector ?? {}, place.labels);
 }
 
-function fits({ matchLabels = {} }: Selector, labels: Labels): boolean {
+function matches({ matchLabels = {} }: Selector, labels: Labels): boolean {
   return Object.entries(matchLabels).every(([name, value]) => labels[name] === value);
 }
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 
-/** A manifest, as far as a test looks into it. */
+/** A manifest, with the fields that tests read. */
 export interface Manifest {
   readonly kind: string;
   readonly metadata: { readonly name: string };
@@ -15,12 +15,12 @@ export interface Manifest {
 const CHART = resolve(import.meta.dirname, '../writ');
 const KUBERNETES = '1.34.0';
 
-/** The chart's manifests as text. @throws Error with helm's words when it does not render */
+/** The chart's manifests as text. @throws Error with the message of helm when rendering fails */
 export function renderChart(helm: string, values: object = {}, release = 'writ'): string {
   return inFolder((folder) => render(helm, CHART, values, release, folder));
 }
 
-/** What helm says after an installation: the notes as a manifest's text, since helm shows them to clusters only. */
+/** The installation notes, rendered as the text of a manifest, because `helm template` does not print them. */
 export function notesOf(helm: string, values: object): string {
   return inFolder((folder) => {
     const chart = join(folder, 'writ');
@@ -59,7 +59,7 @@ function inFolder(work: (folder: string) => string): string {
   }
 }
 
-/** Holds manifests against Kubernetes' own schemas, unknown fields refused. @throws Error naming what does not fit */
+/** Validates manifests with the schemas of Kubernetes, without unknown fields. @throws Error naming what is invalid */
 export function validateManifests(kubernetesValidate: string, text: string): void {
   inFolder((folder) => {
     const file = join(folder, 'manifests.yaml');

@@ -21,19 +21,19 @@ export function readProviderConfig(env: NodeJS.ProcessEnv = process.env): Provid
   const own = readEnv(env, {
     host: variable.string('REFUND_TOOLS_HOST', {
       default: '127.0.0.1',
-      about: 'the address on which the gateway calls',
+      about: 'the address of the listener for the gateway',
     }),
     port: variable.port('REFUND_TOOLS_PORT', {
       default: 50_061,
-      about: 'the port on which the gateway calls',
+      about: 'the port of the listener for the gateway',
     }),
     dataDir: variable.string('WRIT_DATA', {
       default: '.writ',
-      about: 'the folder for the books',
+      about: 'the folder of the ledger',
     }),
     gatewayAddress: variable.string('WRIT_TOOL_GATEWAY_ADDRESS', {
       default: '127.0.0.1:50054',
-      about: 'where the gateway is asked for its keys',
+      about: 'the address from which the keys of the gateway are fetched',
     }),
     logLevel: variable.enum('WRIT_LOG_LEVEL', LOG_LEVELS, {
       default: 'info',

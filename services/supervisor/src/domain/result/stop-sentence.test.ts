@@ -23,7 +23,7 @@ describe('the sentence of a stop reason', () => {
     for (const reason of reasons) {
       expect(isStopReason(reason), reason).toBe(true);
       const sentence = stopSentence(reason);
-      if (reason === 'success') expect(sentence).toBe('');
+      if (['success', 'closed'].includes(reason)) expect(sentence).toBe('');
       else expect(sentence, reason).toMatch(/^[A-Z].*\.$/);
       expect(sentence, reason).not.toContain('The run stopped:');
     }

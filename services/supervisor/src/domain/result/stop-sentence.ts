@@ -1,12 +1,12 @@
 import { REASONS } from '@writ/kernel';
 import { actionName, type RecordedAction } from './recorded-action.ts';
 
-/** Sentences of stop reasons without a part after the colon. */
+/** Sentences of stop reasons without a variable part. */
 const SENTENCES: Readonly<Record<string, string>> = {
   success: '',
   nothing_done:
     'The answer was approved, but an action with an effect was refused and none took place.',
-  paused: 'The agent lost its slot to one of a higher priority and returned a partial result.',
+  paused: 'The agent lost its slot and returned a partial result.',
   cancelled: 'The run was cancelled.',
   closed: '',
   idle: 'The external agent made no request for idle_timeout.',
@@ -29,9 +29,10 @@ const SENTENCES: Readonly<Record<string, string>> = {
     'The same tool call was repeated more often than its limit permits.',
 };
 
-/** Sentences of stop reasons with a part after the colon. */
+/** Sentences of stop reasons with a variable part after the colon. */
 const FAMILIES: Readonly<Record<string, (part: string) => string>> = {
-  tool_denied: (tool) => `Tool ${tool} is not on the list of tools of the agent.`,
+  tool_denied: (tool) =>
+    `Tool ${tool} is not on the tool list of the agent, or the gateway denies it.`,
   tool_missing: (tool) => `The tool gateway has no tool ${tool}.`,
   tool_changed: (tool) => `The definition of tool ${tool} changed after its review.`,
   tool_bad_args: (tool) => `The arguments violate the schema of tool ${tool}.`,
@@ -46,7 +47,7 @@ const FAMILIES: Readonly<Record<string, (part: string) => string>> = {
 
 /**
  * Returns the sentence that explains a stop reason to people, for endings that no component has explained; empty for
- * success. `action` is the one at which the run stopped.
+ * `success` and `closed`. `action` is the one at which the run stopped.
  */
 export function stopSentence(stopReason: string, action?: RecordedAction): string {
   const known = SENTENCES[stopReason];
