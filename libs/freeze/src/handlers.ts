@@ -57,7 +57,7 @@ export function createFreezeHandlers<DB extends FreezesDatabase>(parts: FreezePa
       const lifted = await store.transaction((trx) => liftFreeze(trx, orderId, clock.now()), {
         urgent: true,
       });
-      log.info({ order_id: orderId, lifted }, 'freeze lifted');
+      log.info({ order_id: orderId, lifted }, 'unfreeze completed');
       return { lifted };
     },
   };
@@ -101,7 +101,7 @@ function recordOrder<DB extends FreezesDatabase>(
     if (recorded.scope !== scopeKey(order.scope)) {
       throw new InvalidRequestError(
         'REQUEST_ID_REUSED',
-        'order.order_id was already used for a different scope.',
+        `order.order_id ${order.orderId} was used for a different scope; use a new order_id.`,
         { field: 'order.order_id' },
       );
     }

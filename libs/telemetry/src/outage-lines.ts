@@ -22,9 +22,10 @@ export function outageFields({ reason, message, cause }: WritError): object {
 }
 
 /**
- * Returns a log method that limits the lines about outages: those whose field `err` is the error of an unreachable database,
- * NATS server or peer. Such a line has reason, problem and cause instead of a stack, and is written at most once in ten seconds for
- * each message, and for a database once for all messages. Its field `suppressed` is the number of lines that were omitted before it.
+ * Returns a log method that limits the lines about outages: those whose field `err` is the error of an unreachable
+ * database, NATS server or peer. Such a line has reason, problem and cause instead of a stack, and is written at most
+ * once in ten seconds for each reason and message, or, for a database, for each reason. Its field `suppressed` is the
+ * number of lines that were omitted before it.
  */
 export function limitOutageLines(now: () => number = () => performance.now()): LogMethod {
   const outages = new Map<string, { loggedAt: number; suppressed: number }>();

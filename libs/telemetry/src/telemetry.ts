@@ -43,9 +43,8 @@ export interface TelemetryOptions {
   /** Sampling ratio of traces that start here, from 0 to 1. Default 1. */
   readonly sampleRatio?: number;
   /**
-   * Whether internal work has spans: commits, publishing and processing of events, look-ups of keys and tools,
-   * and the client's side of calls within the process. Default false, so that a
-   * trace shows what the agents of a run do.
+   * Whether internal work has spans: commits, publishing and processing of events, lookups of keys and tools, and
+   * the client's side of calls within the process. Default false, so that a trace shows what the agents of a run do.
    */
   readonly internalSpans?: boolean;
   /** Additional span processors, such as {@link InMemorySpans}. */
@@ -63,7 +62,7 @@ export interface Telemetry {
   /** Whether internal work has spans, too. */
   readonly internalSpans: boolean;
   readonly metrics: Metrics;
-  /** Exports buffered data. Never rejects: an unavailable collector is logged. */
+  /** Exports buffered data, for at most five seconds. Never rejects: an unavailable collector is logged. */
   flush(): Promise<void>;
   /**
    * Exports buffered data, for at most five seconds, and stops exporting. Idempotent; never rejects.

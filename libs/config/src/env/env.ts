@@ -12,7 +12,7 @@ export type EnvValues<S extends EnvSpec> = {
   readonly [K in keyof S]: S[K] extends Variable<infer T> ? T : never;
 };
 
-/** Names of all variables that this process has read. */
+/** Names of all variables that this process has read, and of those that the CLI reads by itself. */
 const known = new Set<string>(['WRIT_ADDRESS', 'WRIT_API_KEY', 'WRIT_CA_FILE']);
 
 /**
@@ -58,9 +58,9 @@ export function declaredVariables(read: () => unknown): readonly Variable<unknow
 }
 
 /**
- * Rejects variables that begin with `WRIT_` and differ from one that this process has read by underscores or at most two
- * letters: such a setting would otherwise be ignored, and a default be in force (SYS-3). Call it once everything is read.
- * Other unknown variables are permitted, because files may refer to them.
+ * Rejects variables that begin with `WRIT_` and differ from one that this process has read by underscores and at most
+ * two letters: such a setting would otherwise be ignored, and the default would apply (SYS-3). Call it once everything
+ * is read. Other unknown variables are permitted, because files may refer to them.
  * @throws ConfigError with one sentence for each, naming the variable that is meant
  */
 export function rejectMisspelt(env: Environment): void {

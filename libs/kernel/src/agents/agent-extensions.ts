@@ -55,8 +55,9 @@ export interface MiddlewareDefinition {
   readonly name: string;
   /** Default: no options. */
   readonly options?: OptionsSchema;
-  /** Creates the middleware from its valid options, for each branch of an agent and after each checkpoint. */
+  /** Creates the middleware around the agent's run from its valid options, each time the agent code starts. */
   agent?(options: JsonObject): AgentMiddleware;
+  /** Creates the middleware, as `function` does, for each branch of an agent and after each checkpoint. */
   chat?(options: JsonObject): ChatMiddleware;
   function?(options: JsonObject): FunctionMiddleware;
 }

@@ -53,7 +53,7 @@ export interface SpawnOptions {
   readonly tools?: readonly string[];
   /** A subset of its models, not empty; the first is its default. Default: all of them. */
   readonly models?: readonly string[];
-  /** A lower priority. Default: that of its manifest. */
+  /** A lower priority. Default: that of its manifest, or of `sub_agents` if lower. */
   readonly priority?: PriorityName;
 }
 
@@ -153,7 +153,8 @@ export interface AgentOperations {
   /** Delegates work like {@link handOff}, but does not wait; {@link ask} does. A child that is not asked ends with its parent. */
   spawn(agent: string, task: string, options?: SpawnOptions): Promise<SpawnAnswer>;
   /**
-   * Suspends the agent until the child replies, and then ends the child, so that its slot is released.
+   * Suspends the agent until the child replies or the timeout expires, and then ends the child, so that its slot is
+   * released.
    * @param timeoutMs milliseconds. Default: `ask_timeout` of the manifest
    */
   ask(child: AgentRef, timeoutMs?: number): Promise<HandoffAnswer>;
@@ -177,7 +178,10 @@ export interface AgentOperations {
    * are replayed each time (RT-1).
    */
   restore(): Promise<RestoredAgent | undefined>;
-  /** Makes this the point from which later replays start. Call it between two steps, outside of branches (RT-1). */
+  /**
+   * Makes this the point from which later replays start. Call it after {@link restore}, between two steps, outside of
+   * branches (RT-1).
+   */
   checkpoint(checkpoint: AgentCheckpoint): void;
 
   /** Publishes an item on the `output_topic` of the manifest (AG-5). */
@@ -228,7 +232,7 @@ export interface AgentDefinition {
   /**
    * Version of the code, of a-z, 0-9, _ and -. Default: the empty version. An agent keeps the version with which it
    * started: to change code while agents run, export the new version before the old one, and remove the old one when no
-   * agent uses it (RT-1). A worker without the version of an agent leaves it to others.
+   * agent uses it (RT-1). An agent waits until a worker has its version.
    */
   readonly version?: string;
   /** Runs the agent. Its return value, if any, is proposed as the final answer, which is reviewed (SV-1). */

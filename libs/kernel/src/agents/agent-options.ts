@@ -34,7 +34,8 @@ const BACKOFF = {
     default: 2,
   },
   base_ms: {
-    description: 'Pause before the first further attempt, in milliseconds; it doubles each time.',
+    description:
+      'Maximum of the random pause before the first further attempt, in milliseconds; it doubles each time.',
     type: 'integer',
     minimum: 0,
     maximum: 600_000,

@@ -26,7 +26,7 @@ export abstract class WritError<K extends ErrorKind = ErrorKind> extends Error {
   }
 }
 
-/** The request is invalid: correct it before sending it again; `metadata.field` names the field. */
+/** The request is invalid: correct it before sending it again; `metadata.field`, if set, names the field. */
 export class InvalidRequestError extends WritError<'invalid_argument'> {
   readonly kind = 'invalid_argument';
 }
@@ -46,7 +46,7 @@ export class NotFoundError extends WritError<'not_found'> {
   readonly kind = 'not_found';
 }
 
-/** The resource already exists with other content. */
+/** The resource already exists: another request created it, or it has other content. */
 export class AlreadyExistsError extends WritError<'already_exists'> {
   readonly kind = 'already_exists';
 }

@@ -7,7 +7,7 @@ const MAX_DEPTH = 128;
  * Returns the canonical JSON of a value (RFC 8785): keys sorted by UTF-16 code units, ECMAScript numbers, no
  * white space. Signatures and hashes cover its UTF-8 bytes (TG-4).
  * @throws InvalidRequestError NOT_SERIALIZABLE for values without a JSON form: undefined, NaN, a bigint, a
- * lone surrogate, an instance of a class
+ * lone surrogate, an instance of a class, more than 128 nested levels
  */
 export function canonicalJson(value: unknown): string {
   return write(value, 0);

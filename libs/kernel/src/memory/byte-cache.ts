@@ -115,7 +115,7 @@ export class ByteCache<V> {
     this.#bytes = 0;
   }
 
-  /** The values, least recently used first. */
+  /** The values, in the order in which they are dropped. */
   *values(): Generator<V> {
     for (const { value } of this.#entries.values()) yield value;
   }

@@ -1,4 +1,4 @@
-/** Estimated size of a number, a date, or what belongs to each value. */
+/** Estimated size of a number or a date, and the overhead of every other value. */
 const SCALAR_BYTES = 16;
 /** Estimated size of an entry of a map, which holds ids. */
 const ENTRY_BYTES = 128;

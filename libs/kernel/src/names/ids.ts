@@ -28,6 +28,7 @@ let lastRandom = 0n;
 /**
  * Generates an id: `prefix`, an underscore and 26 characters that sort by creation time (48 bits of
  * milliseconds, 80 random bits), strictly increasing within one process even when the clock is set back.
+ * @throws InvalidRequestError INVALID_ID_PREFIX
  */
 export function newId(prefix: string): string {
   const now = BigInt(Date.now());
@@ -45,6 +46,7 @@ export function newId(prefix: string): string {
  * Derives an id deterministically from `parts`: `prefix`, an underscore and 130 bits of SHA-256 in 26
  * characters. Used for instances, call ids and event ids, so that a repeat has the same id (HK-1). Part
  * boundaries matter: ('ab','c') and ('a','bc') differ.
+ * @throws InvalidRequestError INVALID_ID_PREFIX
  */
 export function derivedId(prefix: string, ...parts: readonly string[]): string {
   let text = '';

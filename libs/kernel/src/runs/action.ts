@@ -79,7 +79,7 @@ export function validateWorkerAction(value: JsonValue, contractOf: ContractLooku
   }
 }
 
-/** Returns the stop reason of the first problem of the proposed arguments (SV-2). */
+/** Returns the stop reason for a problem of the proposed arguments (SV-2). */
 export function argumentStopReason(tool: string, problem: ArgumentProblem): string {
   switch (problem.code) {
     case 'extra':

@@ -1,6 +1,6 @@
 /** Why a worker cannot continue an agent with its code (RT-1, BD-6). */
 export type CodeMismatch =
-  /** The code requests another operation than the journal, or the call of another request, records. */
+  /** The code requests another operation than the journal records, or another request than a service has recorded. */
   | 'journal_divergence'
   /** The worker lacks the version of the code with which the agent started. */
   | 'version_missing'
@@ -29,7 +29,7 @@ const CAUSES: Readonly<Record<CodeMismatch, (subject: string) => string>> = {
 };
 
 /**
- * Returns the name of the signal for which such an agent waits.
+ * Returns the name of the signal for which an agent in this wait waits.
  *
  * @example
  * ```ts
@@ -49,7 +49,7 @@ export function codeWaitFrom(signal: string): CodeWait | undefined {
   return { mismatch: mismatch as CodeMismatch, subject: subject.join(':') };
 }
 
-/** Returns one sentence for people: what the agent waits for, why, and what an operator can do. */
+/** Returns the message for people: what the agent waits for, why, and what an operator can do. */
 export function codeWaitSentence(agent: string, { mismatch, subject }: CodeWait): string {
   return `Agent ${agent} waits for the code with which it started: ${CAUSES[mismatch](subject)}. Start a worker with the previous code, or cancel the run.`;
 }

@@ -17,7 +17,7 @@ export function scopeKey({ tenant, runId, instance }: Scope): string {
   return [tenant, runId, instance].filter((part) => part !== undefined).join('/') || '*';
 }
 
-/** Returns the keys of the scopes that cover a subject, the widest first; always four, the last ones repeated. */
+/** Returns the keys of the scopes that cover a subject, the widest first; always four, the last one repeated. */
 export function scopesOver({
   tenant,
   runId,

@@ -76,8 +76,8 @@ export class Supervision implements SupervisionFields {
   }
 
   /**
-   * Creates the supervision of a root agent (SUP-1): a generated run id; the given session, else the run id as
-   * a new session (SUP-2); retention PERMANENT and priority NORMAL.
+   * Creates the supervision of a root agent (SUP-1). Defaults: a generated run id; the run id as a new session
+   * (SUP-2); retention PERMANENT and priority NORMAL.
    * @throws InvalidRequestError INVALID_ID or INVALID_BUDGET naming the field
    */
   static root(agent: AgentRef, options: RootOptions = {}): Supervision {
@@ -94,7 +94,10 @@ export class Supervision implements SupervisionFields {
     });
   }
 
-  /** Restores a stored or received supervision. */
+  /**
+   * Restores a stored or received supervision.
+   * @throws InvalidRequestError INVALID_ID or INVALID_BUDGET naming the field
+   */
   static restore(fields: SupervisionFields): Supervision {
     return new Supervision({
       ...fields,
@@ -104,8 +107,9 @@ export class Supervision implements SupervisionFields {
   }
 
   /**
-   * Creates the supervision of a child (SUP-1): same run, session and spawn budget, one level deeper, retention
-   * RUN, and an execution budget not larger than this one (SUP-9).
+   * Creates the supervision of a child (SUP-1): same run, session and spawn budget, one level deeper, and an
+   * execution budget not larger than this one (SUP-9). Defaults: retention RUN and priority NORMAL.
+   * @throws InvalidRequestError INVALID_ID or INVALID_BUDGET naming the field
    */
   spawnChild(options: ChildOptions): Supervision {
     return new Supervision({

@@ -17,7 +17,7 @@ import {
 export interface ArgumentSpec {
   readonly name: string;
   readonly required: boolean;
-  /** May be missing in the proposal, but not at execution (TG-3). */
+  /** May be missing in the proposal even if it is required (TG-3). */
   readonly fillable: boolean;
   /** Largest number of decimal places of a number, such as 2 for an amount of money; absent = any. */
   readonly decimals?: number | undefined;
@@ -75,7 +75,8 @@ const NOT_IN_WHOLE = new Set(['$schema', '$id', 'required', 'additionalPropertie
  * Compiles the JSON Schema (2020-12, type object) of a tool's arguments; results are cached. Arguments not
  * in `properties` are rejected unless the schema allows them. Two keywords are added to JSON Schema: `fillable`, and
  * `decimals`, the precision of a number.
- * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when the schema is not a valid contract
+ * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when the schema is not a valid contract, NOT_SERIALIZABLE when
+ *   it contains a lone surrogate
  */
 export function compileContract(schema: JsonObject): ArgumentContract {
   assertSchemaSize(schema);
@@ -130,7 +131,7 @@ function compile(schema: JsonObject): ArgumentContract {
   });
 }
 
-/** All that is compiled is measured first: one argument may cost little, and all of them together much. */
+/** Measures all that is compiled: the arguments together may exceed a limit that each of them meets. */
 function assertBounded(schema: JsonObject, names: readonly string[]): void {
   const { arguments: most } = SCHEMA_LIMITS;
   if (names.length > most) {

@@ -29,7 +29,7 @@ export interface CheckedArguments {
 
 /**
  * Validates the arguments of a call against the contract of its tool (TG-3). Reports unknown, missing and
- * wrong-typed arguments one by one. Trims all strings; required strings must not be empty. A `fillable`
+ * wrong-typed arguments one by one. Trims all strings; required strings must not be empty. A required `fillable`
  * argument may be missing or empty in the proposal, but not at execution.
  */
 export function checkArguments(
@@ -67,7 +67,7 @@ function judge(spec: ArgumentSpec, value: JsonValue | undefined): ArgumentProble
   return spec.accepts(value) ? undefined : 'bad_type';
 }
 
-/** What a number has to be that has more decimal places than its contract allows. */
+/** The rule that a number with too many decimal places breaks; undefined for any other value. */
 function tooPrecise({ decimals }: ArgumentSpec, value: JsonValue | undefined): string | undefined {
   if (decimals === undefined || typeof value !== 'number') return undefined;
   if (fitsDecimals(value, decimals)) return undefined;

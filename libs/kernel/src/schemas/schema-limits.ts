@@ -103,7 +103,7 @@ export function measureSchema(root: JsonObject): { subschemas: number; patternSt
   if (steps > patternSteps) {
     throw exceeds(`has patterns of ${steps} steps for one value; the limit is ${patternSteps}`);
   }
-  // A cycle is complete only from each of its definitions.
+  // Expanded inside another definition, a cycle was cut off there: measure it on its own as well.
   for (const target of expansion.recursive) expansion.expand(target);
   return { subschemas: expansion.reached.size, patternSteps: expansion.allSteps };
 }

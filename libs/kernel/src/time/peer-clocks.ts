@@ -39,7 +39,7 @@ export class PeerClocks {
     this.#readings.set(peer, [...readings, { lead: timeMs - at, at }]);
   }
 
-  /** Returns how far the clock of each peer is ahead of the own one, ms; the median of a peer's replicas. */
+  /** Returns how far the clock of each peer is ahead of the own one, ms; the median of its readings. */
   offsets(): ReadonlyMap<string, number> {
     const offsets = new Map<string, number>();
     for (const peer of this.#readings.keys()) {

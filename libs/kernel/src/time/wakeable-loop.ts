@@ -12,7 +12,7 @@ export interface WakeableLoopOptions {
   readonly intervalMs: number;
   /** Receives what a pass throws; the next pass comes after a back-off that a wake-up does not shorten. */
   readonly onError: (error: unknown, retry: { attempt: number; retryInMs: number }) => void;
-  /** Limits of the back-off after a failed pass; default: from 50 ms up to `intervalMs`, at least 5 s. */
+  /** Limits of the back-off after a failed pass; default: 50 ms, doubled up to the longer of `intervalMs` and 5 s. */
   readonly backoff?: BackoffOptions;
 }
 

@@ -22,7 +22,7 @@ export interface MetricRow {
   readonly about: string;
   /**
    * For a rare counter, the values of its labels except the tenant: its series exist with 0 from the start, or from the
-   * first time that a metric of the service names the tenant, so that the first event is an increase.
+   * first time that a counter of the service names the tenant, so that the first event is an increase.
    */
   readonly zero?: Readonly<Record<string, readonly string[]>>;
   /** Upper bounds of the histogram buckets. */
@@ -140,7 +140,7 @@ export const METRICS = {
     unit: 's',
     labels: [],
     from: 'every',
-    about: 'Time from the first statement of a commit until it is durable',
+    about: 'Time from the start of a commit, including the wait for its locks, until it is durable',
     buckets: SECONDS,
   },
   outboxBacklog: {
@@ -189,7 +189,7 @@ export const METRICS = {
     unit: '{run}',
     labels: ['writ.tenant'],
     from: 'supervisor',
-    about: 'Runs whose root was delivered to a worker',
+    about: 'Runs that were accepted',
   },
   reviews: {
     name: 'writ.reviews',
@@ -275,7 +275,7 @@ export const METRICS = {
     unit: '{agent}',
     labels: ['writ.event', 'writ.state'],
     from: 'spawn-budget',
-    about: 'Agents that lost their slot (paused, expired) or got one back',
+    about: 'Agents that lost their slot or got one back, and waits that began or ended, by event',
   },
   tokens: {
     name: 'writ.meter.tokens',

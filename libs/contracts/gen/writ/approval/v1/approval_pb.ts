@@ -213,7 +213,7 @@ export const EvidenceStepSchema: GenMessage<EvidenceStep> = /*@__PURE__*/
   messageDesc(file_writ_approval_v1_approval, 3);
 
 /**
- * Evidence is what the policy shows to approvers of the run, without a right to read runs: goal,
+ * Evidence is what the policy shows approvers of the run, even without the right to read runs: goal,
  * facts, earlier steps. At most 64 KiB.
  *
  * @generated from message writ.approval.v1.Evidence
@@ -332,7 +332,7 @@ export type Approval = Message<"writ.approval.v1.Approval"> & {
   ruleId: string;
 
   /**
-   * Risk score of the deciding rule, 0 to 1.
+   * Risk score of the deciding rule or of the tool, whichever is higher, 0 to 1.
    *
    * @generated from field: double risk = 11;
    */

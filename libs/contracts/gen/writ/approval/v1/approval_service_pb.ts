@@ -425,7 +425,7 @@ export const ApprovalService: GenService<{
   },
   /**
    * WatchApprovals streams approvals as they open and close, pending ones first. A heartbeat comes after
-   * five seconds without one.
+   * five seconds without an approval.
    *
    * @generated from rpc writ.approval.v1.ApprovalService.WatchApprovals
    */

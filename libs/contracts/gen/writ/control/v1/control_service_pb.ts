@@ -552,8 +552,8 @@ export const NotificationStateSchema: GenEnum<NotificationState> = /*@__PURE__*/
   enumDesc(file_writ_control_v1_control_service, 1);
 
 /**
- * ControlService stops what runs and changes its limits. Public, for the roles admin and operator: an admin acts in its
- * own tenant, an operator in every tenant. An auditor lists halts.
+ * ControlService halts work, changes the priority of agents and tests notifications. Public, for the roles admin and
+ * operator: an admin acts in its own tenant, an operator in every tenant. An auditor lists halts.
  *
  * @generated from service writ.control.v1.ControlService
  */
@@ -603,7 +603,8 @@ export const ControlService: GenService<{
   /**
    * TestNotifications sends a message of the type `test` to every notification endpoint of a tenant, as other
    * notifications are sent: signed, through the egress guard, and retried. It returns when each endpoint has accepted
-   * it, or after five seconds; the rest is retried. A repeat of the request_id sends nothing and returns the states of now.
+   * it, or after five seconds; the rest is retried. A repeat of the request_id sends nothing and returns the current
+   * states.
    *
    * @generated from rpc writ.control.v1.ControlService.TestNotifications
    */

@@ -121,7 +121,8 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   model: string;
 
   /**
-   * `ok`, a stop reason, or the reason of a rejection.
+   * `ok`, a stop reason, the reason of a rejection or approval, the state of a decided approval, or why an agent was
+   * paused.
    *
    * @generated from field: string status = 14;
    */
@@ -404,7 +405,7 @@ export const HookEventType = {
   APPROVAL_REQUESTED: 14,
 
   /**
-   * Supervisor: an approval was decided or expired.
+   * Supervisor: an approval was decided, expired, or was withdrawn by its agent.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_APPROVAL_DECIDED = 15;
    */

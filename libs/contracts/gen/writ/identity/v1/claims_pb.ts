@@ -24,7 +24,7 @@ export const file_writ_identity_v1_claims: GenFile = /*@__PURE__*/
  */
 export type ServiceClaims = Message<"writ.identity.v1.ServiceClaims"> & {
   /**
-   * Service name: supervisor, spawn-budget, execution-meter, tool-gateway or agent-worker.
+   * Service name: supervisor, spawn-budget, execution-meter, tool-gateway, agent-worker or agent-proxy.
    *
    * @generated from field: string name = 1;
    */
@@ -38,7 +38,7 @@ export type ServiceClaims = Message<"writ.identity.v1.ServiceClaims"> & {
   replica: string;
 
   /**
-   * Tenants that a worker serves; empty means all.
+   * Tenants that the service serves; empty means all.
    *
    * @generated from field: repeated string tenants = 3;
    */
@@ -286,7 +286,7 @@ export type WritClaims = Message<"writ.identity.v1.WritClaims"> & {
   sessionId: string;
 
   /**
-   * Whether the default limits of tools do not apply: an external agent has a loop of its own and lives for hours.
+   * Whether the default limits of tools do not apply: an external agent has a loop of its own and may run for hours.
    *
    * @generated from field: bool no_default_limits = 15;
    */

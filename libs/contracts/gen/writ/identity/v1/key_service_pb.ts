@@ -115,7 +115,7 @@ export const GetKeysResponseSchema: GenMessage<GetKeysResponse> = /*@__PURE__*/
  */
 export const KeyService: GenService<{
   /**
-   * GetKeys lists the current key and previous keys whose signatures are still valid.
+   * GetKeys lists the current key and all previous keys, each with the time until which its signatures are valid.
    *
    * @generated from rpc writ.identity.v1.KeyService.GetKeys
    */

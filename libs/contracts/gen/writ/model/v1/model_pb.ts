@@ -24,7 +24,7 @@ export const file_writ_model_v1_model: GenFile = /*@__PURE__*/
  */
 export type ToolUse = Message<"writ.model.v1.ToolUse"> & {
   /**
-   * Id of the provider; results refer to it.
+   * Id that the provider assigned; the result refers to it.
    *
    * @generated from field: string tool_use_id = 1;
    */
@@ -160,8 +160,8 @@ export type ContentPart = Message<"writ.model.v1.ContentPart"> & {
     case: "image";
   } | {
     /**
-     * Thinking of a model of Anthropic, as the block of its API: a later request must repeat it unchanged, before the calls
-     * that it led to. Only in answers to native requests.
+     * A thinking block of an Anthropic model, as its API returned it: a later request must repeat it unchanged, before
+     * the calls that it led to. Only in answers to native requests.
      *
      * @generated from field: bytes thinking_json = 5;
      */
@@ -446,7 +446,8 @@ export const FinishedSchema: GenMessage<Finished> = /*@__PURE__*/
 
 /**
  * NativeRequest is a request in the format of the provider. The meter replaces the model, the output limit and the
- * usage options, and passes everything else on as it is.
+ * usage options, rejects fields that could cost more than is reserved or act without a review, and passes everything
+ * else on as it is.
  *
  * @generated from message writ.model.v1.NativeRequest
  */

@@ -217,7 +217,7 @@ export type CountTokensRequest = Message<"writ.model.v1.CountTokensRequest"> & {
   model: string;
 
   /**
-   * The request; only messages of Anthropic have a count.
+   * The request, with the dialect ANTHROPIC_MESSAGES; other dialects have no count.
    *
    * @generated from field: writ.model.v1.NativeRequest native = 2;
    */
@@ -457,8 +457,9 @@ export const ResponseAccessSchema: GenEnum<ResponseAccess> = /*@__PURE__*/
 
 /**
  * ModelService calls models; there is no other way to a provider.
- * Served by execution-meter to agent workers, with an agent token, the
- * worker's lease epoch and a current slot grant.
+ * Served by execution-meter to agent workers and agent-proxy, with an agent
+ * token, the lease epoch and a current slot grant; ListModels needs only the
+ * token, and is also served to the supervisor.
  *
  * @generated from service writ.model.v1.ModelService
  */
@@ -499,7 +500,7 @@ export const ModelService: GenService<{
     output: typeof AccessResponseResponseSchema;
   },
   /**
-   * ListModels lists the catalog aliases that the calling agent may use.
+   * ListModels lists the catalog aliases that the calling agent may use; for the supervisor, all of them.
    *
    * @generated from rpc writ.model.v1.ModelService.ListModels
    */

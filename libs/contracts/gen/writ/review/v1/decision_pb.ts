@@ -102,7 +102,7 @@ export type Decision = Message<"writ.review.v1.Decision"> & {
   step: number;
 
   /**
-   * Verdict of the policy: escalate if any pass escalated, else revise if any pass revised.
+   * Verdict of the policy: that of the last pass, but revise for an approval if an earlier pass revised.
    *
    * @generated from field: writ.review.v1.Verdict verdict = 4;
    */
@@ -123,7 +123,7 @@ export type Decision = Message<"writ.review.v1.Decision"> & {
   ruleId: string;
 
   /**
-   * Risk score of the deciding rule, 0 to 1.
+   * Risk score of the deciding rule or of the tool, whichever is higher, 0 to 1.
    *
    * @generated from field: double risk = 7;
    */

@@ -212,7 +212,7 @@ export const WithdrawActionResponseSchema: GenMessage<WithdrawActionResponse> = 
 
 /**
  * ReviewService decides about every proposed action before it takes effect. Served by
- * the supervisor to agent workers, with an agent token, the worker's lease
+ * the supervisor to agent workers and agent-proxy, with an agent token, the lease
  * epoch and a current slot grant (metadata `writ-agent-token`, `writ-epoch`,
  * `writ-slot-grant`).
  *

@@ -42,28 +42,28 @@ export type TraceRow = Message<"writ.run.v1.TraceRow"> & {
   step: number;
 
   /**
-   * Tool name, or `final`.
+   * Tool name, `handoff_<agent>`, or `final`.
    *
    * @generated from field: string tool = 2;
    */
   tool: string;
 
   /**
-   * Hash of the arguments, twelve hex digits; empty for a final.
+   * Hash of the arguments, twelve hex digits; empty unless the action is a tool call.
    *
    * @generated from field: string args_hash = 3;
    */
   argsHash: string;
 
   /**
-   * Escalate if any pass escalated, else revise if any pass revised.
+   * Verdict of the last pass, but revise for an approval if an earlier pass revised.
    *
    * @generated from field: writ.review.v1.Verdict supervisor_decision = 4;
    */
   supervisorDecision: Verdict;
 
   /**
-   * Origin of the executed action.
+   * Origin of the executed action; ORIGINAL if nothing was executed.
    *
    * @generated from field: writ.review.v1.ExecutedFrom executed_from = 5;
    */
@@ -938,7 +938,7 @@ export const RunState = {
   ENDING: 5,
 
   /**
-   * Terminal: an approved final answer.
+   * Terminal: an approved final answer, or CloseRun.
    *
    * @generated from enum value: RUN_STATE_COMPLETED = 6;
    */
@@ -1043,7 +1043,7 @@ export const RunStatus = {
   OK: 1,
 
   /**
-   * A partial answer, or one after which nothing was done; see stop_reason.
+   * A partial answer, an answer of a run whose actions had no effect, or a closed external run; see stop_reason.
    *
    * @generated from enum value: RUN_STATUS_PARTIAL = 2;
    */

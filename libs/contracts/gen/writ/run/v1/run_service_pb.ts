@@ -1023,8 +1023,8 @@ export const RunService: GenService<{
     output: typeof CancelRunResponseSchema;
   },
   /**
-   * IssueRunToken issues a token with which a program acts as the external agent of a run, at the model endpoint of
-   * agent-proxy. It ends with the run at the latest. The roots of runs of kind external only.
+   * IssueRunToken issues a token with which a program acts as the external agent of a run, at the endpoints of
+   * agent-proxy. The token expires with the run at the latest. Only for runs whose root is of the kind external.
    *
    * @generated from rpc writ.run.v1.RunService.IssueRunToken
    */
@@ -1044,9 +1044,9 @@ export const RunService: GenService<{
     output: typeof CloseRunResponseSchema;
   },
   /**
-   * SignalRun sends a signal to a living agent: it wakes the agent when it waits for this name, and is stored until then
-   * otherwise. Signals of one name are read once each, in the order in which they were accepted. Answers UNAVAILABLE
-   * with AGENT_NOT_DELIVERED while the run is being started: retry.
+   * SignalRun sends a signal to an agent that has not ended: it wakes the agent when it waits for this name, and is
+   * stored until then otherwise. Signals of one name are read once each, in the order in which they were accepted.
+   * Returns UNAVAILABLE with AGENT_NOT_DELIVERED while the run is being started: retry.
    *
    * @generated from rpc writ.run.v1.RunService.SignalRun
    */
@@ -1068,7 +1068,7 @@ export const RunService: GenService<{
     output: typeof ListLogEntriesResponseSchema;
   },
   /**
-   * ListAgents lists the agents that the caller can start.
+   * ListAgents lists the agents that clients can start.
    *
    * @generated from rpc writ.run.v1.RunService.ListAgents
    */

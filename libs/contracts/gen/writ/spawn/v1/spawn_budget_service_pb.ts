@@ -777,7 +777,7 @@ export const RenewIntentSchema: GenEnum<RenewIntent> = /*@__PURE__*/
 
 /**
  * SpawnBudgetService manages the headcount of runs. Served by spawn-budget to the
- * supervisor; Renew and WatchPauses to workers.
+ * supervisor; Renew and WatchPauses also to agent workers and agent-proxy.
  *
  * @generated from service writ.spawn.v1.SpawnBudgetService
  */

@@ -17,8 +17,8 @@ export const file_writ_supervision_v1_credentials: GenFile = /*@__PURE__*/
 
 /**
  * AgentCredentials let a worker act for one agent. Each token has one audience
- * and is sent in the metadata key `writ-agent-token`. They are never sent to
- * model providers or tools.
+ * and is sent in the metadata key `writ-agent-token`, except that for
+ * spawn-budget. They are never sent to model providers or tools.
  *
  * @generated from message writ.supervision.v1.AgentCredentials
  */
@@ -31,7 +31,7 @@ export type AgentCredentials = Message<"writ.supervision.v1.AgentCredentials"> &
   supervisorToken: string;
 
   /**
-   * Token for writ.spawn.v1.
+   * Token for Renew of writ.spawn.v1, which has it in its request.
    *
    * @generated from field: string spawn_budget_token = 2;
    */
@@ -45,7 +45,7 @@ export type AgentCredentials = Message<"writ.supervision.v1.AgentCredentials"> &
   executionMeterToken: string;
 
   /**
-   * Token for listing tools; a call needs a writ instead.
+   * Token for ListTools and GetReceipt; CallTool needs a writ instead.
    *
    * @generated from field: string tool_gateway_token = 4;
    */

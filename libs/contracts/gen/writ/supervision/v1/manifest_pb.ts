@@ -166,7 +166,7 @@ export const GuardrailSettingsSchema: GenMessage<GuardrailSettings> = /*@__PURE_
   messageDesc(file_writ_supervision_v1_manifest, 2);
 
 /**
- * ContextSettings limit the view of the model on a conversation.
+ * ContextSettings limit what the model sees of a conversation.
  *
  * @generated from message writ.supervision.v1.ContextSettings
  */
@@ -320,7 +320,7 @@ export type SubAgent = Message<"writ.supervision.v1.SubAgent"> & {
   askTimeout?: Duration | undefined;
 
   /**
-   * Priority.
+   * Priority, if lower than that of its manifest.
    *
    * @generated from field: writ.supervision.v1.Priority priority = 4;
    */
@@ -496,14 +496,14 @@ export type AgentManifest = Message<"writ.supervision.v1.AgentManifest"> & {
   initialToolChoice: string;
 
   /**
-   * Topic for answers without a reply address.
+   * Topic to which it emits items, and answers without a reply address.
    *
    * @generated from field: string output_topic = 23;
    */
   outputTopic: string;
 
   /**
-   * Topics that it follows from the start.
+   * Topics that it may follow; a personal-feed agent follows them from the start.
    *
    * @generated from field: repeated string follow_topics = 24;
    */

@@ -123,8 +123,8 @@ export type ExecutionBudget = Message<"writ.supervision.v1.ExecutionBudget"> & {
   deadline?: Duration | undefined;
 
   /**
-   * Active time by the clock of the supervisor: waiting for a person, parked time
-   * and expired leases do not count.
+   * Active time by the clock of the supervisor: time in which the agent waits or
+   * is parked, or has no lease, does not count.
    *
    * @generated from field: google.protobuf.Duration max_active = 5;
    */
@@ -287,7 +287,7 @@ export const PrioritySchema: GenEnum<Priority> = /*@__PURE__*/
  */
 export const HistoryRetention = {
   /**
-   * Not set: PERMANENT for a root, RUN for a child.
+   * Not set: that of the manifest for a root, by default PERMANENT; RUN for a child.
    *
    * @generated from enum value: HISTORY_RETENTION_UNSPECIFIED = 0;
    */

@@ -119,7 +119,7 @@ export type SpawnChildRequest = Message<"writ.supervision.v1.SpawnChildRequest">
   models: string[];
 
   /**
-   * Shorter retention than that of the manifest.
+   * Retention, at most that of the manifest and of the parent. Default RUN.
    *
    * @generated from field: writ.supervision.v1.HistoryRetention retention = 7;
    */
@@ -570,7 +570,7 @@ export type RefusedAttempt = Message<"writ.supervision.v1.RefusedAttempt"> & {
   reason: string;
 
   /**
-   * Mismatched field, such as `args_sha256`; empty when the whole writ is invalid.
+   * Mismatched field, such as `arguments_json`; empty when the whole writ is invalid.
    *
    * @generated from field: string field = 7;
    */
@@ -634,8 +634,9 @@ export const ReportReceiptsResponseSchema: GenMessage<ReportReceiptsResponse> = 
   messageDesc(file_writ_supervision_v1_supervision_service, 14);
 
 /**
- * SupervisionService manages the lifecycle of agents. Served to
- * agent workers with an agent token and epoch; ReportReceipts to tool gateways.
+ * SupervisionService manages the lifecycle of agents. Served to agent workers
+ * and agent-proxy with an agent token and epoch; OpenExternalRun to agent-proxy
+ * without them; ReportReceipts to tool gateways.
  *
  * @generated from service writ.supervision.v1.SupervisionService
  */

@@ -42,7 +42,7 @@ export type ListToolsRequest = Message<"writ.tool.v1.ListToolsRequest"> & {
   knownVersion: string;
 
   /**
-   * Page size. Default 200, at most 1000.
+   * Page size. Default 200, at most 1000. A page of more than 2 MiB ends early.
    *
    * @generated from field: uint32 page_size = 3;
    */

@@ -200,7 +200,7 @@ export type InvokeResponse = Message<"writ.tool.v1.InvokeResponse"> & {
     case: "result";
   } | {
     /**
-     * The failure; the tool had no effect that a repeat would not have.
+     * The failure: the gateway records the call as executed and failed.
      *
      * @generated from field: writ.tool.v1.ToolFailure failure = 2;
      */

@@ -453,8 +453,8 @@ export const UsageService: GenService<{
   },
   /**
    * SetCaps sets the caps of a running run or a session, for the roles admin and operator, or of a tenant's days or
-   * months, for the role operator. It is recorded in the audit record before it takes effect. A run that has ended,
-   * because of its budget or not, is not continued.
+   * months, for the role operator. It is recorded in the audit record before it takes effect. A run that has ended is
+   * not continued, whatever its stop reason.
    *
    * @generated from rpc writ.usage.v1.UsageService.SetCaps
    */

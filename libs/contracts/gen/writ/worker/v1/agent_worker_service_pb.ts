@@ -230,7 +230,7 @@ export type DeliverRequest = Message$1<"writ.worker.v1.DeliverRequest"> & {
   message?: Message | undefined;
 
   /**
-   * When the run must be over; absent when it need not.
+   * Deadline of the run; absent without one.
    *
    * @generated from field: google.protobuf.Timestamp deadline = 9;
    */
@@ -689,7 +689,7 @@ export const ListLogEntriesResponseSchema: GenMessage<ListLogEntriesResponse> = 
   messageDesc(file_writ_worker_v1_agent_worker_service, 15);
 
 /**
- * AgentPresence says whether an agent lives at a worker.
+ * AgentPresence says whether a worker has an agent.
  *
  * @generated from enum writ.worker.v1.AgentPresence
  */
@@ -724,7 +724,7 @@ export const AgentPresence = {
 } as const;
 
 /**
- * AgentPresence says whether an agent lives at a worker.
+ * AgentPresence says whether a worker has an agent.
  *
  * @generated from enum writ.worker.v1.AgentPresence
  */
@@ -862,7 +862,8 @@ export const AgentStateSchema: GenEnum<AgentState> = /*@__PURE__*/
   enumDesc(file_writ_worker_v1_agent_worker_service, 1);
 
 /**
- * AgentWorkerService accepts agents, signals and cancellations. Served by agent-worker to the supervisor.
+ * AgentWorkerService accepts agents, signals and cancellations. Served to the supervisor, by agent-worker, and by
+ * agent-proxy for external agents.
  *
  * @generated from service writ.worker.v1.AgentWorkerService
  */
@@ -908,7 +909,7 @@ export const AgentWorkerService: GenService<{
     output: typeof DescribeRunResponseSchema;
   },
   /**
-   * FindAgents returns which agents live in the store of this worker, whichever replica runs them.
+   * FindAgents returns which agents are in the store of this worker, whichever replica runs them.
    *
    * @generated from rpc writ.worker.v1.AgentWorkerService.FindAgents
    */
