@@ -1,6 +1,6 @@
 import { ByteCache } from '@writ/kernel';
 import type { HookContext } from './hook-context.ts';
-import type { Hooks } from './hook-manager.ts';
+import type { HookCallback, Hooks } from './hook-manager.ts';
 
 /** Usage and cost of an agent with its descendants. */
 export interface RunCost {
@@ -28,10 +28,10 @@ interface RunCosts {
 }
 
 /**
- * Sums the usage of LLM_END events, and reports the total of each agent at its RUN_END (HK-3): its own calls and those of
- * the descendants whose HANDOFF was observed. For the root that is the run. With a manager for one agent it is the
- * usage of that agent alone, for each of its instances. Runs whose end is not observed are dropped beyond 16 MB, some
- * 60,000 agents, the least recently active first.
+ * Sums the usage of LLM_END events, and reports the total of each agent at its RUN_END (HK-3): its own calls and those
+ * of the descendants whose HANDOFF was observed. For the root, this is the total of the run. With a manager for one
+ * agent it is the usage of that agent alone, for each of its instances. Runs whose end is not observed are dropped
+ * beyond 16 MB, some 60,000 agents and delegations, the least recently active first.
  *
  * @example
  * ```ts
@@ -48,22 +48,25 @@ interface RunCosts {
 export class CostTracker {
   readonly #runs = new ByteCache<RunCosts>({ name: 'run_costs', maxBytes: MAX_BYTES });
   readonly #onTotal: OnTotal;
+  /** The callbacks for `HookManager.register`. */
+  readonly hooks: Hooks;
 
   /** @param onTotal called with the total of each agent that has ended; a run is removed at the end of its root */
   constructor(onTotal: OnTotal) {
     this.#onTotal = onTotal;
+    const costTracker: HookCallback = (context) => this.#observe(context);
+    this.hooks = { HANDOFF: costTracker, LLM_END: costTracker, RUN_END: costTracker };
   }
-
-  /** The callbacks for `HookManager.register`. */
-  readonly hooks: Hooks = {
-    HANDOFF: (context) => this.#connect(context),
-    LLM_END: (context) => this.#add(context),
-    RUN_END: (context) => this.#close(context),
-  };
 
   /** Returns the total of all observed agents of a run in progress. */
   total(runId: string): RunCost {
     return sum(this.#runs.get(runId)?.agents.values() ?? []);
+  }
+
+  #observe(context: HookContext): void {
+    if (context.event === 'HANDOFF') this.#connect(context);
+    else if (context.event === 'LLM_END') this.#add(context);
+    else this.#close(context);
   }
 
   #connect({ run_id: runId, agent_id: parent, other_agent_id: child }: HookContext): void {
@@ -96,7 +99,7 @@ export class CostTracker {
     };
     const subtree = [...agents.keys()].filter(isWithin);
     const total = sum(subtree.map((agent) => agents.get(agent) ?? NOTHING));
-    // A child counts for its parent until that ends.
+    // The calls of a child are kept for the total of its parent.
     if (!parents.has(ended)) {
       for (const agent of subtree) agents.delete(agent);
       for (const child of [...parents.keys()].filter(isWithin)) parents.delete(child);

@@ -1,7 +1,7 @@
 import { fromBinary } from '@bufbuild/protobuf';
 import { type Bus, type BusMessage, HOOK_SUBJECTS, type Subscription } from '@writ/bus';
 import { HookEventSchema } from '@writ/contracts/writ/hook/v1/hook_event_pb';
-import { toHookContext } from './hook-context.ts';
+import { knownHookContext } from './hook-context.ts';
 import type { HookManager } from './hook-manager.ts';
 
 /** Options of {@link followBus}. */
@@ -19,7 +19,7 @@ export interface FollowBusOptions {
 
 /**
  * Dispatches the hook events of a bus to a manager, dropping redeliveries among the last 4,096 events
- * (HK-2, HK-3).
+ * (HK-2, HK-3). Skips events of types that this version does not support (BD-6).
  *
  * @example
  * ```ts
@@ -43,7 +43,8 @@ export async function followBus(
   const recent = createRecentIds(4_096);
   const handle = async ({ eventId, payload }: BusMessage): Promise<void> => {
     if (recent.has(eventId)) return;
-    await manager.dispatch(toHookContext(fromBinary(HookEventSchema, payload)));
+    const context = knownHookContext(fromBinary(HookEventSchema, payload));
+    if (context !== undefined) await manager.dispatch(context);
     recent.add(eventId);
   };
   if (options.durable !== undefined)

@@ -1,11 +1,12 @@
 import type { HookEvent } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import type { RunEvent } from '@writ/contracts/writ/run/v1/run_pb';
-import { toHookContext } from './hook-context.ts';
+import { knownHookContext } from './hook-context.ts';
 import type { HookManager } from './hook-manager.ts';
 
 /**
  * Dispatches the hook events of a watched run to a manager, in their order, for programs with access to the
- * public API only. Resolves when the run has ended; rejects when the stream fails.
+ * public API only. Skips events of types that this version does not support (BD-6). Resolves when the run has ended.
+ * @throws the error of the stream
  *
  * @example
  * ```ts
@@ -24,7 +25,8 @@ export async function followEvents(
 ): Promise<void> {
   for await (const event of events) {
     const hook = hookOf('entry' in event ? event : event.event);
-    if (hook !== undefined) await manager.dispatch(toHookContext(hook));
+    const context = hook && knownHookContext(hook);
+    if (context !== undefined) await manager.dispatch(context);
   }
 }
 

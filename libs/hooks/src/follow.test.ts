@@ -1,6 +1,6 @@
 import { toBinary } from '@bufbuild/protobuf';
 import { type BusMessage, createInProcessBus, hookSubject } from '@writ/bus';
-import { HookEventSchema } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { HookEventSchema, type HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { describe, expect, it, vi } from 'vitest';
 import { type hook, llmEnd, watched } from '../test/hook-events.ts';
 import { followBus } from './follow-bus.ts';
@@ -15,6 +15,9 @@ function messageOf(event: ReturnType<typeof hook>): BusMessage {
     headers: {},
   };
 }
+
+/** An event of a type that a later version has added. */
+const unknown = () => ({ ...llmEnd('e2'), type: 99 as HookEventType });
 
 const openBus = () =>
   createInProcessBus({
@@ -32,6 +35,18 @@ describe('followBus', () => {
     await followBus(bus, manager, { durable: 'costs' });
     for (const id of ['e1', 'e1', 'e2']) await bus.publish(messageOf(llmEnd(id)));
     expect(seen).toEqual(['e1', 'e2']);
+    await bus.close();
+  });
+
+  it('skips events of unknown types (BD-6, HK-3)', async () => {
+    const bus = openBus();
+    const { manager } = watched();
+    const seen: string[] = [];
+    manager.on('LLM_END', ({ event_id }) => seen.push(event_id));
+    await followBus(bus, manager, { durable: 'costs' });
+    for (const event of [llmEnd('e1'), unknown(), llmEnd('e3')])
+      await bus.publish(messageOf(event));
+    expect(seen).toEqual(['e1', 'e3']);
     await bus.close();
   });
 
@@ -72,5 +87,17 @@ describe('followEvents', () => {
     }
     await followEvents(events(), manager);
     expect(seen).toEqual(['e1', 'e2']);
+  });
+
+  it('skips events of unknown types (BD-6, HK-3)', async () => {
+    const { manager } = watched();
+    const seen: string[] = [];
+    manager.on('LLM_END', ({ event_id }) => seen.push(event_id));
+    async function* events() {
+      for (const value of [llmEnd('e1'), unknown(), llmEnd('e3')])
+        yield { entry: { case: 'hook' as const, value } };
+    }
+    await followEvents(events(), manager);
+    expect(seen).toEqual(['e1', 'e3']);
   });
 });

@@ -4,6 +4,7 @@ import {
   type HookEventType,
   HookEventTypeSchema,
 } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { BudgetLevel, BudgetLevelSchema } from '@writ/contracts/writ/meter/v1/tab_pb';
 import { InvalidRequestError } from '@writ/kernel';
 
 /** Name of a hook event, as in subjects and logs (HK-1). */
@@ -14,7 +15,7 @@ export const HOOK_EVENTS: readonly HookEventName[] = Object.freeze(
   HookEventTypeSchema.values.map(({ localName }) => localName).filter(isHookEventName),
 );
 
-/** Tokens of one model call, or of a whole run in RUN_END. */
+/** Tokens of one model call; in RUN_END of the agent, and of the whole run for the root. */
 export interface HookUsage {
   readonly input_tokens: number;
   readonly cached_input_tokens: number;
@@ -40,7 +41,7 @@ export interface HookContext {
   readonly event_id: string;
   readonly emitter: string;
   readonly tenant: string;
-  /** Time of the event by the emitter's clock. */
+  /** Time of the event by the emitter's clock, ISO 8601. */
   readonly at: string;
   readonly run_id?: string;
   readonly session_id?: string;
@@ -54,10 +55,10 @@ export interface HookContext {
   readonly tool_name?: string;
   /** SHA-256 of the exact argument bytes of a TOOL event, in hex. */
   readonly args_sha256?: string;
-  /** Signal that the step waits for, such as `human_reply:<correlation_id>`. */
+  /** Signals that the step or agent waits for, separated by commas, such as `human_reply:<correlation_id>`. */
   readonly waiting_for?: string;
   readonly model?: string;
-  /** `ok`, a stop reason, or the reason of a rejection. */
+  /** `ok`, a verdict, a stop reason, or the reason of a rejection or pause. */
   readonly status?: string;
   readonly duration_ms?: number;
   readonly usage?: HookUsage;
@@ -75,6 +76,16 @@ export interface HookContext {
   readonly other_agent_id?: string;
   /** The budget dimension or guardrail. */
   readonly dimension?: string;
+  /** Name of a LOG_ENTRY, such as `hitl.question`. */
+  readonly log_message?: string;
+  /** Ids of earlier events of the agent that precede this one. */
+  readonly after?: readonly string[];
+  /** Number of the change in the pool of the run, of an event of spawn-budget; higher numbers are later. */
+  readonly slot_sequence?: number;
+  /** Percentage of the cap that a BUDGET_THRESHOLD event reports. */
+  readonly threshold_percent?: number;
+  /** Level of the cap of a BUDGET_THRESHOLD event: `agent`, `run`, `session`, `tenant_day` or `tenant_month`. */
+  readonly budget_level?: string;
   readonly traceparent?: string;
 }
 
@@ -93,13 +104,19 @@ export interface HookContext {
  * ```
  */
 export function toHookContext(event: HookEvent): HookContext {
+  const context = knownHookContext(event);
+  if (context !== undefined) return context;
+  throw new InvalidRequestError(
+    'UNKNOWN_HOOK_EVENT',
+    `type ${event.type} of event ${event.eventId} is not supported by this version.`,
+    { field: 'type' },
+  );
+}
+
+/** Converts an event to its context; undefined for an event type that this version does not support (BD-6). */
+export function knownHookContext(event: HookEvent): HookContext | undefined {
   const name = HookEventTypeSchema.value[event.type]?.localName;
-  if (name === undefined || !isHookEventName(name))
-    throw new InvalidRequestError(
-      'UNKNOWN_HOOK_EVENT',
-      `type ${event.type} of event ${event.eventId} is not supported by this version.`,
-      { field: 'type' },
-    );
+  if (name === undefined || !isHookEventName(name)) return undefined;
   const context: HookContext = {
     event: name,
     event_id: event.eventId,
@@ -125,6 +142,11 @@ export function toHookContext(event: HookEvent): HookContext {
     ...checkpointOf(event),
     ...text('other_agent_id', event.otherAgent?.instance),
     ...text('dimension', event.dimension),
+    ...text('log_message', event.logMessage),
+    ...(event.after.length > 0 && { after: Object.freeze([...event.after]) }),
+    ...number('slot_sequence', Number(event.slotSequence)),
+    ...number('threshold_percent', event.thresholdPercent),
+    ...text('budget_level', levelOf(event)),
     ...text('traceparent', event.traceparent),
   };
   return Object.freeze(context);
@@ -150,6 +172,11 @@ function checkpointOf({ auditCheckpoint }: HookEvent): Partial<HookContext> {
   const { number: ordinal, count, signed } = auditCheckpoint;
   const checkpoint = { number: Number(ordinal), count: Number(count), signed };
   return { audit_checkpoint: Object.freeze(checkpoint) };
+}
+
+function levelOf({ budgetLevel }: HookEvent): string | undefined {
+  if (budgetLevel === BudgetLevel.UNSPECIFIED) return undefined;
+  return BudgetLevelSchema.value[budgetLevel]?.localName.toLowerCase();
 }
 
 function text<K extends keyof HookContext>(key: K, value: string | undefined) {

@@ -1,5 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
-import { llmEnd, watched } from '../test/hook-events.ts';
+import { llmEnd, runEnd, watched } from '../test/hook-events.ts';
+import { CostTracker } from './cost-tracker.ts';
 import { type HookContext, toHookContext } from './hook-context.ts';
 
 describe('HookManager', () => {
@@ -38,6 +39,17 @@ describe('HookManager', () => {
       { callback: 'broken', event: 'LLM_END', event_id: 'e1', error: { message: 'no disk' } },
       { callback: 'brokenLater', error: { message: 'no net' } },
     ]);
+  });
+
+  it('reports the callbacks of an observer by their names (HK-3)', async () => {
+    const { manager, problems } = watched();
+    function broken(): never {
+      throw new Error('no disk');
+    }
+    manager.register({ RUN_END: broken });
+    manager.register(new CostTracker(broken).hooks);
+    await manager.dispatch(toHookContext(runEnd('writer')));
+    expect(problems.map(({ callback }) => callback)).toEqual(['broken', 'costTracker']);
   });
 
   it('does not wait for a callback that hangs, even if it fails later (HK-3)', async () => {

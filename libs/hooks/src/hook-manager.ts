@@ -12,7 +12,7 @@ export type Hooks = { readonly [E in HookEventName]?: HookCallback };
 export interface HookProblem {
   readonly event: HookEventName;
   readonly event_id: string;
-  /** Name of the callback's function, or `anonymous`. */
+  /** Name of the function that was passed to `on` or `register`; `anonymous` if it has none. */
   readonly callback: string;
   /** The error; absent when the callback exceeded `timeoutMs`. */
   readonly error?: unknown;
@@ -70,7 +70,7 @@ export class HookManager {
   /** Registers several callbacks; the returned function unregisters them. */
   register(hooks: Hooks): () => void {
     const ends = Object.entries(hooks).map(([event, callback]) =>
-      this.on(event as HookEventName, (context) => callback(context)),
+      this.on(event as HookEventName, callback),
     );
     return () => {
       for (const end of ends) end();

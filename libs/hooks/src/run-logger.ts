@@ -17,16 +17,15 @@ import type { HookCallback, Hooks } from './hook-manager.ts';
 export class RunLogger {
   readonly #capacity: number;
   readonly #events: HookContext[] = [];
+  /** The callbacks for `HookManager.register`. */
+  readonly hooks: Hooks;
 
   /** @param capacity maximum number of events; the oldest is dropped first. Default 1,000. */
   constructor(capacity = 1_000) {
     this.#capacity = capacity;
+    const runLogger: HookCallback = (context) => this.#keep(context);
+    this.hooks = Object.fromEntries(HOOK_EVENTS.map((event) => [event, runLogger]));
   }
-
-  /** The callbacks for `HookManager.register`. */
-  readonly hooks: Hooks = Object.fromEntries(
-    HOOK_EVENTS.map((event) => [event, ((context) => this.#keep(context)) as HookCallback]),
-  );
 
   /** Returns the kept events, oldest first, optionally of one run. */
   events(runId?: string): readonly HookContext[] {

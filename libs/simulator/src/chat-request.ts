@@ -23,9 +23,9 @@ export interface ChatRequest {
   readonly temperature?: number;
   /** Limit of completion tokens, when the request sets one. */
   readonly maxTokens?: number;
-  /** SHA-256 of the messages as sent, hex. */
+  /** SHA-256 of the messages as JSON without white space, hex. */
   readonly digest: string;
-  /** Estimated prompt tokens: a quarter of the characters, plus 4 per message. */
+  /** Estimated prompt tokens: a quarter of the characters of messages and tools as JSON, plus 4 per message. */
   readonly promptTokens: number;
 }
 

@@ -25,7 +25,7 @@ export interface Completion {
   readonly model: string;
   /** Seconds since 1970. */
   readonly created: number;
-  /** Null when the answer consists of tool calls. */
+  /** Null when the answer consists of tool calls only. */
   readonly text: string | null;
   readonly toolCalls: readonly CompletionToolCall[];
   /** Null when the reply omits it. */
@@ -47,7 +47,8 @@ interface AnsweredRequest {
 
 /**
  * Builds the answer of a scripted reply to a request. Ids are derived from the conversation, so that a
- * restarted simulator returns the same ones. Text over the request's token limit is truncated.
+ * restarted simulator returns the same ones. Text over the request's token limit is truncated, unless the reply sets
+ * `finish_reason`.
  * @throws PlaceholderError when the request lacks a value that the reply refers to
  */
 export function completionOf(

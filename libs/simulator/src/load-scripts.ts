@@ -9,7 +9,7 @@ import { SCRIPT_SCHEMA } from './script-schema.ts';
 type Locate = (path: DataPath) => string;
 
 /**
- * Reads a script file. The name of the script is that of the file, without its extension.
+ * Reads a script file. The name of the script must be that of the file, without its extension.
  * @throws ConfigError with file, line and column of every problem
  * @example
  * ```ts
@@ -30,8 +30,8 @@ export function loadScript(file: string): Script {
 }
 
 /**
- * Reads every `*.yaml` of a folder, sorted by name.
- * @throws ConfigError listing the problems of all files
+ * Reads every `*.yaml` and `*.yml` of a folder, sorted by name.
+ * @throws ConfigError listing the problems of all files; the file system's error when the folder cannot be read
  * @example
  * ```ts
  * import { loadScripts } from '@writ/simulator';
@@ -43,7 +43,7 @@ export function loadScripts(directory: string): Script[] {
   const problems: string[] = [];
   const scripts: Script[] = [];
   const files = readdirSync(directory).filter((file) => /\.ya?ml$/.test(file));
-  if (files.length === 0) problems.push(`${directory} contains no script (*.yaml).`);
+  if (files.length === 0) problems.push(`${directory} contains no script (*.yaml or *.yml).`);
   for (const file of files.sort()) {
     try {
       scripts.push(loadScript(join(directory, file)));

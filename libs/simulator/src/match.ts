@@ -16,7 +16,7 @@ export interface Conversation {
   readonly toolResult: string | undefined;
   /** The last user message parsed as JSON; undefined when it is not JSON. */
   readonly json: unknown;
-  /** The last tool message parsed as JSON; undefined when it is not JSON. */
+  /** `toolResult` parsed as JSON; undefined when it is not JSON. */
   readonly toolJson: unknown;
 }
 

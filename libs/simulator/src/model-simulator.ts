@@ -19,8 +19,8 @@ export interface ModelSimulatorOptions {
   /** Default 127.0.0.1. */
   readonly host?: string;
   /**
-   * File to which each request is appended as a JSON line before it is answered. A simulator
-   * restarted with the same file continues its counts.
+   * File to which each chat request for a script is appended as a JSON line before it is answered. A
+   * simulator restarted with the same file continues its counts.
    */
   readonly requestLog?: string;
   readonly clock?: Clock;
@@ -34,9 +34,9 @@ export interface ModelSimulator {
   readonly url: string;
   readonly port: number;
   readonly scripts: readonly Script[];
-  /** Requests since the start, in order. */
+  /** Chat requests for a script since the start, in order. */
   requests(): readonly LoggedRequest[];
-  /** Resolves with the first request that matches, past or future. */
+  /** Resolves with the first request that matches, past or future; rejects when the simulator closes first. */
   until(matches: (request: LoggedRequest) => boolean): Promise<LoggedRequest>;
   /** Drops every connection and stops listening. */
   close(): Promise<void>;
@@ -49,7 +49,7 @@ const MAX_BODY_BYTES = 16 * 1024 * 1024;
  * Starts a local server for OpenAI chat completions that answers from scripts (SYS-5). The model
  * `sim:<script>` selects the script, any other model the default one. Requests require a bearer key,
  * of any value.
- * @throws ConfigError with file, line and column of every problem in the scripts
+ * @throws ConfigError naming every problem in the scripts; the socket's error when the server cannot listen
  * @example
  * ```ts
  * import { createModelSimulator } from '@writ/simulator';

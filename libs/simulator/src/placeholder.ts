@@ -2,7 +2,7 @@
 export interface PlaceholderSources {
   /** JSON of the last user message. */
   readonly json: unknown;
-  /** JSON of the last tool message. */
+  /** JSON of the last tool message after the last user message. */
   readonly tool: unknown;
   /** The script's named values, whose placeholders refer to `json` and `tool`. */
   readonly values?: Readonly<Record<string, string>>;
@@ -21,7 +21,7 @@ export class PlaceholderError extends Error {
 
 /**
  * Returns a copy of `value` with every placeholder replaced.
- * @throws PlaceholderError when none of a placeholder's paths exists
+ * @throws PlaceholderError when none of a placeholder's paths has a value other than null
  */
 export function fill(value: unknown, sources: PlaceholderSources): unknown {
   if (typeof value === 'string') return fillText(value, sources);
@@ -31,7 +31,7 @@ export function fill(value: unknown, sources: PlaceholderSources): unknown {
 }
 
 /**
- * Returns one sentence for each `${` in `value` that is not a valid placeholder.
+ * Returns one sentence for each text in `value` with a `${` that is not a valid placeholder.
  * @param names the names that `${value:name}` may refer to
  */
 export function placeholderProblems(value: unknown, names: readonly string[]): string[] {

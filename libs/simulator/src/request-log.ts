@@ -32,7 +32,8 @@ export interface LoggedRequest extends RequestRecord {
  * ```ts
  * import { readRequestLog } from '@writ/simulator';
  *
- * for (const { call, model, entry } of readRequestLog('.writ/simulator-requests.jsonl')) console.log(call, model, entry);
+ * const records = readRequestLog('.writ/simulator-requests.jsonl');
+ * for (const { call, model, entry } of records) console.log(call, model, entry);
  * ```
  */
 export function readRequestLog(file: string): RequestRecord[] {
@@ -43,10 +44,16 @@ export function readRequestLog(file: string): RequestRecord[] {
       try {
         return line === '' ? [] : [JSON.parse(line) as RequestRecord];
       } catch {
-        // Only the last line can be truncated, and its request was never answered.
+        // Only the last line of a process can be truncated, and its request was never answered.
         return [];
       }
     });
+}
+
+/** Ends the line that a crash truncated, if there is one, so that the next record has a line of its own. */
+function endLastLine(file: string): void {
+  const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
+  if (text !== '' && !text.endsWith('\n')) appendFileSync(file, '\n');
 }
 
 interface Waiter {
@@ -65,10 +72,12 @@ export class RequestLog {
 
   constructor(file?: string) {
     this.#file = file;
-    for (const record of file === undefined ? [] : readRequestLog(file)) this.#count(record);
+    if (file === undefined) return;
+    for (const record of readRequestLog(file)) this.#count(record);
+    endLastLine(file);
   }
 
-  /** How often an entry has answered, including earlier processes with the same log file. */
+  /** How often an entry was selected, including earlier processes with the same log file. */
   used(script: string, entry: number): number {
     return this.#used.get(`${script}/${entry}`) ?? 0;
   }

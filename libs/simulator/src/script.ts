@@ -24,7 +24,7 @@ export interface When {
   readonly turn?: number;
   /** Whether a tool message follows the last user message. */
   readonly has_tool_result?: boolean;
-  /** Text or texts that the last tool message contains. */
+  /** Text or texts that the last tool message after the last user message contains. */
   readonly tool_result_contains?: string | readonly string[];
   /** Values at dotted paths of the JSON in the last user message; -1 is a list's last item. */
   readonly json_path?: Readonly<Record<string, Json>>;
@@ -48,11 +48,11 @@ export interface ScriptedUsage {
 }
 
 /**
- * The answer to a request: exactly one of `json`, `text`, `tool_calls` (optionally with `text`),
- * `error` and `garbage`, and options for its delivery. Texts may contain `${json:path}` and
- * `${tool:path}`, values from the JSON of the last user or tool message, where `|` separates
- * alternative paths, and `${value:name}`, one of the script's `values`. A text that consists of one
- * placeholder keeps the type of its value.
+ * The answer to a request: exactly one of `json`, `text`, `tool_calls` (optionally with `text`) and
+ * `error`, or `garbage`, alone or with content; and options for its delivery. Texts may contain
+ * `${json:path}` and `${tool:path}`, values from the JSON of the last user message or of a tool message
+ * after it, where `|` separates alternative paths, and `${value:name}`, one of the script's `values`. A
+ * text that consists of one placeholder keeps the type of its value.
  */
 export interface Reply {
   /** Sent as JSON text. */

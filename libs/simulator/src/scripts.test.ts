@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ConfigError } from '@writ/config';
@@ -10,6 +10,7 @@ import { readChatRequest } from './chat-request.ts';
 import { completionOf } from './completion.ts';
 import { createModelSimulator, loadScripts, readRequestLog, type When } from './index.ts';
 import { conversationOf, matchEntry } from './match.ts';
+import { RequestLog } from './request-log.ts';
 
 type Message = Readonly<Record<string, unknown>>;
 
@@ -172,7 +173,7 @@ describe('script files', () => {
   });
 
   it('require at least one script in the folder', () => {
-    expect(() => loadScripts(folder({}))).toThrow('contains no script (*.yaml).');
+    expect(() => loadScripts(folder({}))).toThrow('contains no script (*.yaml or *.yml).');
   });
 
   it('written in code are validated too', async () => {
@@ -232,5 +233,25 @@ describe('the request log', () => {
       { call: 3, entry: 2 },
     ]);
     expect(new Set(log.map(({ digest }) => digest)).size).toBe(1);
+  });
+
+  it('skips only the line that a crash truncated (EM-7)', () => {
+    const file = join(folder({}), 'requests.jsonl');
+    const record = {
+      time: '2026-01-01T00:00:00.000Z',
+      script: 'one',
+      model: 'sim:one',
+      entry: 0,
+      stream: false,
+      digest: 'd',
+      request_id: null,
+      traceparent: null,
+    };
+    new RequestLog(file).open(record);
+    appendFileSync(file, '{"time":"2026-01-0');
+    new RequestLog(file).open(record);
+    new RequestLog(file).open(record);
+    expect(readRequestLog(file).map(({ call }) => call)).toEqual([1, 2, 3]);
+    expect(readFileSync(file, 'utf8').split('\n')).toHaveLength(5);
   });
 });

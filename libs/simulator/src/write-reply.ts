@@ -32,7 +32,7 @@ export function writeError(response: ServerResponse, error: OpenAiError): void {
 
 /**
  * Sends `completion` as one JSON body.
- * @param signal aborted when the client hangs up
+ * @param signal aborted when the client disconnects
  */
 export async function writeBody(
   response: ServerResponse,
@@ -70,7 +70,7 @@ export async function writeBody(
 interface StreamOptions {
   readonly reply: Reply;
   readonly includeUsage: boolean;
-  /** Aborted when the client hangs up. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal;
 }
 

@@ -48,7 +48,7 @@ interface StepScope {
 /** A tripped guardrail of an agent. */
 interface TripScope extends StepScope {
   readonly callId: string;
-  /** As {@link earlierInStep}. */
+  /** The result of {@link earlierInStep}. */
   readonly after: string[];
   readonly guardrail: string;
 }
@@ -56,9 +56,9 @@ interface TripScope extends StepScope {
 /** A log entry of an agent. */
 interface LogScope extends StepScope {
   readonly callId: string;
-  /** As {@link earlierInStep}. */
+  /** The result of {@link earlierInStep}. */
   readonly after: string[];
-  /** Its name, without content. */
+  /** The message of the entry, without its content. */
   readonly logMessage: string;
 }
 
@@ -94,7 +94,7 @@ export interface WorkerEvent {
   readonly agent: EventAgent;
   readonly step: number;
   readonly traceparent: string;
-  /** Counts it. */
+  /** Counts the event in a metric. */
   readonly counted?: (trx: WorkerTransaction) => void;
 }
 
@@ -134,7 +134,8 @@ export interface WorkerEvents {
   /** A guardrail tripped. */
   guardrailTripped(scope: TripScope, at: Date): WorkerEvent;
   /**
-   * An agent no longer waits for a signal; the wait becomes a span of the run, unless others record it (SYS-1).
+   * An agent no longer waits for a signal; the wait becomes a span of the run, unless another component records it
+   * (SYS-1).
    */
   waitEnded(trx: WorkerTransaction, wait: EndedWait): void;
   /** An agent wrote a log entry; its content stays in the journal. */
@@ -162,12 +163,13 @@ export function readWorkerEvent(payload: Uint8Array): WorkerEvent | undefined {
   return { name: type, eventId: event.eventId, payload, agent, step, traceparent };
 }
 
-/** Most earlier events that an event names. */
+/** Maximum number of earlier events that an event names. */
 const MAX_EARLIER = 64;
 
 /**
- * The ids of the LLM_END and GUARDRAIL_TRIP events of a step among events that no request has carried yet. What follows
- * in the step names them: several emitters report on a step without a review, and the bus may deliver either first (HK-1).
+ * The ids of the LLM_END and GUARDRAIL_TRIP events of a step among events that no request has carried yet. Later events
+ * of the step name them in `after`: the events of a step without a review have several emitters, and the bus may
+ * deliver them in any order (HK-1).
  */
 export function earlierInStep(events: readonly CarriedEvent[], ofStep: number): string[] {
   const { LLM_END, GUARDRAIL_TRIP } = HookEventType;

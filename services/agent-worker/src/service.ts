@@ -30,7 +30,7 @@ export interface AgentWorkerParts extends ServiceParts {
   readonly openStore?: typeof openWorkerStore;
 }
 
-/** The service that runs agents: a durable loop that proposes actions and has no credentials of its own. */
+/** The service that runs agents: they propose actions, and it holds no keys to models, tools or writs. */
 export type AgentWorker = Awaited<ReturnType<typeof createAgentWorker>>;
 
 /** Creates a worker. */

@@ -2,12 +2,13 @@ import { toJsonString } from '@bufbuild/protobuf';
 import { GenerateRequestSchema } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import { describe, expect, it } from 'vitest';
-import type { Agent } from '../src/runtime/agent.ts';
+import type { Agent, AgentContext } from '../src/runtime/agent.ts';
 import { loadJournal } from '../src/store/journal.ts';
 import { findSnapshot, loadItems } from '../src/store/snapshots.ts';
 import { openWorkerStore } from '../src/store/worker-store.ts';
 import { AGENT, RUN, TENANT } from './delivery.ts';
 import { InterceptedStore } from './intercepted-store.ts';
+import { approveAll } from './team.ts';
 import { World } from './world.ts';
 
 const KEY = { tenant: TENANT, runId: RUN, instance: AGENT.instance };
@@ -110,6 +111,38 @@ describe('an agent with a checkpoint', () => {
       const history = await store.db.selectFrom('history').select('turn').execute();
       expect(history.length).toBe(70);
     }
+  });
+});
+
+describe('chat middleware of an agent with a checkpoint', () => {
+  it('caches no answers from before the checkpoint after a resume (AG-9, RT-1)', async () => {
+    let calls = 0;
+    const model = () => {
+      calls += 1;
+      return `answer ${calls}`;
+    };
+    const world = await World.start({ model });
+    world.supervisor.rule = approveAll;
+    const run = async (ctx: AgentContext) => {
+      const messages = [{ role: 'user', text: 'Hello.' }] as const;
+      const ask = { model: 'small', messages, json: false, requireContent: false };
+      await ctx.llm(ask);
+      if ((await ctx.restore()) === undefined) ctx.checkpoint({ state: {} });
+      const answer = await ctx.llm(ask);
+      await ctx.sleepUntilSignal('go');
+      await ctx.reply(answer.kind === 'answer' ? answer.text : '');
+    };
+    const custom = (_: unknown, id: string) => ({ id, kind: 'custom', run });
+    await world.startWorker({}, { agents: { custom } });
+    const chatMiddleware = [{ name: 'cache' }];
+    await world.deliver({ manifest: { kind: AgentKind.CUSTOM, chatMiddleware } });
+    await world.until('SUSPENDED');
+    const agentInstance = AGENT.instance;
+    const signal = { requestId: 'go', tenant: TENANT, runId: RUN, agentInstance, name: 'go' };
+    await world.worker.signal(signal);
+    await world.until('COMPLETED');
+    expect(world.supervisor.endings.get(RUN)?.answer).toBe('answer 2');
+    expect(world.meter.paid).toHaveLength(2);
   });
 });
 

@@ -224,7 +224,7 @@ describe('a replayed agent', () => {
   it('is parked when it requests different arguments or omits an operation (RT-1)', async () => {
     for (const [change, detail] of [
       ['other', /requested llm with different arguments/],
-      ['none', /index 0: recorded llm .* returned before it/],
+      ['none', /index 0: recorded llm .* did not request it/],
     ] as const) {
       let runs = 0;
       const world = await startWith(

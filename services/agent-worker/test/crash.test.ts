@@ -1,11 +1,15 @@
+import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { PreconditionError } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { AgentContext } from '../src/runtime/agent.ts';
 import { openWorkerStore } from '../src/store/worker-store.ts';
 import { RUN, TENANT } from './delivery.ts';
 import type { Moment } from './fault-switches.ts';
 import { InterceptedStore } from './intercepted-store.ts';
 import { ScriptedModel } from './scripted-model.ts';
+import { approveAll } from './team.ts';
 import { WorkerProcess } from './worker-process.ts';
 import { World } from './world.ts';
 
@@ -96,6 +100,22 @@ async function carryUncommitted(world: World) {
   void world.deliver();
   await reviewed;
   return world.supervisor.requests[0]?.events ?? [];
+}
+
+/** An agent that commits its first step, and carries the end of its flow with its final answer. */
+function endingFlow(_: unknown, instance: string) {
+  const run = async (ctx: AgentContext) => {
+    ctx.flow('started');
+    await ctx.step(1, async () => {
+      // A call that depends on the time requires a commit.
+      const text = String(ctx.now().getTime());
+      const messages = [{ role: 'user', text }] as const;
+      await ctx.llm({ model: 'small', messages, json: false, requireContent: false });
+    });
+    ctx.flow('ended');
+    await ctx.propose({ action: { kind: 'final', answer: 'Done.' } });
+  };
+  return { id: instance, kind: 'custom', run };
 }
 
 function expectUndisturbed(world: World): void {
@@ -195,6 +215,26 @@ describe('a worker that crashes', () => {
     await vi.waitFor(() => expect(world.steps()).toEqual(['STEP_START 1', 'STEP_END 1 success']));
     const row = await store.db.selectFrom('agents').selectAll().executeTakeFirst();
     expect(row).toMatchObject({ state: 'COMPLETED', step_started: 1, step_ended: 1 });
+  });
+
+  it('after a request carried the end of a flow leaves it to the end of the agent (HK-1, HK-2)', async () => {
+    const world = await World.start({ model: () => 'hi', inFile: true });
+    world.supervisor.rule = approveAll;
+    const reviewed = world.faults.silenceAt('after review op-4');
+    await world.startWorker(FROZEN, { agents: { custom: endingFlow } });
+    void world.deliver({ manifest: { kind: AgentKind.CUSTOM } });
+    await reviewed;
+    const recordedEvents = world.supervisor.requests.flatMap(({ events }) =>
+      events.filter(({ mac }) => mac.length === 0).map(({ event }) => event),
+    );
+    await world.startWorker(FROZEN);
+    const order = { tenant: TENANT, runId: RUN, stopReason: 'success' };
+    await world.worker.cancel({ ...order, requestId: 'cancel-1', recordedEvents });
+    const { FLOW_START, STEP_START, STEP_END, FLOW_END } = HookEventType;
+    await vi.waitFor(() => {
+      const types = new Map(world.events.map(({ eventId, type }) => [eventId, type]));
+      expect([...types.values()]).toEqual([FLOW_START, STEP_START, STEP_END, FLOW_END]);
+    });
   });
 
   for (const moment of ['before', 'after'] as const) {

@@ -129,6 +129,24 @@ describe('a durable subscription', () => {
     expect(await follows()).toEqual([{ run_id: 'run-a', topic: 'prices' }]);
   });
 
+  it('of two simultaneous runs of an agent remains once, with the one that ends last (AG-5)', async () => {
+    await startWorld(async (ctx) => {
+      await ctx.follow('articles', { durable: true });
+      await ctx.sleepUntilSignal('end');
+      await ctx.reply('Ended.');
+    });
+    for (const runId of ['run-a', 'run-b']) {
+      await world.deliver({ runId, manifest: FOLLOWER });
+      await world.until('SUSPENDED', runId);
+    }
+    expect(await follows()).toHaveLength(2);
+    for (const runId of ['run-a', 'run-b']) {
+      await signal(runId, `end-${runId}`, 'end');
+      await world.until('COMPLETED', runId);
+    }
+    expect(await follows()).toEqual([{ run_id: 'run-b', topic: 'articles' }]);
+  });
+
   it('requires the retention PERMANENT, and ends when the content of its run is deleted (AG-5, SUP-4)', async () => {
     await startWorld(async (ctx) => {
       const error = await ctx.follow('articles', { durable: true }).catch((reason) => reason);

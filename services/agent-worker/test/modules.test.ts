@@ -1,6 +1,9 @@
 import { ChatRole } from '@writ/contracts/writ/model/v1/model_pb';
 import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
+import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
+import { PreconditionError } from '@writ/kernel';
 import { beforeEach, describe, expect, it } from 'vitest';
+import type { AgentFactory } from '../src/runtime/agent.ts';
 import { type ManifestFields, RUN } from './delivery.ts';
 import type { FakeAnswer, FakeModel } from './fake-meter.ts';
 import { failing, saved } from './modules/extensions.ts';
@@ -158,6 +161,37 @@ describe('a history provider of a module', () => {
     expect([...saved.values()].map((runs) => [...runs.keys()])).toEqual([[`${RUN}/refund-desk-1`]]);
     expect(world.meter.requests).toHaveLength(1);
   });
+
+  for (const { failures, maxRetries, leases, runs } of [
+    { failures: 2, maxRetries: 3, leases: 3n, runs: 1 },
+    { failures: 100, maxRetries: 3, leases: 4n, runs: 0 },
+    { failures: 100, maxRetries: 0, leases: 1n, runs: 0 },
+  ]) {
+    it(`is retried at most ${maxRetries} times after ${failures} failures when another process had the answer approved (AG-8, SUP-7)`, async () => {
+      failing.saves = failures;
+      const world = await World.start();
+      world.supervisor.endings.set(RUN, { stopReason: 'success', answer: 'Done.' });
+      const ended = new PreconditionError('RUN_ENDED', 'It has ended.', { stop_reason: 'success' });
+      world.faults.failAt('before review op-0', ...Array.from({ length: 50 }, () => ended));
+      const custom: AgentFactory = (_, id) => ({
+        id,
+        kind: 'custom',
+        async run(ctx) {
+          ctx.remember([{ role: 'assistant', text: 'Done.' }]);
+          await ctx.reply('Done.');
+        },
+      });
+      await world.startWorker(EXTENSIONS, { agents: { custom } });
+      await world.deliver({
+        from: 'parent-1',
+        retention: HistoryRetention.PERMANENT,
+        manifest: { ...manifest, kind: AgentKind.CUSTOM, limits: { maxRetries } },
+      });
+      const { epoch } = await world.until('COMPLETED');
+      expect(epoch).toBe(leases);
+      expect(saved.size).toBe(runs);
+    });
+  }
 
   it('does not keep a run from its end when it fails for good (AG-8)', async () => {
     failing.saves = 100;

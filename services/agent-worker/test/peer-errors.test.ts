@@ -1,3 +1,4 @@
+import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import {
   InvalidRequestError,
@@ -10,6 +11,7 @@ import {
 } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { AGENT_WORKER_DEFAULTS } from '../src/index.ts';
+import type { AgentFactory } from '../src/runtime/agent.ts';
 import { AGENT, RUN, TENANT } from './delivery.ts';
 import { inactiveAgentRow } from './inactive-agent-row.ts';
 import { ScriptedModel } from './scripted-model.ts';
@@ -159,6 +161,34 @@ describe('a worker with failing peers', () => {
     });
   });
 
+  it('ends with it also when the worker shuts down at the same time (AG-7, RT-4)', async () => {
+    const world = await World.start({ inFile: true });
+    const ended = new PreconditionError('RUN_ENDED', 'The run has ended.', {
+      stop_reason: 'max_seconds',
+    });
+    world.faults.failAt('before review op-0', ended);
+    const { promise: thrown, resolve } = Promise.withResolvers<void>();
+    const custom: AgentFactory = (_, id) => ({
+      id,
+      kind: 'custom',
+      async run(ctx) {
+        await ctx.reply('Done.').finally(async () => {
+          resolve();
+          // Until the worker stops.
+          await ctx.meta.cancellation?.wait();
+        });
+      },
+    });
+    // Long enough for the agent to stop.
+    const draining = await world.startWorker({ drainMs: 1_000 }, { agents: { custom } });
+    await world.deliver({ manifest: { kind: AgentKind.CUSTOM } });
+    await thrown;
+    await draining.stop();
+    await world.startWorker({}, { agents: { custom } });
+    const { stopReason, epoch } = await world.until('TIMED_OUT');
+    expect({ stopReason, epoch }).toEqual({ stopReason: 'max_seconds', epoch: 1n });
+  });
+
   it.each([{ stop_reason: 'success' }, {}])(
     'replies for a child with the answer that was approved when another process ran it (AG-3): %o',
     async (named) => {
@@ -205,14 +235,14 @@ describe('a worker with failing peers', () => {
       token: 'agent',
       check: 'iat',
     });
-    const unknownKey = () =>
-      new UnauthenticatedError('TOKEN_INVALID', 'The key is unknown.', { check: 'kid' });
+    const notSigned = () =>
+      new UnauthenticatedError('TOKEN_INVALID', 'It is not signed.', { check: 'signature' });
     const refused = new PermissionDeniedError('CALLER_NOT_ALLOWED', 'Not allowed.');
     world.faults.failAt(
       'before report error:writ_mismatch',
       tooEarly,
       refused,
-      ...Array.from({ length: 4 }, unknownKey),
+      ...Array.from({ length: 4 }, notSigned),
     );
     world.faults.failAt(
       'before call_tool op-2',
@@ -238,9 +268,12 @@ describe('a worker with failing peers', () => {
     expect(world.supervisor.reports.map(({ receipts }) => receipts.length)).toEqual([1, 0]);
   });
 
-  it('renews tokens and writs that a wrong clock dated, as often as it takes (BD-3)', async () => {
+  it.each([
+    ['that a wrong clock dated', 'iat'],
+    ['whose key the service does not know yet', 'kid'],
+  ])('renews tokens and writs %s, as often as it takes (BD-3, SV-6)', async (_, check) => {
     const world = await startWorld();
-    const early = { check: 'iat', token: 'agent' };
+    const early = { check, token: 'agent' };
     world.faults.failAt(
       'before review op-2',
       ...Array.from(
@@ -251,7 +284,7 @@ describe('a worker with failing peers', () => {
     world.faults.failAt(
       'before call_tool op-2',
       ...Array.from({ length: 5 }, () => {
-        return new PermissionDeniedError('WRIT_INVALID', 'Early.', { check: 'iat' });
+        return new PermissionDeniedError('WRIT_INVALID', 'Early.', { check });
       }),
     );
     await world.startWorker();

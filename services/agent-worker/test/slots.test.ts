@@ -1,5 +1,5 @@
 import { SLOT_GRANT_TTL_MS } from '@writ/identity';
-import { ManualClock, PreconditionError, type ReasonOf } from '@writ/kernel';
+import { ManualClock, PreconditionError, type ReasonOf, UnavailableError } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { AGENT, RUN } from './delivery.ts';
 import { ScriptedModel } from './scripted-model.ts';
@@ -129,6 +129,31 @@ describe('the slots of a worker’s agents', () => {
     const { epoch } = await world.until('COMPLETED');
     expect(epoch).toBe(1n);
     expectNothingTwice(world);
+  });
+});
+
+describe('slots whose tokens spawn-budget cannot verify yet', () => {
+  const unverified = () => new UnavailableError('KEYS_UNAVAILABLE', 'The keys are unavailable.');
+
+  it('are requested again, while their agents wait (SB-4, SYS-4)', async () => {
+    const world = await startWorld();
+    world.faults.failAt('before renew RUN', unverified(), unverified(), unverified());
+    await world.startWorker(NO_ROUNDS);
+    await world.deliver();
+    const { epoch, stopReason } = await world.until('COMPLETED');
+    expect({ epoch, stopReason }).toEqual({ epoch: 1n, stopReason: 'success' });
+    expect(world.slots.renewals.length).toBeGreaterThanOrEqual(4);
+    expectNothingTwice(world);
+  });
+
+  it('are reported as suspended again (SB-8, EM-1)', async () => {
+    const world = await startWorld({}, 'escalate-1200');
+    world.faults.failAt('before renew SUSPEND', unverified());
+    await world.startWorker(NO_ROUNDS);
+    await world.deliver();
+    await world.until('SUSPENDED');
+    const reports = () => world.slots.renewals.filter((line) => line.includes('SUSPEND'));
+    await vi.waitFor(() => expect(reports()).toHaveLength(2));
   });
 });
 

@@ -1,7 +1,8 @@
 import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import { PreconditionError } from '@writ/kernel';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { AGENT, RUN } from './delivery.ts';
+import type { AgentFactory } from '../src/runtime/agent.ts';
+import { AGENT, RUN, TENANT } from './delivery.ts';
 import type { FakeModel } from './fake-meter.ts';
 import { approveAll, LEAD } from './team.ts';
 import { World } from './world.ts';
@@ -16,13 +17,25 @@ const model: FakeModel = (_, { messages }, agent) => {
   return { toolUses: [{ tool: 'handoff_helper', args: { task: 'Help.' } }] };
 };
 
+/** Calls a tool, delegates, and answers after a replay. */
+const custom: AgentFactory = (_, id) => ({
+  id,
+  kind: 'custom',
+  async run(ctx) {
+    await ctx.tool('get_refund_context', '{"user_id":42}');
+    await ctx.spawn('helper', 'Help.');
+    await ctx.sleepUntilSignal('go');
+    await ctx.reply('Done.');
+  },
+});
+
 describe('a delegation', () => {
   let world: World;
   beforeEach(async () => {
     world = await World.start({ model });
     world.supervisor.rule = approveAll;
     world.withChildren({ helper: { kind: AgentKind.REACT, tools: [] } });
-    await world.startWorker();
+    await world.startWorker({}, { agents: { custom } });
   });
 
   it('returns an error result when its child cannot be created (AG-3)', async () => {
@@ -34,6 +47,19 @@ describe('a delegation', () => {
     await world.until('COMPLETED');
     expect(world.supervisor.endings.get(RUN)?.answer).toContain('No tab was had.');
     expect(world.supervisor.ended).toEqual([]);
+  });
+
+  it('whose child cannot be created leaves the results of calls to the next review, also after a replay (SV-7, RT-1)', async () => {
+    const failed = new PreconditionError('SPAWN_FAILED', 'No tab was had.');
+    world.faults.failAt('before spawn op-1', failed);
+    await world.deliver({ manifest: { kind: AgentKind.CUSTOM } });
+    await world.until('SUSPENDED');
+    const agentInstance = AGENT.instance;
+    const signal = { requestId: 'go', tenant: TENANT, runId: RUN, agentInstance, name: 'go' };
+    await world.worker.signal(signal);
+    await world.until('COMPLETED');
+    expect(world.supervisor.observations).toEqual(['op-0']);
+    expect(world.supervisor.receipts).toHaveLength(1);
   });
 
   it('of a paused agent parks it, and is executed once when its slot returns (SB-4, AG-3)', async () => {

@@ -1,5 +1,5 @@
 import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
-import { UnavailableError } from '@writ/kernel';
+import { PermissionDeniedError, UnavailableError } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { AgentWorker } from '../src/index.ts';
 import { ScriptedModel } from './scripted-model.ts';
@@ -74,6 +74,22 @@ describe('a worker that takes over an agent', () => {
     await world.startWorker({ ...FROZEN, workerId: 'worker-2' });
     await acted;
     expect(admitted(world)).toEqual([[3n, 4n], [3n, 4n], [4n]]);
+  });
+
+  it('ends the agent with the reason of a service that refuses it permanently (RT-2, SYS-3)', async () => {
+    const world = await World.start({ model: scripts.model('escalate-1200'), inFile: true });
+    await startFrozen(world);
+    const refused = new PermissionDeniedError('CALLER_NOT_ALLOWED', 'Worker 2 is not allowed.');
+    world.gateway.refuseAdmission = refused;
+    await world.startWorker(FROZEN);
+    expect((await world.until('ERROR')).stopReason).toBe('error:caller_not_allowed');
+    expect(world.supervisor.reports).toMatchObject([
+      {
+        stopReason: 'error:caller_not_allowed',
+        phase: 'worker',
+        detail: 'Worker 2 is not allowed.',
+      },
+    ]);
   });
 
   it('makes no further call when the previous worker had released the lease (RT-2)', async () => {

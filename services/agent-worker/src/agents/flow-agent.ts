@@ -33,7 +33,7 @@ export function createFlowAgent(manifest: AgentManifest, instance: string): Agen
         latest = await ctx.step(index + 1, () => runStage(ctx, stage, task));
         answers.push(...latest);
       }
-      // Committed with the last step, before the final answer that may end the run.
+      // Emitted before the final answer, because its approval may end the run.
       ctx.flow('ended');
       const outcome = await ctx.reply(
         latest.length === 1 ? (latest[0]?.text ?? '') : latest.map(shown).join('\n\n'),

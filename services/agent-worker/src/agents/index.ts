@@ -42,11 +42,11 @@ export interface AgentCode {
  */
 export function agentCode(
   modules: AgentModules,
-  inPlace: Readonly<Partial<Record<AgentKind, AgentFactory>>> = {},
+  overrides: Readonly<Partial<Record<AgentKind, AgentFactory>>> = {},
 ): AgentCode {
   const unversioned = (kind: AgentKind): AgentFactory | undefined => {
     const factory = AGENT_FACTORIES[kind];
-    return inPlace[kind] ?? (factory && ((manifest, id) => factory(manifest, id, modules)));
+    return overrides[kind] ?? (factory && ((manifest, id) => factory(manifest, id, modules)));
   };
   const definitionsOf = (kind: AgentKind, name: string) =>
     kind === 'custom' ? (modules.agents.get(name) ?? []) : [];

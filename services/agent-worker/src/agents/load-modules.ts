@@ -63,7 +63,8 @@ const NAMES = Object.keys(EXPORTS) as (keyof AgentModules)[];
  * Loads the modules of a worker.
  * @param modules absolute paths
  * @param agents further agents, with unique names
- * @throws ConfigError naming the module that cannot be loaded, exports nothing, or repeats a name
+ * @throws ConfigError naming every module that cannot be loaded, exports no list or an invalid one, or defines a name
+ *   that is built in or already defined
  */
 export async function loadAgentModules(
   modules: readonly string[],
@@ -132,13 +133,15 @@ function addAll(
     if (taken.includes(id)) {
       problems.push(`${module} defines the ${what} ${id}, which is built in; choose another name.`);
     } else if (known.has(id)) {
-      problems.push(`${module} defines the ${what} ${id}, which another module already defines.`);
+      problems.push(
+        `${module} defines the ${what} ${id}, which is already defined; choose another name.`,
+      );
     }
     known.set(id, definition);
   }
 }
 
-/** Adds agents by name; all versions of one are in one module, whose order they have. */
+/** Adds agents by name; all versions of an agent are in one module, in the order of its list. */
 function addAgents(
   known: Map<string, AgentDefinition[]>,
   module: string,

@@ -82,7 +82,7 @@ class Guard {
 
   /**
    * Returns a model's answer, with the parts of an answer that its token limit truncated; stops the
-   * agent when it requests the same tool calls too often.
+   * agent when the model requests the same tool calls too often.
    */
   async ask(request: LlmRequest): Promise<ModelAnswer> {
     if (request.purpose === 'summary') return await this.#ctx.llm(request);
@@ -105,11 +105,12 @@ class Guard {
     if (calls.length === 0 || !this.#trips({ kind: 'tool_step', calls })) return answer;
     const tools = Array.from(new Set(calls.map(({ tool }) => tool))).join(', ');
     const times = this.counters.repeatedToolSteps + 1;
+    const limit = `max_repeated_tool_steps (${this.#limits.maxRepeatedToolSteps})`;
     return this.#ctx.stop({
       stopReason: 'stuck',
       phase: 'worker',
       callId: answer.callId,
-      detail: `The model requested the same tool calls (${tools}) ${times} times in a row, which exceeds max_repeated_tool_steps.`,
+      detail: `The model requested the same tool calls (${tools}) ${times} times in a row, which exceeds ${limit}.`,
     });
   }
 

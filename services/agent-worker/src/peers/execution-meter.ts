@@ -28,7 +28,7 @@ interface GenerateCall {
   readonly callId: string;
   /** Zero outside a step. */
   readonly step: number;
-  /** Ids of earlier events of the agent, which its timeline has before the call. */
+  /** Ids of earlier events of the agent, which precede the call on its timeline. */
   readonly after: readonly string[];
   readonly request: LlmRequest;
   /** Receives the events of the call, also of one that fails. */
@@ -43,7 +43,7 @@ export interface ExecutionMeterPeer {
   admitEpoch(options: CallOptions): Promise<void>;
   /**
    * Calls a model. A repeated call returns the recorded answer without charge (EM-7).
-   * @throws the named error that ends the stream when there is no answer
+   * @throws the named error that ends the stream; UnavailableError MODEL_CALL_INCOMPLETE when it ends without an answer
    */
   generate(call: GenerateCall, options: CallOptions): Promise<LlmOutcome>;
   /** Lists the models that the agent may use. */

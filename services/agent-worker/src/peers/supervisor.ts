@@ -11,15 +11,15 @@ import { eventMessages } from '../wire/carried-event.ts';
 import { credentialsFrom } from '../wire/credentials.ts';
 import { actionMessage, decisionFrom } from '../wire/decision.ts';
 
-/** Receipts, results (SV-7) and events (HK-1) that are attached for the supervisor. */
-interface Shown {
+/** Receipts, results (SV-7) and events (HK-1) that are attached to a request. */
+interface Attachments {
   readonly receipts: readonly string[];
   readonly observations: readonly { readonly callId: string; readonly content: string }[];
   readonly events: readonly CarriedEvent[];
 }
 
 /** A proposal to review. */
-interface ReviewCall extends Shown {
+interface ReviewCall extends Attachments {
   readonly callId: string;
   readonly modelCallId?: string;
   readonly rawText?: string;
@@ -30,7 +30,7 @@ interface ReviewCall extends Shown {
 }
 
 /** A delegation to be reviewed and executed. */
-interface SpawnCall extends Shown {
+interface SpawnCall extends Attachments {
   readonly callId: string;
   readonly agent: string;
   readonly task: string;
@@ -52,7 +52,7 @@ interface EndChildCall {
 }
 
 /** The outcome of an agent that did not end with an approved final answer. */
-interface OutcomeReport extends Shown {
+interface OutcomeReport extends Attachments {
   readonly requestId: string;
   readonly stopReason: string;
   readonly phase: Phase;
@@ -105,7 +105,7 @@ export function createSupervisorPeer(options: RpcClientOptions, ownTime: OwnTime
       await supervision.getManifest({}, call);
     },
     async reviewAction(
-      { callId, modelCallId, rawText, action, composed, partial, ...shown },
+      { callId, modelCallId, rawText, action, composed, partial, ...attached },
       call,
     ) {
       const { decision } = await reviews.reviewAction(
@@ -116,7 +116,7 @@ export function createSupervisorPeer(options: RpcClientOptions, ownTime: OwnTime
               ? { case: 'rawText', value: rawText ?? '' }
               : { case: 'action', value: actionMessage(action) },
           ...omitUndefined({ modelCallId, composed, partial }),
-          ...shownMessages(shown),
+          ...attachmentMessages(attached),
         },
         call,
       );
@@ -127,7 +127,7 @@ export function createSupervisorPeer(options: RpcClientOptions, ownTime: OwnTime
       return decisionFrom(decision);
     },
     async spawnChild({ callId, agent, task, correlationId, ...restrictions }, call) {
-      const { tools = [], models = [], priority, ...shown } = restrictions;
+      const { tools = [], models = [], priority, ...attached } = restrictions;
       const { decision, child, slotRefusal } = await supervision.spawnChild(
         {
           callId,
@@ -136,7 +136,7 @@ export function createSupervisorPeer(options: RpcClientOptions, ownTime: OwnTime
           models: [...models],
           ...(priority !== undefined && { priority: PRIORITIES[priority] }),
           correlationId,
-          ...shownMessages(shown),
+          ...attachmentMessages(attached),
         },
         call,
       );
@@ -158,14 +158,14 @@ export function createSupervisorPeer(options: RpcClientOptions, ownTime: OwnTime
         'The response of the supervisor has no credentials.',
       );
     },
-    async reportOutcome({ requestId, stopReason, phase, callId, detail, ...shown }, call) {
+    async reportOutcome({ requestId, stopReason, phase, callId, detail, ...attached }, call) {
       const recorded = await supervision.reportOutcome(
         {
           requestId,
           stopReason,
           phase,
           ...omitUndefined({ callId, detail }),
-          ...shownMessages(shown),
+          ...attachmentMessages(attached),
         },
         call,
       );
@@ -179,10 +179,10 @@ export function createSupervisorPeer(options: RpcClientOptions, ownTime: OwnTime
   };
 }
 
-function shownMessages({ receipts, observations, events }: Shown) {
+function attachmentMessages({ receipts, observations, events }: Attachments) {
   return {
     receipts: [...receipts],
-    observations: observations.map((seen) => ({ ...seen })),
+    observations: observations.map((observation) => ({ ...observation })),
     events: eventMessages(events),
   };
 }

@@ -140,7 +140,7 @@ function statusOf(status: CallStatus): ToolStatus {
     default:
       throw new DataLossError(
         'INVALID_CALL_STATUS',
-        'The response of tool-gateway has no status.',
+        'The response of tool-gateway has no known status.',
         {
           field: 'status',
         },

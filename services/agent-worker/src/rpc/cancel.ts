@@ -17,7 +17,7 @@ export function cancel(
     const { tenant, runId, requestId, agentInstance, stopReason, answer } = request;
     assertServesTenant(call.caller, tenant);
     if (!isStopReason(stopReason)) {
-      const message = 'stop_reason is not a known stop reason.';
+      const message = `stop_reason "${stopReason}" is not a known stop reason.`;
       throw new InvalidRequestError('INVALID_STOP_REASON', message, { field: 'stop_reason' });
     }
     if (request.awaitEnd) {

@@ -14,7 +14,7 @@ const PRESENCES: Readonly<Record<Presence, AgentPresence>> = {
   not_served: AgentPresence.UNSPECIFIED,
 };
 
-/** Tells which agents live in the store of this worker, for the supervisor's sweep (BD-3). */
+/** Returns the presence of agents in the store of this worker, for the supervisor's sweep (BD-3). */
 export function findAgents(
   dependencies: Dependencies,
 ): Handler<typeof AgentWorkerService.method.findAgents> {

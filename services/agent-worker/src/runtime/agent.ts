@@ -116,7 +116,7 @@ export type Restored = RestoredAgent<unknown, unknown>;
 
 /** A rate limit that several agents share (AG-9). */
 export interface RateLimit {
-  /** The agents that share it: those of the run, those of this name, those of the tenant, or those with a model of this provider. */
+  /** Which agents share it: those of the run, of this name, of the tenant, or with a model of this provider. */
   readonly scope: 'run' | 'agent' | 'tenant' | 'provider';
   /** What it counts; calls of different levels have separate limits. */
   readonly level: 'chat' | 'function';
@@ -231,12 +231,12 @@ export interface AgentContext {
    */
   checkpoint(checkpoint: Checkpoint): void;
 
-  /** Returns the turns that earlier runs of this agent left in the session, oldest first (AG-8). */
+  /** Returns the turns that earlier runs of this agent stored in the session, oldest first (AG-8). */
   recall(): Promise<readonly ChatTurn[]>;
   /**
    * Sets the turns of this run that the session keeps, replacing those set before. They are stored
    * when the agent ends with an approved answer and the retention is PERMANENT (SUP-4, AG-8).
-   * @param items number of items in its checkpoints, which must be turns, that precede them
+   * @param items number of items in its checkpoints that precede `turns`; these items must be turns
    */
   remember(turns: readonly ChatTurn[], items?: number): void;
 

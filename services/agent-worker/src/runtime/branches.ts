@@ -31,10 +31,10 @@ export async function runBranches<T>(
   const thrown = settled.flatMap((one) =>
     one.status === 'rejected' ? [one.reason as unknown] : [],
   );
-  const down = thrown.find(
+  const unwinding = thrown.find(
     (error) => error instanceof Unwinding && !(error instanceof BranchSuspended),
   );
-  if (down !== undefined) throw down;
+  if (unwinding !== undefined) throw unwinding;
   const names = thrown.flatMap((error) => (error instanceof BranchSuspended ? error.names : []));
   if (names.length > 0) await suspendUntilAny(scope, [...new Set(names)]);
   if (thrown.length > 0) throw thrown[0];

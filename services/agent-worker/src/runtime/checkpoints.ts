@@ -42,7 +42,7 @@ export class Checkpoints {
 
   /**
    * Restores the latest checkpoint.
-   * @throws CodeMismatched when it was restored at another position before
+   * @throws CodeMismatched when it was restored at another position before; InternalError CHECKPOINT_IN_BRANCH
    */
   async restore(cursor: BranchCursor): Promise<Restored | undefined> {
     assertAlone(cursor);
@@ -56,8 +56,8 @@ export class Checkpoints {
 
   /**
    * Saves a checkpoint with the next commit.
-   * @throws CodeMismatched when the agent has not requested all journaled
-   *   operations before this position
+   * @throws CodeMismatched when the agent has not requested all journaled operations before this position;
+   *   InternalError CHECKPOINT_IN_BRANCH, or CHECKPOINT_UNEXPECTED when it never called restore
    */
   take(cursor: BranchCursor, { state, added = [], needsFrom = 0 }: Checkpoint): void {
     assertAlone(cursor);

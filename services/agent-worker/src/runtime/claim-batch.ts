@@ -1,18 +1,18 @@
 import type { StoreDialect } from '@writ/store';
 
 /**
- * Runs of one claim on a database that replicas share: as many as a transaction may lock. With more it would be
- * serialized with all others.
+ * Maximum number of runs in one claim on a database that replicas share: as many as a transaction may lock. A
+ * transaction with more runs is serialized with all others.
  */
 const MAX_RUNS = 32;
 
-/** Rows from which a claim chooses there, as a multiple of those that it takes. */
+/** Number of rows that a replica reads on such a database for each row that it may claim, to choose from them. */
 export const CLAIM_WINDOW = 4;
 
 /**
- * Returns the rows that this process tries to claim next. Replicas that search at the same time find the same rows; each
- * tries some of them at random, of at most {@link MAX_RUNS} runs, so that they seldom wait for each other (SYS-5). A single
- * process takes the oldest.
+ * Returns the rows that this process tries to claim next. Replicas that search at the same time find the same rows;
+ * each tries some of them at random, of at most {@link MAX_RUNS} runs, so that they seldom wait for each other (SYS-5).
+ * On SQLite, which has a single process, the oldest rows are returned.
  */
 export function claimBatch<T extends { readonly tenant: string }>(
   found: readonly T[],

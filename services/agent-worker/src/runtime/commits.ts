@@ -46,8 +46,8 @@ export interface CommitExtras {
 /**
  * Collects an agent's changes since the last commit (entries, consumed signals, steps) and commits
  * them together: before an effect that depends on something that a replay could change, when the
- * agent is suspended or ends, and soon after a step. What is lost with the process is asked for
- * again: services repeat their recorded answers (RT-1).
+ * agent is suspended or ends, and soon after the start of a step. What is lost with the process is
+ * requested again: services return their recorded answers (RT-1).
  */
 export class Commits {
   readonly #session: Session;
@@ -75,7 +75,7 @@ export class Commits {
     /** Called after a commit that wrote to the outbox. */
     readonly onEvents: () => void;
     readonly progress: AgentProgress;
-    /** Stored with each commit as far as the supervisor has not acknowledged it. */
+    /** Its events are stored with each commit until the supervisor has acknowledged them. */
     readonly carried: PendingReceipts;
   }) {
     this.#session = parts.session;
@@ -94,7 +94,7 @@ export class Commits {
     this.#everUsed.add(signal);
   }
 
-  /** Whether the agent consumed a signal, which a read that was made before its commit still shows. */
+  /** Whether the agent consumed a signal; a read before the commit still returns it. */
   isUsed(signal: SignalRow['position']): boolean {
     return this.#everUsed.has(signal);
   }
@@ -168,9 +168,9 @@ export class Commits {
     const gathered = entries.length + signals.length + writes.length + events.length;
     if (gathered === 0 && changes === undefined && also === undefined) return;
     const carried = JSON.stringify(this.#carried.events);
-    // The journal has what was taken of it.
+    // From now on the journal has the first reads that the agent took.
     this.#session.dropFirst();
-    // As of now: the agent may continue while it is written.
+    // The current values: the agent may continue during the write.
     const columns = {
       journal_length: this.#journal.length,
       ...(this.#stepStarted > 0 && { step_started: this.#stepStarted }),

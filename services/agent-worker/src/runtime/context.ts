@@ -34,8 +34,8 @@ import { PeerRefusal, type Stop, Stopped } from './unwinding.ts';
 /** Default timeout of an ask (AG-3). */
 const ASK_TIMEOUT_MS = 120_000;
 
-/** Longest name of a log entry in its event, in characters. */
-const MAX_LOG_NAME = 128;
+/** Maximum length of the message of a log entry in its event, in characters. */
+const MAX_LOG_MESSAGE = 128;
 
 /** The context of an agent for one lease (RT-1). */
 export class RuntimeContext implements AgentContext {
@@ -95,7 +95,7 @@ export class RuntimeContext implements AgentContext {
   ): void {
     this.#operations.local('log', { message, fields, ...(content && { content }) }, (callId) => {
       const { carried, commits, events, session, steps } = this.#scope;
-      const logMessage = message.slice(0, MAX_LOG_NAME);
+      const logMessage = message.slice(0, MAX_LOG_MESSAGE);
       const { tenant, run_id, instance: agent } = session.row;
       const step = { agent: session.row, step: steps.current };
       const entry = { ...step, callId, logMessage, after: carried.earlierInStep(steps.current) };

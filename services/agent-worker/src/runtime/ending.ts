@@ -26,7 +26,7 @@ import {
 export interface EndingSettings {
   /** Delay after which a parked agent retries, and one whose report was refused. */
   readonly parkMs: number;
-  /** The time at which an agent is retried after a delay. */
+  /** Returns the time at which an agent is retried after a delay. */
   readonly retryAt: (delayMs: number) => Date;
   /** Delay before the first restart of a failed agent; doubles. */
   readonly restartMs: number;
@@ -38,17 +38,17 @@ export type LeaseOutcome = string;
 /** The outcome of a lease whose agent waits for other code. */
 export const CODE_WAIT: LeaseOutcome = 'code_mismatch';
 
-/** The prefix of the outcome of a lease whose agent reports its end again, followed by the stop reason of the refusal. */
+/** Prefix of the outcome of a lease whose report was refused; the stop reason of the refusal follows. */
 export const REPORT_REFUSED = 'report_refused';
 
-/** Equal delays cause no burst: a worker claims one agent at a time. */
+/** Equal delays cause no burst: a worker claims no more agents than it may run. */
 const NO_JITTER = 1;
 const NO_LEASE = { lease_owner: null, lease_expires_at: null } as const;
 
 /**
  * Ends an agent whose function returned: with its approved final answer, or with an error when
  * there is none.
- * @throws CodeMismatched, LeaseLost
+ * @throws Unwinding when the agent cannot be ended now; UnavailableError HISTORY_UNAVAILABLE; and what the store throws
  */
 export async function endReturned(
   scope: RunScope,
@@ -68,7 +68,7 @@ export async function endReturned(
 
 /**
  * Handles an error thrown by the agent's function.
- * @throws LeaseLost, and what the store throws
+ * @throws Unwinding when the agent cannot be ended now; UnavailableError HISTORY_UNAVAILABLE; and what the store throws
  */
 export async function endThrown(
   scope: RunScope,
@@ -100,7 +100,7 @@ export async function endThrown(
 
 /**
  * Reports the agent's outcome to the supervisor, whose response is the recorded stop reason (AG-7). The agent ends only
- * when the supervisor has recorded the end; after a refusal it stays, and reports again later (BD-3).
+ * when the supervisor has recorded the end; after a refusal it is suspended, and reports again later (BD-3).
  */
 async function report(
   scope: RunScope,
@@ -140,8 +140,7 @@ async function endAlreadyEnded(
   { stopReason }: AlreadyEnded,
   settings: EndingSettings,
 ): Promise<LeaseOutcome> {
-  // The agent was cancelled in this process: its rows are already terminal.
-  if (scope.session.interrupted.aborted) {
+  if (scope.session.isCancelled) {
     scope.progress.publishState('CANCELLED');
     return 'cancelled';
   }
@@ -155,8 +154,8 @@ async function endAlreadyEnded(
 
 /**
  * Ends an agent whose end the supervisor has recorded already. When its answer was approved, another process ran it
- * further than this one knows: a root is left to the supervisor, which ends it with the events that only its requests
- * carried (HK-1). A child ends at once, since its parent waits for it.
+ * further than this one knows: a root is left to the supervisor, which ends it with Cancel and sends the events that
+ * only requests carried (HK-1). A child ends at once, since its parent waits for it.
  */
 async function endAs(
   scope: RunScope,
@@ -180,7 +179,7 @@ async function end(scope: RunScope, recorded: string): Promise<LeaseOutcome> {
   if (stopReason === 'success' && isKeptByProvider) await history.saveAtProvider(journal.length);
   let hasWoken = false;
   await commits.commit({
-    changes: rest(scope, { type: 'ended', stopReason }),
+    changes: releasedColumns(scope, { type: 'ended', stopReason }),
     also: async (trx, at) => {
       hasWoken = await onAgentEnded(trx, session.row, { stopReason, answer: session.answer }, at);
       if (stopReason === 'success') await history.save(trx, at);
@@ -192,7 +191,7 @@ async function end(scope: RunScope, recorded: string): Promise<LeaseOutcome> {
   return stopReason;
 }
 
-/** An answer may go to agents of other runs; which subscription remains depends on those of other runs. */
+/** An answer may wake agents of other runs; which durable subscription remains depends on those of other runs. */
 function touchedByEnd({
   row,
   manifest,
@@ -206,17 +205,17 @@ async function park(scope: RunScope, { parkMs, retryAt }: EndingSettings): Promi
   return 'parked';
 }
 
-/** How much longer than a halted agent one parks at first that waits for other code. */
+/** First delay of an agent that waits for other code, as a multiple of `parkMs`. */
 const CODE_PARKS = 5;
-/** How much this delay grows at most: from 10 seconds to 43 minutes. */
+/** Maximum factor by which this delay grows: by default from 10 seconds to 43 minutes. */
 const MAX_CODE_FACTOR = 256;
-/** Marks `failures` as a count of such waits. */
+/** Value of `failed_length` with which `failures` counts such waits. */
 const NO_PROGRESS_NEEDED = -1;
 
 /**
- * Parks an agent until a worker has the code with which it started, so that no run ends before its
- * owner was notified (BD-6). What it did under the wrong code since the last commit is discarded, as
- * after a crash; services have recorded its calls. A started worker retries at once.
+ * Parks an agent until a worker has the code with which it started, so that other code does not end
+ * the run (BD-6). What it did under the wrong code since the last commit is discarded, as
+ * after a crash; services have recorded its calls. A worker retries such agents when it starts.
  */
 async function waitForCode(
   scope: RunScope,
@@ -234,7 +233,7 @@ async function waitForCode(
     waitingFor: codeWaitSignal(wait),
   } as const;
   await session.write(
-    { ...rest(scope, parked), failures: waits + 1, failed_length: NO_PROGRESS_NEEDED },
+    { ...releasedColumns(scope, parked), failures: waits + 1, failed_length: NO_PROGRESS_NEEDED },
     (trx, at) => pauseTimersWhileParked(trx, session.lease, { from: 'RUNNING', to: 'PARKED' }, at),
   );
   scope.progress.publishState('PARKED');
@@ -274,7 +273,7 @@ async function suspendUntil(
   wakeAt: Date,
   changes: AgentChanges = {},
 ): Promise<void> {
-  const suspended = rest(scope, { type: 'suspended', waitingFor: [], wakeAt });
+  const suspended = releasedColumns(scope, { type: 'suspended', waitingFor: [], wakeAt });
   await scope.commits.commit({ changes: { ...suspended, ...changes } });
 }
 
@@ -284,13 +283,16 @@ async function commitInactive(
 ): Promise<void> {
   const { lease } = scope.session;
   await scope.commits.commit({
-    changes: rest(scope, event),
+    changes: releasedColumns(scope, event),
     also: (trx, at) => pauseTimersWhileParked(trx, lease, { from: 'RUNNING', to: 'PARKED' }, at),
   });
 }
 
 /** Returns the columns of an agent whose lease is released. */
-function rest({ session }: RunScope, event: Parameters<typeof reduceAgent>[1]): AgentChanges {
+function releasedColumns(
+  { session }: RunScope,
+  event: Parameters<typeof reduceAgent>[1],
+): AgentChanges {
   const status = reduceAgent(session.status, event);
   return { ...statusColumns(status, session.meta.clock.now()), ...NO_LEASE };
 }

@@ -26,7 +26,10 @@ export class JournaledOperations {
     this.#shared = shared;
   }
 
-  /** @throws Unwinding that the agent may have caught, or the reason why the lease may not continue */
+  /**
+   * Checks that the agent may continue.
+   * @throws Unwinding, also one that was thrown before and that the agent may have caught
+   */
   check(): void {
     this.#assertNotUnwinding();
     // A slot may be back before the next operation, but an unwinding is permanent.

@@ -48,7 +48,7 @@ export interface LeaseLoopParts {
   readonly clock: Clock;
   readonly log: Logger;
   readonly settings: LeaseSettings;
-  /** Whether the own clock is wrong: timers are not due, and leases of other workers not expired. Default: never. */
+  /** Whether the own clock is wrong; then no timer is fired and no agent is claimed. Default: never. */
   readonly isClockSkewed?: () => boolean;
   /** The time that other workers act on (BD-3). */
   readonly sharedNow: () => Date;
@@ -116,8 +116,8 @@ export class LeaseLoop {
 
   /**
    * Stores a delivered agent, and runs it at once under the lease that `insert` stores with it, with
-   * the message and the slot grant of its delivery. While this worker is full or stops, the agent is stored without a
-   * lease and claimed later. Returns whether the agent is new.
+   * the message and the slot grant of its delivery. Before the start, while this worker is full or has a backlog, and
+   * during its stop, the agent is stored without a lease and claimed later. Returns whether the agent is new.
    */
   async accept(delivery: Delivered, insert: InsertDelivered): Promise<boolean> {
     if (this.#free <= 0) this.#isBacklogged = true;

@@ -18,13 +18,13 @@ export interface LeaseRenewalParts {
   readonly sharedNow: () => Date;
   readonly log: Logger;
   readonly settings: RenewalSettings;
-  /** The sessions of the process, by the text of their agent. */
+  /** The sessions of the process, by agentKeyText. */
   readonly sessions: ReadonlyMap<string, Session>;
   /** Called when a lease without a session was released, so that its agent can be claimed again. */
   readonly onRelease: () => void;
 }
 
-/** Renews the leases of a process three times in their lifetime, and interrupts the sessions whose lease was lost (RT-2). */
+/** Renews the leases of a process three times per TTL, and interrupts the sessions whose lease was lost (RT-2). */
 export class LeaseRenewal {
   readonly #parts: LeaseRenewalParts;
   readonly #loop: WakeableLoop;

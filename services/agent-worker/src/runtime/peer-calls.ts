@@ -86,7 +86,7 @@ export class PeerCalls {
             failures += 1;
             await this.#backOff(terms, failures);
             if (reaction.renews === 'writ') await terms.renewWrit?.();
-            // The token refresh itself carries no token.
+            // A token refresh has no audience: new tokens would not help it.
             else if (reaction.renews === 'tokens' && terms.audience)
               await this.#credentials.renew();
             break;
@@ -157,7 +157,7 @@ export class PeerCalls {
     terms: CallTerms,
     error: Error,
   ): Promise<void> {
-    // The token refresh itself carries no token, so that new tokens would not help it.
+    // A token refresh has no audience: new tokens would not help it.
     const canRefresh = kind === 'refresh_tokens' && terms.audience !== undefined;
     if (canRefresh) await this.#credentials.renew();
     else if (kind === 'renew_writ' && terms.renewWrit !== undefined) await terms.renewWrit();

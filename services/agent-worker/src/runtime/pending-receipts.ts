@@ -34,7 +34,7 @@ export class PendingReceipts {
     return this.#events;
   }
 
-  /** The ids of events of a step that what follows in it names, see {@link earlierInStep}. */
+  /** Returns the ids of events that later events of the step name, see {@link earlierInStep}. */
   earlierInStep(step: number): string[] {
     return earlierInStep(this.#events, step);
   }

@@ -21,7 +21,7 @@ export async function propose(scope: RunScope, proposal: Proposal): Promise<Prop
   const call = scope.cursor.next();
   const { callId } = call;
   const reviewed = await review(scope, call, proposal);
-  const decision = reviewed.settled ? reviewed : await answer(scope, call, PART.approval);
+  const decision = reviewed.settled ? reviewed : await awaitDecision(scope, call, PART.approval);
   const refused = refusalOf(decision);
   scope.steps.note(refused ?? decision.verdict);
   if (refused !== undefined) {
@@ -59,21 +59,21 @@ async function review(
   }
   session.check();
   await commits.beforeEffect();
-  const shown = carried.peek();
+  const attached = carried.peek();
   const decision = await stopOnRefusal('supervisor', callId, () =>
     calls.call({ audience: 'supervisor', acts: true }, (options) =>
-      peers.supervisor.reviewAction({ callId, ...proposal, ...shown }, options),
+      peers.supervisor.reviewAction({ callId, ...proposal, ...attached }, options),
     ),
   );
-  carried.delivered(shown);
+  carried.delivered(attached);
   journal.record({ ...operation, value: decision }, false);
   return decision;
 }
 
 /**
- * Suspends the agent until a human has answered, and returns the resulting decision (SV-5, TG-5).
+ * Suspends the agent until its approval is decided or expired, and returns the resulting decision (SV-5, TG-5).
  */
-export async function answer(
+export async function awaitDecision(
   scope: RunScope,
   { branch, position, callId }: NumberedCall,
   part: number,
@@ -103,7 +103,7 @@ async function executeAndResolve(
     return result;
   }
   scope.steps.note(result.stopReason);
-  const resolved = await answer(scope, call, PART.resolution);
+  const resolved = await awaitDecision(scope, call, PART.resolution);
   const unresolved = refusalOf(resolved);
   if (unresolved !== undefined) return { ...result, stopReason: unresolved };
   scope.steps.note(decision.verdict);

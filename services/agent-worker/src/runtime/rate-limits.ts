@@ -5,7 +5,7 @@ import type { RunScope } from './scope.ts';
 
 /**
  * Takes a turn of a shared limit; returns its time in milliseconds since 1970. Limits with the same
- * scope, level and figures are one limit.
+ * scope, level, `calls` and `perMs` are one limit.
  */
 export async function turnOf(scope: RunScope, limit: RateLimit): Promise<number> {
   const { session, store } = scope;

@@ -50,6 +50,7 @@ import {
   endThrown,
   type LeaseOutcome,
 } from './ending.ts';
+import { stopOnRefusal } from './execution.ts';
 import { Journal } from './journal.ts';
 import { type CallSettings, PeerCalls } from './peer-calls.ts';
 import { PendingReceipts } from './pending-receipts.ts';
@@ -95,7 +96,7 @@ export interface RunParts {
 /**
  * Runs an agent for one lease: replays its journal from the start, and continues until the agent
  * ends, is suspended or parked, or loses the lease. Returns the result.
- * @throws what the store throws; UnavailableError HISTORY_UNAVAILABLE when another process proposed the approved answer
+ * @throws what the store throws
  */
 export async function runAgent(parts: RunParts, session: Session): Promise<LeaseOutcome> {
   const { row } = session;
@@ -166,7 +167,9 @@ async function runToAnEnd(parts: RunParts, session: Session): Promise<LeaseOutco
     try {
       return await endThrown(scope, thrown, parts.settings);
     } catch (error) {
-      if (!(error instanceof Unwinding)) throw error;
+      // A restart saves the history again.
+      const isUnsaved = isWritError(error) && error.reason === 'HISTORY_UNAVAILABLE';
+      if (!(error instanceof Unwinding || isUnsaved)) throw error;
       thrown = error;
     }
   }
@@ -175,7 +178,9 @@ async function runToAnEnd(parts: RunParts, session: Session): Promise<LeaseOutco
 /** Makes every service that executes for the agent reject the previous worker, before this one acts (RT-2). */
 async function fencePreviousWorker({ session, calls, peers }: RunScope): Promise<void> {
   for (const audience of ['supervisor', 'executionMeter', 'toolGateway'] as const) {
-    await calls.call({ audience }, (options) => peers[audience].admitEpoch(options));
+    await stopOnRefusal('worker', undefined, () =>
+      calls.call({ audience }, (options) => peers[audience].admitEpoch(options)),
+    );
   }
   session.mustFence = false;
 }

@@ -31,7 +31,7 @@ export class SessionHistory {
   }
 
   /**
-   * Returns the turns that earlier runs left, oldest first.
+   * Returns the turns that earlier runs stored, oldest first.
    * @throws UnavailableError HISTORY_UNAVAILABLE
    */
   async load(): Promise<readonly ChatTurn[]> {
@@ -42,9 +42,9 @@ export class SessionHistory {
   }
 
   /**
-   * Saves the turns of a run that ended successfully at the provider, before the end is committed: a
-   * crash between repeats it. When the provider fails as often as an agent is restarted, the agent
-   * ends without it.
+   * Saves at the provider the turns of a run that ended successfully, before the end is committed: after a
+   * crash in between, it saves them again. When the provider fails as often as an agent is restarted, the
+   * agent ends without saving them.
    * @throws UnavailableError HISTORY_UNAVAILABLE when the agent is to be restarted
    */
   async saveAtProvider(journalLength: number): Promise<void> {
@@ -58,12 +58,13 @@ export class SessionHistory {
       await this.#inTime(() => provider.save({ ...this.#key(), runId, instance }, turns));
     } catch (error) {
       const { maxRetries = DEFAULT_MAX_RETRIES } = session.manifest.limits;
-      if (failures < maxRetries || journalLength > failedLength) throw error;
+      const restarts = journalLength > failedLength ? 0 : failures;
+      if (restarts < maxRetries) throw error;
       log.error({ run_id: runId, agent: instance }, 'history not saved');
     }
   }
 
-  /** Saves the turns of a run that ended successfully in the worker's store, with the end. */
+  /** Saves in the worker's store the turns of a run that ended successfully, in the transaction of its end. */
   async save(trx: WorkerTransaction, at: Date): Promise<void> {
     const { session } = this.#parts;
     if (session.manifest.history !== undefined) return;

@@ -29,7 +29,7 @@ export type Interruption =
   | 'cancelled'
   /** The agent is halted. */
   | 'halted'
-  /** Another worker has claimed the lease. */
+  /** Another worker has claimed the agent, or it was ended in the store. */
   | 'lost'
   /** This worker is shutting down. */
   | 'drained';
@@ -48,7 +48,7 @@ export interface SessionParts {
   /** The time that other workers act on, such as that of a lease (BD-3). */
   readonly sharedNow: () => Date;
   readonly leaseTtlMs: number;
-  /** The delivery, when this lease is the delivery's. */
+  /** The delivery, if this lease was stored with it. */
   readonly delivery?: Delivered | undefined;
 }
 
@@ -97,7 +97,7 @@ export class Session {
     this.manifest = JSON.parse(row.manifest) as AgentManifest;
     this.slotGrant = parts.delivery?.slotGrant;
     this.message = parts.delivery?.message;
-    // The row is of the time before the claim; the first lease is that of the delivery.
+    // The owner in the row is that before the claim; the first lease has none before it.
     this.mustFence = row.epoch > 1n && row.lease_owner !== null;
     this.#firstReads = JSON.parse(row.first_reads ?? '{}') as FirstReads;
     this.#parts = parts;
@@ -127,6 +127,11 @@ export class Session {
     return this.#interrupted.signal;
   }
 
+  /** Whether the agent was cancelled in this process, so that its rows are already terminal. */
+  get isCancelled(): boolean {
+    return this.#interruption === 'cancelled';
+  }
+
   /** The agent's current status, including uncommitted changes. */
   get status(): AgentStatus {
     return this.#status;
@@ -142,7 +147,7 @@ export class Session {
     return value;
   }
 
-  /** Drops what is left of it; the next commit must delete it. */
+  /** Drops the first reads that the agent did not take; the next commit must delete the stored ones. */
   dropFirst(): void {
     this.#firstReads = {};
   }

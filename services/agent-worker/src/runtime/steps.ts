@@ -3,8 +3,8 @@ import type { AgentProgress } from './progress.ts';
 import type { Session } from './session.ts';
 
 /**
- * Numbers an agent's think-act cycles and emits each once. The start of a step and the end of the one
- * before it are committed with the next required commit, or soon: no call waits for them (RT-1, CO-1).
+ * Runs an agent's think-act cycles, and emits the start and the end of each once. The start of a step and the end of
+ * the step before it are committed with the next required commit, or soon: no call waits for them (RT-1, CO-1).
  */
 export class Steps {
   readonly #session: Session;

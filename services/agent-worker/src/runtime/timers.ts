@@ -9,7 +9,7 @@ const MAX_BATCH = 256;
 
 /**
  * Turns due timers into signals, in one transaction; each timer fires once, even with several workers (RT-3). On a
- * database that replicas share these are not all timers that are due.
+ * database that replicas share, a call fires only some of the due timers.
  */
 export async function fireTimers(
   store: WorkerStore,

@@ -14,7 +14,7 @@ import type { RunScope } from './scope.ts';
 /**
  * Sends an item to all subscribers of a topic, in the transaction that journals the emit: each
  * subscriber gets it once, and suspended ones wake (AG-5, RT-3).
- * @throws PermissionDeniedError TOPIC_NOT_ALLOWED for a topic other than the manifest's
+ * @throws PermissionDeniedError TOPIC_NOT_ALLOWED for a topic other than the manifest's output_topic
  */
 export async function emit(scope: RunScope, topic: string, item: JsonObject): Promise<void> {
   const { session, journal, commits, cursor, onRunnable } = scope;
@@ -62,7 +62,7 @@ export async function follow(
   });
 }
 
-/** Items wait in the content of the ended agent. */
+/** Unread items are kept in the content of the ended agent, which must not be deleted. */
 function assertRetained({ meta, manifest }: RunScope['session']): void {
   const retention = meta.supervision?.retention;
   if (retention === HistoryRetention.PERMANENT) return;

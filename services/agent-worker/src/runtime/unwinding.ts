@@ -58,7 +58,7 @@ export class LeaseLost extends Unwinding {}
 /** This worker is shutting down; another one continues. */
 export class Drained extends Unwinding {}
 
-/** A peer reports that the agent has already ended, with the stop reason if it names one. */
+/** The agent has already ended; with the stop reason if a peer named it. */
 export class AlreadyEnded extends Unwinding {
   readonly stopReason: string | undefined;
 

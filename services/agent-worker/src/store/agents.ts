@@ -66,8 +66,8 @@ export async function saveAgent(
 }
 
 /**
- * Returns for each agent whether it lives, false when it has ended; undefined for an unknown one. One statement for
- * all of them.
+ * Returns for each agent true while it has not ended, false after its end, and undefined when it is unknown. Runs one
+ * statement for all of them.
  */
 export async function livingAgents(
   db: WorkerReader,
@@ -93,7 +93,7 @@ export function statusOf(row: AgentRow): AgentStatus {
   };
 }
 
-/** Returns the columns of a status. The tokens of an ended agent are deleted. */
+/** Returns the columns of a status. Those of an end also delete tokens, first reads and partial final. */
 export function statusColumns(status: AgentStatus, at: Date): AgentChanges {
   return {
     state: status.state,

@@ -9,7 +9,7 @@ const MAX_INSTANCES = 500;
 
 /**
  * Deletes the content of a run: journals with log entries and payloads, snapshots, signals, messages and
- * durable subscriptions (SUP-4).
+ * topic subscriptions (SUP-4).
  * @param instances only the content of these agents; omitted for all
  */
 export async function deleteContent(

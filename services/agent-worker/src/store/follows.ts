@@ -19,8 +19,8 @@ export interface Subscriber extends AgentKey {
 }
 
 /**
- * Subscribes an agent to a topic of its tenant (AG-5); idempotent. A durable subscription that an ended run of the agent
- * left in the session becomes this one, with the items that were not read.
+ * Subscribes an agent to a topic of its tenant (AG-5); idempotent. It replaces a durable subscription of an ended run
+ * of the agent in the session, and takes over the items that were not read.
  */
 export async function insertFollow(
   trx: WorkerTransaction,
@@ -71,7 +71,7 @@ async function followsLeftBy(
   return rows.map(keyOf);
 }
 
-/** Makes the unread items of a topic those of another agent; their order remains. */
+/** Moves the unread items of a topic to another agent; their order remains. */
 async function moveItems(
   trx: WorkerTransaction,
   from: AgentKey,
@@ -106,8 +106,8 @@ export async function followersOf(
 }
 
 /**
- * Deletes the subscriptions of an agent that has ended, except durable ones. Of several agents that share a durable
- * subscription, the last one leaves it: the others have received the same items.
+ * Deletes the subscriptions of an agent that has ended, except durable ones. A durable one is deleted, too, while
+ * another instance of the agent in the session has it: that one receives the same items.
  */
 export async function endFollows(trx: WorkerTransaction, key: AgentKey): Promise<void> {
   await deleteEnded(trx, key);
@@ -127,7 +127,13 @@ const deleteEnded = prepareWrite((db: WorkerReader, { tenant, runId, instance }:
             .whereRef('others.session_id', '=', 'follows.session_id')
             .whereRef('others.agent', '=', 'follows.agent')
             .whereRef('others.topic', '=', 'follows.topic')
-            .where('others.instance', '<>', instance),
+            // Two runs may have instances of the same name.
+            .where((other) =>
+              other.or([
+                other('others.run_id', '<>', runId),
+                other('others.instance', '<>', instance),
+              ]),
+            ),
         ),
       ]),
     ),

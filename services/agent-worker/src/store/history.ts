@@ -8,11 +8,11 @@ import type { WorkerReader, WorkerTransaction } from './worker-store.ts';
 /** Maximum number of turns of a session that an agent loads; older ones stay stored. */
 const MAX_TURNS = 1_000;
 
-/** Key of a history: the runs of one agent in one session (SUP-2). */
-type Historian = Pick<AgentRow, 'tenant' | 'session_id' | 'name'>;
+/** The agent and session that a history belongs to (SUP-2). */
+type HistoryKey = Pick<AgentRow, 'tenant' | 'session_id' | 'name'>;
 
-/** Returns the latest turns that runs of this agent left in the session, oldest first (AG-8). */
-export async function loadHistory(db: WorkerReader, agent: Historian): Promise<ChatTurn[]> {
+/** Returns the latest turns that runs of this agent stored in the session, oldest first (AG-8). */
+export async function loadHistory(db: WorkerReader, agent: HistoryKey): Promise<ChatTurn[]> {
   const { rows } = await selectTurns(db, columnsOf(agent));
   return rows.reverse().map(({ turn }) => JSON.parse(turn) as ChatTurn);
 }
@@ -35,10 +35,10 @@ const turnRows = new DeferredInsert<WorkerDatabase, Insertable<WorkerDatabase['h
   columns: ['tenant', 'session_id', 'agent', 'run_id', 'position', 'turn', 'kept_at'],
 });
 
-/** Stores the turns of a run that ended, at the end of the transaction. */
+/** Stores the turns of a run that ended successfully, at the end of the transaction. */
 export function saveHistory(
   trx: WorkerTransaction,
-  agent: Historian & Pick<AgentRow, 'run_id'>,
+  agent: HistoryKey & Pick<AgentRow, 'run_id'>,
   turns: readonly ChatTurn[],
   at: Date,
 ): void {
@@ -53,6 +53,6 @@ export function saveHistory(
   }
 }
 
-function columnsOf({ tenant, session_id, name }: Historian) {
+function columnsOf({ tenant, session_id, name }: HistoryKey) {
   return { tenant, session_id, agent: name };
 }

@@ -58,7 +58,7 @@ export async function preemptedAgents(
   return await pageOf(preempted, page);
 }
 
-/** Returns one inactive agent, or undefined when it does not exist. */
+/** Returns an agent in any state, or undefined when it does not exist. */
 export async function findInactive(
   db: WorkerReader,
   { tenant, runId, instance }: AgentKey,
@@ -72,7 +72,7 @@ export async function findInactive(
     .executeTakeFirst();
 }
 
-/** Makes a preempted agent runnable; returns false when it already is (SB-4). */
+/** Makes a preempted agent runnable; returns false when it is no longer parked (SB-4). */
 export async function resumePreempted(
   trx: WorkerTransaction,
   agent: LeasedAgent,

@@ -41,8 +41,8 @@ export interface LeasedAgent extends AgentKey {
 }
 
 /**
- * Returns agents that can be claimed at `at`: runnable ones without a live lease, and suspended
- * ones that are due; `tenants` is empty for all tenants (SYS-6).
+ * Returns agents that can be claimed at `at`: runnable ones without a live lease, and suspended or
+ * parked ones that are due; `tenants` is empty for all tenants (SYS-6).
  */
 export async function findRunnable(
   db: WorkerReader,
@@ -73,8 +73,8 @@ export async function findRunnable(
 }
 
 /**
- * Claims an agent: increments its epoch and sets the lease. Returns undefined when another worker
- * has claimed it.
+ * Claims an agent: increments its epoch and sets the lease. Returns undefined when it can no longer be
+ * claimed, for example because another worker has claimed it.
  */
 export async function claimAgent(
   trx: WorkerTransaction,
@@ -192,7 +192,7 @@ export async function renewLeases(
 
 /**
  * Ends the leases of the previous processes of a worker, so that their agents can be claimed at once. A previous
- * process may still run, so the epoch increases with it, and the next claim is a takeover (RT-2).
+ * process may still run: the higher epoch fences its writes, and the next claim is a takeover (RT-2).
  */
 export async function reclaimLeases(trx: WorkerTransaction, workerId: string): Promise<void> {
   const prefix = `${workerId}${SEPARATOR}`;
@@ -217,8 +217,8 @@ export async function retryCodeWaits(trx: WorkerTransaction, at: Date): Promise<
 }
 
 /**
- * Ends one lease of a process that never used it, unless another lease has replaced it. The row keeps the owner: the
- * one before it may still run the agent, and no service has seen the epoch.
+ * Ends one lease of a process that never used it, unless another lease has replaced it. The row keeps the owner, so
+ * that the next claim is a takeover: the owner before may still run the agent, and no service has seen the epoch.
  */
 export async function endUnusedLease(
   trx: WorkerTransaction,

@@ -34,16 +34,17 @@ export const agents = table('agents', {
     /** Trace context of the latest lease. */
     last_traceparent: column.text().nullable(),
     journal_length: column.integer(),
-    /** Highest step whose start and end events were emitted. */
+    /** Highest step whose STEP_START was stored. */
     step_started: column.integer(),
+    /** Highest step whose STEP_END was stored. */
     step_ended: column.integer(),
     /** JSON of what it reads before its first effect; null once its journal replaces it (RT-1). */
     first_reads: column.text().nullable(),
     /** JSON array of its events that no request to the supervisor has carried (HK-1). */
     unreported_events: column.text(),
-    /** Restarts after failures (SUP-7). */
+    /** Restarts after failures (SUP-7), or waits for other code in a row. */
     failures: column.integer(),
-    /** Length of the journal at the latest failure. */
+    /** Length of the journal at the latest failure; -1 when `failures` counts waits for other code. */
     failed_length: column.integer(),
     /** Version of the TypeScript code with which the agent started; empty for none. */
     code_version: column.text(),
@@ -244,7 +245,7 @@ const follows = table('follows', {
   },
 });
 
-/** Turns that an agent's run left in its session (AG-8). */
+/** Turns that an agent's run stored in its session (AG-8). */
 const history = table('history', {
   columns: {
     tenant: column.text(),

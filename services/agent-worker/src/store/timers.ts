@@ -19,7 +19,7 @@ export interface NewTimer extends AgentKey {
   readonly waitsWith?: string;
 }
 
-/** Starts a timer; it starts paused when its target agent is parked (SB-4). */
+/** Starts a timer; it starts paused when the agent `waitsWith` is parked (SB-4). */
 export async function insertTimer(
   trx: WorkerTransaction,
   timer: NewTimer,

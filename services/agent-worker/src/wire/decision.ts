@@ -12,7 +12,10 @@ import {
 import { DataLossError, type ExecutedFrom, type Verdict } from '@writ/kernel';
 import type { Action, Decision } from '../domain/calls/decision.ts';
 
-/** Converts a decision into plain JSON. */
+/**
+ * Converts a decision into plain JSON.
+ * @throws DataLossError INVALID_DECISION without a decision or a known verdict
+ */
 export function decisionFrom(message: DecisionMessage | undefined): Decision {
   if (message === undefined) throw malformed('decision');
   const action = actionFrom(message.action);
@@ -105,7 +108,5 @@ function executedFromOf(from: ExecutedFromMessage): ExecutedFrom | undefined {
 }
 
 function malformed(field: string): DataLossError {
-  return new DataLossError('INVALID_DECISION', `The response of the supervisor has no ${field}.`, {
-    field,
-  });
+  return new DataLossError('INVALID_DECISION', `The supervisor sent no valid ${field}.`, { field });
 }

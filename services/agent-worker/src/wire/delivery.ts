@@ -41,7 +41,7 @@ type CompleteRequest = Omit<DeliverRequest, Part> & {
 
 /**
  * Converts a delivery.
- * @throws InvalidRequestError naming the missing or invalid field
+ * @throws InvalidRequestError INCOMPLETE_DELIVERY without one of its parts; otherwise naming the invalid field
  */
 export function deliveryFrom(request: DeliverRequest, ownTime: OwnTime): Delivery {
   const complete = assertComplete(request);
@@ -65,7 +65,7 @@ export function deliveryFrom(request: DeliverRequest, ownTime: OwnTime): Deliver
   };
 }
 
-/** Undefined for a grant that is malformed or of another agent: the worker requests one (SB-4). */
+/** Undefined for a grant that is malformed or of another agent: the worker then requests a new one (SB-4). */
 function slotGrantFrom(token: string, agent: AgentKey, ownTime: OwnTime): SlotGrant | undefined {
   if (token === '') return undefined;
   try {
@@ -102,7 +102,7 @@ function assertComplete(request: DeliverRequest): CompleteRequest {
 
 /**
  * Converts a manifest into the form that is stored with the agent.
- * @throws InvalidRequestError INVALID_MANIFEST naming the field
+ * @throws InvalidRequestError INVALID_MANIFEST or INVALID_JSON naming the field
  */
 function manifestFrom(message: ManifestMessage): AgentManifest {
   const plain = plainOf(AgentManifestSchema, message, {

@@ -56,7 +56,7 @@ export class ChatLoop {
     this.#ctx.stop({
       stopReason: 'max_steps',
       phase: 'worker',
-      detail: `The model gave no answer within max_iterations (${most}).`,
+      detail: `The model gave no accepted answer within max_iterations (${most}).`,
     });
   }
 

@@ -45,11 +45,11 @@ export type Strategies = ReadonlyMap<string, StrategyDefinition>;
  */
 export function createView(
   { context }: Pick<AgentManifest, 'context'>,
-  written: Strategies = new Map(),
+  fromModules: Strategies = new Map(),
 ): View {
   const { strategy: name, options, contextWindow = 0, strategies = [{ name, options }] } = context;
   assertOrder(strategies.map((setting) => setting.name));
-  const pipeline = strategies.map((setting) => createStrategy(setting, contextWindow, written));
+  const pipeline = strategies.map((setting) => createStrategy(setting, contextWindow, fromModules));
   const windows = pipeline.map(({ window }) => window).filter((window) => window !== undefined);
   return {
     async show(ctx, turns) {
@@ -87,10 +87,10 @@ function assertOrder(names: readonly string[]): void {
 function createStrategy(
   { name, options }: StrategySetting,
   budget: number,
-  written: Strategies,
+  fromModules: Strategies,
 ): Strategy {
-  const definition = written.get(name);
-  if (definition !== undefined) return createWritten(definition, options, budget);
+  const definition = fromModules.get(name);
+  if (definition !== undefined) return createFromModule(definition, options, budget);
   switch (name) {
     case 'truncate': {
       const { max_characters: most } = readMaxLength(options);
@@ -120,7 +120,7 @@ function createStrategy(
     default:
       throw new InvalidRequestError(
         'UNKNOWN_STRATEGY',
-        `context: strategy "${name}" does not exist. Available strategies: ${[...Object.keys(STRATEGY_OPTIONS), ...written.keys()].join(', ')}.`,
+        `context: strategy "${name}" does not exist. Available strategies: ${[...Object.keys(STRATEGY_OPTIONS), ...fromModules.keys()].join(', ')}.`,
         { field: 'context' },
       );
   }
@@ -131,7 +131,7 @@ const WHOLE: Strategy = { show: async (_, turns) => turns, window: async (turns)
 const NO_OPTIONS: OptionsSchema = { properties: {} };
 
 /** Creates a strategy of a module. */
-function createWritten(
+function createFromModule(
   { name, options: schemas, create }: StrategyDefinition,
   options: JsonObject,
   contextWindow: number,

@@ -108,7 +108,7 @@ export interface Opening {
 }
 
 /**
- * Starts a conversation with the turns that earlier runs left in the session or, if there are none,
+ * Starts a conversation with the turns that earlier runs stored in the session or, if there are none,
  * with the stored steps in the message (AG-8).
  */
 export async function openConversation(ctx: AgentContext, message: Message): Promise<Opening> {

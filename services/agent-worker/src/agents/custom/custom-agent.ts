@@ -45,9 +45,9 @@ export function createCustomAgent(
       const { text, dataJson } = firstMessage(ctx, inbox);
       const refusals = new Refusals(ctx, 'tell_model');
       const task = { goal: text, data: objectIn(dataJson) };
-      const fate = { hasReplied: false };
-      const answer = await definition.run(operationsOf(ctx, refusals, fate), task);
-      if (fate.hasReplied || answer === undefined) return;
+      const shared = { hasReplied: false };
+      const answer = await definition.run(operationsOf(ctx, refusals, shared), task);
+      if (shared.hasReplied || answer === undefined) return;
       const outcome = await ctx.reply(answer);
       if (outcome.kind === 'refused' || outcome.kind === 'failed') ctx.stop(outcome.stop);
     },
@@ -60,13 +60,13 @@ function objectIn(text: string): JsonObject {
 }
 
 /** State that the branches of an agent share. */
-interface Fate {
+interface SharedState {
   /** Whether an approved answer has ended the agent. */
   hasReplied: boolean;
 }
 
 /** Adapts a context to the operations of TypeScript agents. */
-function operationsOf(ctx: AgentContext, refusals: Refusals, fate: Fate): AgentOperations {
+function operationsOf(ctx: AgentContext, refusals: Refusals, shared: SharedState): AgentOperations {
   const { manifest, meta } = ctx;
   const { name, instance } = meta.agent ?? { name: manifest.name, instance: '' };
   return {
@@ -90,7 +90,7 @@ function operationsOf(ctx: AgentContext, refusals: Refusals, fate: Fate): AgentO
       handoffAnswer(child.name, refusals, await ctx.ask(child, timeoutMs)),
     reply: async (text) => {
       const outcome = replyAnswer(refusals, await ctx.reply(text));
-      fate.hasReplied ||= outcome.ok;
+      shared.hasReplied ||= outcome.ok;
       return outcome;
     },
     recall: () => ctx.recall(),
@@ -105,7 +105,7 @@ function operationsOf(ctx: AgentContext, refusals: Refusals, fate: Fate): AgentO
     all: (branches) =>
       ctx.all(
         branches.map(
-          (branch) => (inner: AgentContext) => branch(operationsOf(inner, refusals, fate)),
+          (branch) => (inner: AgentContext) => branch(operationsOf(inner, refusals, shared)),
         ),
       ),
     step: (step, work, waitsFor) => ctx.step(step, work, waitsFor),

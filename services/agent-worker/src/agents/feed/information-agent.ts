@@ -17,7 +17,7 @@ export function createInformationAgent(manifest: AgentManifest, instance: string
       const summaries = await collectItems(ctx, {
         signal: SOURCE_ITEM,
         first: { text: textOf(firstMessage(ctx, inbox)) },
-        process: (item) => tell(ctx, wordsOf(item)),
+        process: (item) => publishSummary(ctx, wordsOf(item)),
       });
       const outcome = await ctx.reply(summaries.join('\n') || 'There were no items to summarise.');
       if (outcome.kind === 'refused' || outcome.kind === 'failed') ctx.stop(outcome.stop);
@@ -25,7 +25,7 @@ export function createInformationAgent(manifest: AgentManifest, instance: string
   };
 }
 
-async function tell(ctx: AgentContext, item: string): Promise<string> {
+async function publishSummary(ctx: AgentContext, item: string): Promise<string> {
   const text = await summarize(ctx, item);
   const { outputTopic } = ctx.manifest;
   if (outputTopic !== '') await ctx.emit(outputTopic, { text });

@@ -29,7 +29,10 @@ export interface FunctionContext extends AgentRunContext {
   readonly modelCallId: string | undefined;
 }
 
-/** Creates a middleware from its options in the manifest; each branch of an agent has its own. */
+/**
+ * Creates a middleware from its options in the manifest: once for each branch of an agent, and after each checkpoint that
+ * it saves or restores; on the level `agent`, once for each lease.
+ */
 export type CreateMiddleware<C, R> = (options: JsonObject) => Middleware<C, R>;
 
 /** Middleware by name, on the three levels (AG-9). */

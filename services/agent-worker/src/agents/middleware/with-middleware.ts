@@ -117,6 +117,12 @@ function withLayers(inner: AgentContext, createLayers: () => Layers): AgentConte
         branches.map((branch) => (ctx) => branch(withLayers(ctx, createLayers))),
       );
     },
+    async restore() {
+      const restored = await inner.restore();
+      // Operations before it are replayed at each resume, and must not change what follows the checkpoint.
+      if (restored !== undefined) layers = createLayers();
+      return restored;
+    },
     checkpoint(checkpoint) {
       inner.checkpoint(checkpoint);
       // An agent that resumes from this checkpoint starts with fresh layers, too.

@@ -20,7 +20,7 @@ import type { WorkerTransaction } from '../../store/worker-store.ts';
 import type { Dependencies } from './dependencies.ts';
 import { onAgentEnded } from './on-agent-ended.ts';
 
-/** An order to end agents. */
+/** A request to end agents. */
 export interface CancelOrder extends Omit<CancelRow, 'ended'> {
   /** The approved answer with which the root of the run ended; omitted without one. */
   readonly answer?: string | undefined;
@@ -38,7 +38,7 @@ export async function cancelAgents(
   { store, events, flushEventsSoon, agents }: Dependencies,
   { answer, recorded, ...order }: CancelOrder,
 ): Promise<{ readonly ended: number; readonly events: readonly CarriedEvent[] }> {
-  // The last steps would miss on the timeline otherwise.
+  // Otherwise the last steps would be missing from the timeline.
   await agents.flush({ tenant: order.tenant, runId: order.run_id });
   // An answer and the subscriptions concern other runs of the tenant.
   const { ended, unreported, keys, hasWoken } = await store.transaction(
@@ -60,7 +60,7 @@ async function endAgents(
   readonly ended: number;
   readonly unreported: readonly CarriedEvent[];
   readonly keys: readonly AgentKey[];
-  /** Whether an agent that waited for one of them was woken. */
+  /** Whether another agent was sent a signal, and may have become runnable. */
   readonly hasWoken: boolean;
 }> {
   const run = { tenant: order.tenant, runId: order.run_id };
@@ -96,7 +96,7 @@ async function endAgents(
   return { ended, unreported, keys: concerned.map(keyOf), hasWoken };
 }
 
-/** Ends one agent that has not ended; returns its unreported events, and whether an agent that waited for it was woken. */
+/** Ends one live agent; returns its unreported events, and whether another agent was sent a signal. */
 async function endAgent(
   trx: WorkerTransaction,
   { agent, lost }: { readonly agent: AgentRow; readonly lost: readonly WorkerEvent[] },
@@ -127,8 +127,8 @@ async function endAgent(
 }
 
 /**
- * Adds what only the supervisor has of the last steps of an agent, and ends them: the worker that runs the agent can no
- * longer write. Returns its events that no request has carried.
+ * Stores the events of the last steps of an agent that only the supervisor has, and ends the steps: the worker that
+ * runs the agent can no longer write. Returns the events of the agent that no request has carried.
  */
 async function addLostEvents(
   trx: WorkerTransaction,
@@ -154,8 +154,8 @@ async function addLostEvents(
 }
 
 /**
- * Events that a request carried before the worker stored them, and that only the supervisor has since the worker stopped
- * or lost its lease: the bus must have them, too (HK-1).
+ * Returns events that a request carried before the worker stored them, and that only the supervisor has, because the
+ * worker stopped or lost its lease: the bus must have them, too (HK-1).
  */
 async function lostEvents(
   trx: WorkerTransaction,
@@ -176,7 +176,10 @@ function isOf(agent: AgentRow, { agent: other }: WorkerEvent): boolean {
   );
 }
 
-/** Whether the row of the agent may lack the event: the events of an agent are stored in their order. */
+/**
+ * Whether the row of the agent may lack the event: the events of an agent are stored in their order. Events outside
+ * of steps have no step to compare; one that is published again has the same id.
+ */
 function isLater(agent: AgentRow, { name, step }: WorkerEvent): boolean {
   switch (name) {
     case 'STEP_START':
@@ -184,7 +187,7 @@ function isLater(agent: AgentRow, { name, step }: WorkerEvent): boolean {
     case 'STEP_END':
       return step > agent.step_ended;
     default:
-      return step >= agent.step_started;
+      return step === 0 || step >= agent.step_started;
   }
 }
 

@@ -5,7 +5,7 @@ import type { Dependencies } from './dependencies.ts';
 /** What a worker knows about an agent; `not_served` when its tenant has other workers. */
 export type Presence = 'alive' | 'ended' | 'unknown' | 'not_served';
 
-/** Tells which agents live in the store of this worker, in the order of `keys` (BD-3). */
+/** Returns the presence of agents in the store of this worker, in the order of `keys` (BD-3). */
 export async function findAgents(
   { store, tenants }: Pick<Dependencies, 'store' | 'tenants'>,
   keys: readonly AgentKey[],

@@ -15,7 +15,7 @@ export interface LogRequest {
   readonly pageToken: string;
 }
 
-/** A log entry in JSON. */
+/** A log entry, with fields and content as JSON text. */
 export interface LogEntry extends LogEntryRow {
   readonly fieldsJson: string;
   /** Empty without content. */

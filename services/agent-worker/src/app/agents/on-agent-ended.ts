@@ -26,9 +26,9 @@ const PUBLISHING_KINDS: ReadonlySet<string> = new Set([
 
 /**
  * Delivers the result of an ended agent: replies to the agent that waits for it, otherwise publishes
- * the approved answer to the agent's output_topic, if it has one. Deletes its topic subscriptions. Must
- * run in the transaction that ends the agent (RT-3, AG-3, AG-5). Returns whether another agent was
- * woken.
+ * the approved answer to the agent's output_topic, if it has one. Deletes its topic subscriptions, except
+ * durable ones. Must run in the transaction that ends the agent (RT-3, AG-3, AG-5). Returns whether
+ * another agent was sent a signal.
  */
 export async function onAgentEnded(
   trx: WorkerTransaction,

@@ -18,8 +18,8 @@ export interface TopicItem {
 
 /**
  * Sends an item to all subscribers of a topic of the publisher's tenant, and wakes those that wait for
- * it, in the given transaction (AG-5, RT-3); items wait for the next run of subscribers that have ended, but follow the
- * topic durably. Returns whether there was a live subscriber.
+ * it, in the given transaction (AG-5, RT-3). For an ended subscriber with a durable subscription, the item is kept
+ * until its next run. Returns whether the item is new to a live subscriber.
  */
 export async function publishItem(
   trx: WorkerTransaction,

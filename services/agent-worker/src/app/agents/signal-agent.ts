@@ -60,7 +60,7 @@ function signalRow(
     decision: decision === undefined ? null : JSON.stringify(decision),
     sender: sender === '' ? null : sender,
     received_at: at,
-    // These signals only change the agent's state, which happens in this transaction.
+    // No operation reads these signals: RESUMED wakes the agent in this transaction, HALTED parks it after the commit.
     consumed_at: name === RESUMED || name === HALTED ? at : null,
   };
 }

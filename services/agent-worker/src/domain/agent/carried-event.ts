@@ -1,7 +1,7 @@
-/** Most events that a request to the supervisor carries. */
+/** Maximum number of events in a request to the supervisor. */
 const MAX_EVENTS = 256;
 
-/** An event of an agent for the supervisor, as JSON; `mac` is empty for the worker's own. */
+/** An event of an agent for the supervisor, as JSON; `mac` is empty for events of the worker itself. */
 export interface CarriedEvent {
   /** The encoded HookEvent in base64. */
   readonly event: string;
@@ -21,7 +21,7 @@ export function carriedEvent(event: Uint8Array, mac?: Uint8Array): CarriedEvent 
   };
 }
 
-/** Adds events that are not among `events`; of very many, the last are kept, and the bus alone delivers the others. */
+/** Adds events that are not among `events`. Keeps the last 256; only the bus delivers the older ones. */
 export function addEvents(
   events: readonly CarriedEvent[],
   added: readonly CarriedEvent[],

@@ -4,6 +4,6 @@ import type { ToolInfo } from '../calls/tool-call.ts';
 /** What most agents read before their first effect. */
 export interface FirstReads {
   readonly tools?: readonly ToolInfo[];
-  /** Turns that earlier runs left in the session. */
+  /** Turns that earlier runs stored in the session. */
   readonly history?: readonly ChatTurn[];
 }

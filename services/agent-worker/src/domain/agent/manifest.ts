@@ -4,7 +4,7 @@ import type { AgentKind, ManifestNames, PlainMessage } from '@writ/kernel';
 type Contract = PlainMessage<ManifestMessage, ManifestNames>;
 type Context = NonNullable<Contract['context']>;
 
-/** Settings that the supervisor enforces, and settings that a default replaces. */
+/** Budgets, which other services enforce, and fields with another type here. */
 type Changed =
   | 'executionBudget'
   | 'spawnBudget'

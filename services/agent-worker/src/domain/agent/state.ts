@@ -13,8 +13,8 @@ const SLOT = 'slot';
 export interface AgentStatus {
   readonly state: RunState;
   /**
-   * Signals that a SUSPENDED agent waits for; `slot` when a PARKED agent was preempted, and the
-   * approval of its partial final; the wait of a PARKED agent for other code (BD-6).
+   * Signals that a SUSPENDED agent waits for. For a PARKED agent: `slot` after a preemption, with the approval of its
+   * partial final if there is one; or its wait for other code (BD-6); empty when it is halted.
    */
   readonly waitingFor: readonly string[];
   /** When a SUSPENDED or PARKED agent wakes without a signal. */
@@ -40,12 +40,12 @@ export type AgentEvent =
   /** The agent has lost its slot and waits until it has one again (SB-4). */
   | {
       readonly type: 'preempted';
-      /** The approval of its partial final, which wakes it without a slot. */
+      /** The approval signal of its partial final; it wakes the agent without a slot. */
       readonly approval?: string | undefined;
     }
   /** The agent received a signal. */
   | { readonly type: 'signalled'; readonly name: string }
-  /** A worker claims the agent; a suspended agent must be due. */
+  /** A worker claims the agent; a suspended or parked agent must be due. */
   | { readonly type: 'claimed'; readonly at: Date }
   /** The agent ended. */
   | { readonly type: 'ended'; readonly stopReason: string };

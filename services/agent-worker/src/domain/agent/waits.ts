@@ -27,8 +27,8 @@ export function continueWaits(before: Waits, names: readonly string[], at: Date)
 }
 
 /**
- * Returns the kind of a wait for a signal; undefined for waits that others record: the supervisor those for approvals,
- * and the child itself those for its reply.
+ * Returns the kind of a wait for a signal; undefined for waits that have other spans: the supervisor records a wait for
+ * an approval, and the child runs during a wait for its reply.
  */
 export function waitKindOf(name: string): WaitKind | undefined {
   if (name.startsWith(APPROVAL) || isReply(name)) return undefined;

@@ -29,9 +29,9 @@ export interface Decision {
   /** The approved action; absent until the proposal is approved. */
   readonly executedAction?: Action;
   readonly executedFrom?: ExecutedFrom;
-  /** The writ for the gateway; removed from the journal once the call has an outcome. */
+  /** The writ for the gateway; removed from a review that is not committed before the call has an outcome. */
   readonly writ?: string;
-  /** Expiry of the writ, in milliseconds since 1970. */
+  /** Expiry of the writ by the supervisor's clock, in milliseconds since 1970. */
   readonly writExpiresAt?: number;
   readonly approvalId: string;
   readonly humanApproval?: {
@@ -58,11 +58,11 @@ export function refusalOf(decision: Decision): string | undefined {
 }
 
 /** Stop reasons of an approval that no person decided. */
-const OF_APPROVALS: ReadonlySet<string> = new Set(['approval_expired', 'withdrawn']);
+const WITHOUT_DECISION: ReadonlySet<string> = new Set(['approval_expired', 'withdrawn']);
 
 /** Returns the phase in which a refused proposal stopped (SV-7). */
 export function phaseOfRefusal({ verdict, humanApproval, stopReason }: Decision): Phase {
-  if (humanApproval !== undefined || OF_APPROVALS.has(stopReason)) return 'human_approval';
+  if (humanApproval !== undefined || WITHOUT_DECISION.has(stopReason)) return 'human_approval';
   if (verdict === 'invalid') return 'worker';
   return isStopReason(stopReason) && outcomeOf(stopReason).state !== 'BLOCKED'
     ? 'worker'
@@ -78,8 +78,8 @@ export function withoutWrit(decision: Decision): Decision {
 const REPORTABLE_ERRORS = ['invalid_action:', 'tool_error:', 'tool_bad_result:'];
 
 /**
- * Whether a model may see a stop and continue (AG-10): a refusal by policy, a human, a tool limit
- * or the tool itself. Limits of the run, its budget and its deadline always stop the agent.
+ * Whether a model may see a stop and continue (AG-10): a refusal by policy, a human or a tool limit, an
+ * invalid action, or an error of the tool. Limits of the run, its budget and its deadline always stop the agent.
  */
 export function isReportableToModel(stopReason: string): boolean {
   if (!isStopReason(stopReason)) return false;

@@ -36,7 +36,22 @@ const CASES: readonly (readonly [WritError, Reaction])[] = [
   [new UnauthenticatedError('TOKEN_EXPIRED', ''), { kind: 'refresh_tokens' }],
   [new UnauthenticatedError('TOKEN_MISSING', ''), { kind: 'refresh_tokens' }],
   [new UnauthenticatedError('TOKEN_EXPIRED', '', { token: 'service' }), { kind: 'retry' }],
-  [new UnauthenticatedError('TOKEN_INVALID', '', { check: 'kid' }), { kind: 'refresh_tokens' }],
+  [
+    new UnauthenticatedError('TOKEN_INVALID', '', { check: 'signature', token: 'agent' }),
+    { kind: 'refresh_tokens' },
+  ],
+  [
+    new UnauthenticatedError('TOKEN_INVALID', '', { check: 'kid', token: 'agent' }),
+    { kind: 'retry', renews: 'tokens' },
+  ],
+  [
+    new UnauthenticatedError('TOKEN_INVALID', '', { check: 'kid', token: 'slot_grant' }),
+    { kind: 'retry' },
+  ],
+  [
+    new PermissionDeniedError('WRIT_INVALID', '', { check: 'kid', token: 'writ' }),
+    { kind: 'retry', renews: 'writ' },
+  ],
   [new UnauthenticatedError('TOKEN_INVALID', '', { check: 'iat' }), { kind: 'retry' }],
   [new UnauthenticatedError('TOKEN_INVALID', '', { check: 'nbf' }), { kind: 'retry' }],
   [

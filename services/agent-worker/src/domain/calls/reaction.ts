@@ -2,7 +2,10 @@ import { isStopReason, type WritError } from '@writ/kernel';
 
 /** How a worker reacts to a peer's error. */
 export type Reaction =
-  /** Retry the same call later, with new tokens or a new writ if the clock of their issuer was wrong (BD-3). */
+  /**
+   * Retry the same call later, with new tokens or a new writ if the clock of their issuer was wrong (BD-3) or
+   * the peer does not know their key yet.
+   */
   | { readonly kind: 'retry'; readonly renews?: 'tokens' | 'writ' }
   /** Refresh the agent tokens, then retry. */
   | { readonly kind: 'refresh_tokens' }
@@ -12,7 +15,7 @@ export type Reaction =
   | { readonly kind: 'renew_slot' }
   /** The agent may not act now: park it and retry later. */
   | { readonly kind: 'park' }
-  /** The call_id has the record of another request: the code differs from that which made it (RT-1). */
+  /** The call_id has the record of another request: it was made by different code (RT-1). */
   | { readonly kind: 'diverged' }
   /** Another worker has claimed the agent: write nothing more. */
   | { readonly kind: 'abandon' }
@@ -29,8 +32,11 @@ const RETRIED_KINDS: readonly WritError['kind'][] = [
   'resource_exhausted',
 ];
 
-/** Checks of a token that fail because of a clock, and pass once it is corrected (BD-3). */
-const CLOCK_CHECKS: readonly (string | undefined)[] = ['iat', 'nbf'];
+/**
+ * Checks of a token that pass later: those of its times, once a clock is corrected (BD-3), and that of its
+ * key, once every replica of its issuer has read a rotated key (SV-6).
+ */
+const TRANSIENT_CHECKS: readonly (string | undefined)[] = ['iat', 'nbf', 'kid'];
 
 /**
  * Returns the reaction to a peer's error. Permanent errors stop the agent; all other calls are
@@ -62,10 +68,10 @@ export function reactTo(error: WritError): Reaction {
     case 'TOKEN_MISSING':
       // A service token is renewed by itself.
       if (metadata.token === 'service') return { kind: 'retry' };
-      if (!CLOCK_CHECKS.includes(metadata.check)) return { kind: 'refresh_tokens' };
+      if (!TRANSIENT_CHECKS.includes(metadata.check)) return { kind: 'refresh_tokens' };
       return metadata.token === 'agent' ? { kind: 'retry', renews: 'tokens' } : { kind: 'retry' };
     case 'WRIT_INVALID':
-      if (CLOCK_CHECKS.includes(metadata.check)) return { kind: 'retry', renews: 'writ' };
+      if (TRANSIENT_CHECKS.includes(metadata.check)) return { kind: 'retry', renews: 'writ' };
       break;
     case 'WRIT_EXPIRED':
       return { kind: 'renew_writ' };

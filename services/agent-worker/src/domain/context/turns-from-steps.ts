@@ -4,7 +4,7 @@ import type { ChatTurn, ToolUse, ToolUseResult } from '../calls/model-call.ts';
 /**
  * Rebuilds a conversation from stored steps (AG-8): `user_message` and `assistant_message` with
  * `text`, the latter also with `tool_calls` of `{id, tool, arguments}`; `tool_result` with
- * `call_id`, `text` and `is_error`. Skips other kinds of steps, and results without their call.
+ * `call_id`, `text` and `is_error`. Skips other kinds of steps, calls without a result and results without a call.
  */
 export function turnsFromSteps(steps: readonly JsonObject[]): ChatTurn[] {
   const turns: ChatTurn[] = [];

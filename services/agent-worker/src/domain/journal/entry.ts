@@ -55,9 +55,9 @@ export interface JournalEntry extends Operation {
 
 /**
  * Versions of the operations whose arguments or values changed since the first release; the others
- * have version 1. A change that the recorded journals find raises the version of its operation
- * here: entries of an earlier version are replayed without a comparison of their arguments, and
- * workers with earlier code leave the agent to those with this one (BD-6).
+ * have version 1. A change with which test/recorded-journals.test.ts fails must raise the version of
+ * its operation here: entries of an earlier version are replayed without a comparison of their arguments,
+ * and workers with earlier code leave the agent to workers with the new code (BD-6).
  */
 const VERSIONS: Readonly<Partial<Record<OperationKind, number>>> = {};
 
@@ -92,7 +92,7 @@ export function callIdOf({ branch, position }: Pick<Place, 'branch' | 'position'
 
 /**
  * Compares a requested operation with the journaled one at the same position. The arguments of an
- * entry of an earlier version are not compared; one of a later version does not fit.
+ * entry of an earlier version are not compared; an entry of a later version always diverges.
  * @param current version of the requested operation
  * @throws DataLossError JOURNAL_DIVERGENCE with the position and both operations (RT-1)
  */
@@ -119,7 +119,7 @@ export function assertSameOperation(
 }
 
 /**
- * Checks that an agent that returned has replayed all journaled operations.
+ * Checks that an agent that returns or saves a checkpoint has requested all journaled operations.
  * @param asked returns the number of operations that a branch has requested
  * @throws DataLossError JOURNAL_DIVERGENCE naming the first operation that was not requested
  */
@@ -130,7 +130,7 @@ export function assertAllReplayed(
 ): void {
   for (const entry of entries) {
     if (entry.position < asked(entry.branch)) continue;
-    throw divergence(agent, entry, 'returned before it');
+    throw divergence(agent, entry, 'did not request it');
   }
 }
 

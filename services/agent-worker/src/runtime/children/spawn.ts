@@ -4,7 +4,7 @@ import { type Decision, phaseOfRefusal, refusalOf } from '../../domain/calls/dec
 import type { Operation } from '../../domain/journal/entry.ts';
 import type { SpawnOptions, SpawnOutcome } from '../agent.ts';
 import type { NumberedCall } from '../journal.ts';
-import { answer } from '../proposals.ts';
+import { awaitDecision } from '../proposals.ts';
 import type { RunScope } from '../scope.ts';
 import { PeerRefusal } from '../unwinding.ts';
 
@@ -35,7 +35,7 @@ export async function spawn(
   const first = await spawnChild(scope, call, PART.spawn, delegation);
   if ('failure' in first) return { kind: 'failed', callId, ...first.failure };
   if (!first.decision.settled) {
-    const settled = await answer(scope, call, PART.approval);
+    const settled = await awaitDecision(scope, call, PART.approval);
     if (refusalOf(settled) !== undefined) return refused(scope, callId, settled);
     const made = await spawnChild(scope, call, PART.spawnAfter, delegation);
     if ('failure' in made) return { kind: 'failed', callId, ...made.failure };
@@ -68,20 +68,21 @@ async function spawnChild(
     kind: 'spawn',
     argsDigest: canonicalDigest(delegation),
   };
-  const recorded = journal.recall(operation);
+  const recorded = journal.recall(operation)?.value as Recorded | undefined;
   if (recorded !== undefined) {
-    carried.acknowledgeAll();
-    return recorded.value as Recorded;
+    // A refused request delivered nothing.
+    if (!('failure' in recorded)) carried.acknowledgeAll();
+    return recorded;
   }
   session.check();
   await commits.beforeEffect();
-  const shown = carried.peek();
+  const attached = carried.peek();
   let value: Recorded;
   try {
     value = await calls.call({ audience: 'supervisor', acts: true }, (options) =>
-      peers.supervisor.spawnChild({ callId, ...delegation, ...shown }, options),
+      peers.supervisor.spawnChild({ callId, ...delegation, ...attached }, options),
     );
-    carried.delivered(shown);
+    carried.delivered(attached);
     steps.note(value.decision.verdict);
   } catch (error) {
     // A parent can continue without the child (AG-3).

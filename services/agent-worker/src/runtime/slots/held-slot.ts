@@ -26,7 +26,7 @@ export class HeldSlot {
   #isRequested = false;
   /** The grant and its end by the monotonic clock. */
   #grant: { readonly token: string; readonly endsAt: number } | undefined;
-  /** Tokens that spawn-budget has refused in a row. */
+  /** Number of tokens that spawn-budget has refused in a row. */
   #tokenRefusals = 0;
 
   constructor(parts: HeldSlotParts) {
@@ -95,7 +95,7 @@ export class HeldSlot {
     this.#isRequested = false;
     if (answer.refusal !== undefined) this.#refused(answer.refusal);
     else this.#update(answer);
-    this.#tell();
+    this.#wakeWaiters();
   }
 
   #update({ state, grant, grantExpiresAt }: SlotAnswer & { readonly state: string }): void {
@@ -144,7 +144,7 @@ export class HeldSlot {
       if (error instanceof PeerRefusal) this.#stop(error.stopReason, error.message);
       else if (error instanceof Unwinding) session.block(error);
       // Other errors are retried in the next round.
-      this.#tell();
+      this.#wakeWaiters();
     });
   }
 
@@ -169,7 +169,7 @@ export class HeldSlot {
     clearTimeout(timer);
   }
 
-  #tell(): void {
+  #wakeWaiters(): void {
     for (const wake of this.#waiting) wake();
   }
 }

@@ -241,7 +241,7 @@ function idsOf({ tenant, run_id, instance }: InactiveAgentRow) {
   return { tenant, run_id, agent: instance };
 }
 
-/** Limits of a renewal's wait; what exceeds them is only not shown. */
+/** Limits of the signals in a renewal; further signals, and the ends of longer names, are omitted. */
 const MAX_SIGNALS = 16;
 const MAX_SIGNAL_LENGTH = 160;
 

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type AgentKey, WakeableLoop } from '@writ/kernel';
+import { type AgentKey, UnavailableError, WakeableLoop } from '@writ/kernel';
+import type { SlotAnswer } from '../../domain/agent/slot.ts';
 import type { SpawnBudgetPeer } from '../../peers/spawn-budget.ts';
 import type { Credentials } from '../credentials.ts';
 import type { Session } from '../session.ts';
@@ -155,13 +156,15 @@ export class SlotRenewer {
     const renewals = entries.map(({ renewal }) => renewal);
     const { signal } = this.#stopping;
     const answers = await peer.renew(renewals, { signal, timeoutMs: CALL_TIMEOUT_MS });
-    if (this.#isFailing) log.info({ agents: entries.length }, 'slot renewal recovered');
-    this.#isFailing = false;
     for (const [index, entry] of entries.entries()) {
       const answer = answers[index];
-      if (answer !== undefined) await entry.answered(answer);
+      if (answer !== undefined && !isUnverified(answer)) await entry.answered(answer);
     }
     if (this.#inactive.isBehind) this.#isInactiveDue = true;
+    const agents = answers.filter(isUnverified).length;
+    if (agents > 0) throw unverified(agents);
+    if (this.#isFailing) log.info({ agents: entries.length }, 'slot renewal recovered');
+    this.#isFailing = false;
   }
 
   #failed(error: unknown): void {
@@ -171,6 +174,19 @@ export class SlotRenewer {
     // After a failure, every slot needs a renewal.
     this.#nextRound = 0;
   }
+}
+
+/** Whether spawn-budget could not fetch the key of the token: it has decided nothing about the agent. */
+function isUnverified({ refusal }: SlotAnswer): boolean {
+  return refusal === 'KEYS_UNAVAILABLE';
+}
+
+function unverified(agents: number): UnavailableError {
+  return new UnavailableError(
+    'KEYS_UNAVAILABLE',
+    `spawn-budget cannot fetch the keys of the tokens of ${agents} agents.`,
+    { agents: String(agents) },
+  );
 }
 
 function isSame(one: AgentKey, other: AgentKey): boolean {

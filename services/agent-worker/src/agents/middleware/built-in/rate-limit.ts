@@ -12,8 +12,8 @@ interface Options {
 const readChat = optionsReader<Options>('rate_limit', MIDDLEWARE_OPTIONS.chat.rate_limit);
 
 /**
- * Allows at most `calls` model calls in any `per_ms` milliseconds; further calls are suspended until
- * they are allowed. All agents of the `scope` share the limit, on all workers and across restarts.
+ * Allows at most `calls` model calls in any `per_ms` milliseconds; before a further call, the agent is
+ * suspended until it is allowed. All agents of the `scope` share the limit, on all workers and across restarts.
  */
 export const limitChat: CreateMiddleware<ChatContext, ModelAnswer> = (options) => {
   const { calls, per_ms: perMs, scope } = readChat(options);

@@ -27,7 +27,7 @@ const readOptions = optionsReader<RedactionOptions>('redaction', MIDDLEWARE_OPTI
 
 /**
  * Redacts email addresses, card and phone numbers, and matches of `patterns`, in the model's input
- * and output.
+ * and in the text of its answers, not in the arguments of their tool calls.
  */
 export const redactChat: CreateMiddleware<ChatContext, ModelAnswer> = (options) => {
   const redact = redactor(options);

@@ -21,7 +21,7 @@ const readChat = optionsReader<Backoff>('retry', MIDDLEWARE_OPTIONS.chat.retry);
  * to the meter's own retries (EM-8). Each retry is a separate call on the tab.
  */
 export const retryChat: CreateMiddleware<ChatContext, ModelAnswer> = (options) =>
-  retry(readChat(options), (answer) => answer.kind === 'failed' && isPassing(answer.stopReason));
+  retry(readChat(options), (answer) => answer.kind === 'failed' && isTransient(answer.stopReason));
 
 const readFunction = optionsReader<Backoff & { tools: string[] }>(
   'retry',
@@ -44,7 +44,7 @@ export const retryFunction: CreateMiddleware<FunctionContext, ProposalOutcome> =
   };
 };
 
-function isPassing(stopReason: string): boolean {
+function isTransient(stopReason: string): boolean {
   return (
     stopReason === 'llm_timeout' ||
     stopReason === 'llm_empty' ||
