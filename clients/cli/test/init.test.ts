@@ -22,6 +22,37 @@ describe('writ init', () => {
     expect((await rejected.result()).answer).toMatch(/cannot send a voucher/);
   });
 
+  it('writes a project whose tests see the agent of a handoff that a person decides (PE-3)', async () => {
+    const { folder, change, write } = await createProject();
+    const clerk = `  - name: clerk
+    kind: react
+    instructions: Find the order.
+    model: { model: main }
+`;
+    const delegates = '    sub_agents: [{ name: clerk, description: Finds orders. }]\n    tools:';
+    change('agents.yaml', '    tools:', delegates);
+    change('agents.yaml', 'agents:\n', `agents:\n${clerk}`);
+    const ask =
+      '  - { id: hand, match: { target: clerk }, decide: escalate, reason: costs_time }\n';
+    change('policy.yaml', 'rules:\n', `rules:\n${ask}`);
+    write(
+      'simulator/default.yaml',
+      `name: default
+entries:
+  - when: { turn: 0 }
+    reply: { tool_calls: [{ name: handoff_clerk, arguments: { task: Find order 7. } }] }
+  - reply: { text: Not found. }
+`,
+    );
+    const project = await startTestProject(folder);
+    onTestFinished(() => project.close());
+    const run = await project.start('voucher-agent', 'Order 7 was late.');
+    const approval = await run.approval();
+    expect(approval).toMatchObject({ target: 'clerk', argumentsJson: '', reason: 'costs_time' });
+    await run.decide(approval, 'reject');
+    await run.result();
+  });
+
   it('overwrites nothing, and names what npm does not accept (PE-3)', async () => {
     const { folder } = await createProject();
     expect(await writ(['init', folder])).toMatchObject({

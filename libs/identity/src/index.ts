@@ -58,6 +58,7 @@ export {
   assertServesTenant,
   mintAgentCredentials,
   readAgentToken,
+  servesTenant,
 } from './tokens/agent-token.ts';
 export { mintCheckpoint, readCheckpoint } from './tokens/checkpoint.ts';
 export { admitEpoch } from './tokens/epochs.ts';

@@ -8,7 +8,7 @@ export const RULE_VERDICTS = ['approve', 'revise', 'block', 'escalate'] as const
 /** One of {@link RULE_VERDICTS}. */
 export type RuleVerdict = (typeof RULE_VERDICTS)[number];
 
-/** The value of a fact; a number is whole, and of type `cents` when the fact says so. */
+/** The value of a fact; a number is whole, and counts cents when the fact has the type `cents`. */
 export type FactValue = boolean | number | string;
 
 /** A CEL expression that passed its checks. */
@@ -31,7 +31,7 @@ export interface FactUpdate {
   readonly tool: string;
   /** Caps only: the count of an approved action until its receipt or a void (SV-3). */
   readonly count: Expression | undefined;
-  /** Whether a succeeded receipt changes the fact; absent = true. */
+  /** Caps: whether a succeeded call counts. Gates: whether it changes the fact. Absent = true. */
   readonly when: Expression | undefined;
   /**
    * Caps: the count after a succeeded receipt; absent = the count at approval. Gates: the new
@@ -76,7 +76,7 @@ export interface Rule {
   readonly match: Match;
   readonly when: Expression | undefined;
   readonly decide: RuleVerdict;
-  /** Can contain `{tool}`, `{kind}`, `{agent}` and `{target}`. */
+  /** Can end in `:{tool}`, `:{kind}`, `:{agent}` or `:{target}`. */
   readonly reason: string;
   /** 0 to 100. */
   readonly risk: number;
@@ -133,7 +133,7 @@ export interface Policy {
   /** Named constants as CEL values. */
   readonly limits: Readonly<Record<string, unknown>>;
   readonly facts: readonly Fact[];
-  /** The first whose tool matches decides; where none does, the convention of business outcomes. */
+  /** The first whose tool matches decides; without one, `error` and `status` of the result do. */
   readonly outcomes: readonly OutcomeRule[];
   readonly rules: readonly Rule[];
   /** Whether a rule reads `run`, the effects of the run so far. */
@@ -153,7 +153,7 @@ export interface Policy {
 
 /**
  * An action as proposed; a kernel WorkerAction fits. A `tool` has name and args, a `client_tool` a definition
- * digest too, a `final` an answer, a `delegation` agent and task; rules decide on any other kind.
+ * digest too, a `final` an answer, a `delegation` agent and task; rules decide on other kinds as well.
  */
 export interface ProposedAction {
   readonly kind: string;

@@ -1,6 +1,6 @@
 import { RenewIntent } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { startKeyPeer } from '@writ/testing';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { stateOf, TestRun } from './test-run.ts';
 import { World } from './world.ts';
 
@@ -97,6 +97,27 @@ describe('a caller of spawn-budget', () => {
       'TOKEN_EXPIRED',
       'TOKEN_INVALID',
     ]);
+  });
+
+  it('renews the other agents while the key of one token cannot be fetched (SB-8, SYS-4)', async () => {
+    const other = await World.start();
+    onTestFinished(() => other.stop());
+    const run = new TestRun(other);
+    await run.open();
+    const known = await run.renewal('root');
+    expect(stateOf((await other.worker.renew({ agents: [known] })).agents[0]?.slot)).toBe('ACTIVE');
+    // The keys were fetched less than a second ago, so those of the supervisor are not fetched again.
+    await other.peer('supervisor').signer.rotate();
+    const fresh = await run.renewal('root');
+    const { agents } = await other.worker.renew({ agents: [fresh, known] });
+    expect(agents.map(({ slot, refusal }) => refusal || stateOf(slot))).toEqual([
+      'KEYS_UNAVAILABLE',
+      'ACTIVE',
+    ]);
+    await expect(other.worker.renew({ agents: [fresh, fresh] })).rejects.toMatchObject({
+      kind: 'unavailable',
+      reason: 'KEYS_UNAVAILABLE',
+    });
   });
 
   it('receives the name of a missing or malformed field (SYS-3)', async () => {

@@ -31,7 +31,9 @@ export interface ToolGatewayConfig {
   readonly receiptRetryMaxMs: number;
   /** How long a shutdown waits for in-flight calls before it cancels them. */
   readonly drainMs: number;
-  /** How long a shutdown then waits for the outbox to drain; the next start sends the rest. */
+  /**
+   * How long a shutdown then waits for the cancelled calls, and for the outbox to drain; the next start sends the rest.
+   */
   readonly flushMs: number;
 }
 

@@ -30,6 +30,8 @@ export interface FixtureOptions extends ToolsSettings {
   /** Path of a tools.yaml that replaces the tools of the world. */
   readonly toolsFile?: string;
   readonly config?: Partial<ToolGatewayConfig>;
+  /** Tenants that have workers of their own; the worker of the fixture is one of the default pool. */
+  readonly pooledTenants?: readonly string[];
   /** Returns the ids of the receipts that the supervisor acknowledges; default none. */
   readonly onReceipts?: (tokens: readonly string[]) => Promise<readonly string[]>;
   /** Returns the ids of the refusals that the supervisor acknowledges; default none. */
@@ -77,6 +79,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
   const dataDir = await mkdtemp(join(tmpdir(), 'writ-gateway-'));
   const worldName = newId('world');
   const { tools = TOOLS, onReceipts = async () => [], onRefusals = () => [] } = options;
+  const { pooledTenants = [] } = options;
   const supervisor = await startKeyPeer('supervisor', {
     routes: [
       partialRoute(SupervisionService, {
@@ -110,7 +113,7 @@ export async function startFixture(options: FixtureOptions = {}): Promise<Fixtur
   });
   const digests = loadToolsFile(config.tools, config.variables).registry.tools;
   const digestOf = (tool: string) => digests.get(tool)?.digest ?? 'unknown';
-  const peers = { supervisor, worker };
+  const peers = { supervisor, worker, pooledTenants };
   const fixture = new RunningFixture(config, telemetry, spans, peers, worldName, digestOf);
   await fixture.start();
   return fixture;
@@ -125,6 +128,7 @@ class RunningFixture implements Fixture {
   readonly events: BusMessage[] = [];
   readonly #config: ToolGatewayConfig;
   readonly #telemetry: Telemetry;
+  readonly #pooledTenants: readonly string[];
   readonly #digestOf: (tool: string) => string;
   readonly #old: ToolGateway[] = [];
   #running: Running | undefined;
@@ -133,7 +137,11 @@ class RunningFixture implements Fixture {
     config: ToolGatewayConfig,
     telemetry: Telemetry,
     spans: InMemorySpans,
-    { supervisor, worker }: Pick<Fixture, 'supervisor' | 'worker'>,
+    {
+      supervisor,
+      worker,
+      pooledTenants,
+    }: Pick<Fixture, 'supervisor' | 'worker'> & Required<Pick<FixtureOptions, 'pooledTenants'>>,
     worldName: string,
     digestOf: (tool: string) => string,
   ) {
@@ -144,6 +152,7 @@ class RunningFixture implements Fixture {
     this.worker = worker;
     this.#config = config;
     this.#telemetry = telemetry;
+    this.#pooledTenants = pooledTenants;
     this.#digestOf = digestOf;
   }
 
@@ -187,6 +196,10 @@ class RunningFixture implements Fixture {
       telemetry: this.#telemetry,
       bus,
       addressOf: addressOf(this.supervisor, this.worker),
+      workerPools:
+        this.#pooledTenants.length === 0
+          ? []
+          : [{ address: this.worker.address, tenants: this.#pooledTenants }],
     });
     await gateway.start();
     const { address } = gateway;

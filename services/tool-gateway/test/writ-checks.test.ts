@@ -11,7 +11,7 @@ let fixture: Fixture;
 let otherPeer: KeyPeer;
 
 beforeAll(async () => {
-  fixture = await startFixture();
+  fixture = await startFixture({ pooledTenants: ['pooled'] });
   otherPeer = await startKeyPeer('supervisor');
 });
 
@@ -162,6 +162,42 @@ describe('a call without a matching writ is rejected and recorded', () => {
     });
     // A record would enter the audit chain of a tenant that the caller does not serve.
     expect(await refusal()).toEqual(before);
+  });
+
+  it('from a worker of the default pool, without a record for a tenant with workers of its own (SYS-6)', async () => {
+    const before = await refusal();
+    const call = { tenant: 'pooled', callId: 'op-9' };
+    const garbage = { ...(await fixture.request(call)), writ: 'not.a.token' };
+    await expect(fixture.asWorker.callTool(garbage, { epoch: 1n })).rejects.toMatchObject({
+      reason: 'WRIT_INVALID',
+    });
+    expect(await refusal()).toEqual(before);
+  });
+
+  it('without dropping the records of other tenants when one tenant has too many (SYS-6)', async () => {
+    const { store } = fixture.gateway;
+    const flood = Array.from({ length: 2_000 }, (_, index) => ({
+      refusal_id: `flood_${index}`,
+      tenant: 'flooded',
+      run_id: 'run_1',
+      agent_instance: 'payer-1',
+      call_id: `op-${index}`,
+      reason: 'WRIT_INVALID',
+      field: '',
+      writ_sha256: '',
+      presented_by: 'test-1',
+      refused_at: new Date(),
+    }));
+    await store.transaction((trx) => trx.insertInto('refusals').values(flood).execute());
+    const present = async (tenant: string) => {
+      const call = { tenant, callId: 'after-flood' };
+      const garbage = { ...(await fixture.request(call)), writ: 'not.a.token' };
+      await expect(fixture.asWorker.callTool(garbage, { epoch: 1n })).rejects.toThrow();
+      const kept = store.db.selectFrom('refusals').select('tenant');
+      return await kept.where('call_id', '=', 'after-flood').execute();
+    };
+    expect(await present('flooded')).toEqual([]);
+    expect(await present('other')).toEqual([{ tenant: 'other' }]);
   });
 });
 

@@ -41,7 +41,7 @@ export function signCompact(header: object, payload: object, key: KeyObject): st
 }
 
 /**
- * Whether the signature of a compact JWS is valid under `key`. Verifies each token once per process and key. The
+ * Whether the signature of a compact JWS is valid under `key`. Valid signatures are cached per token and key. The
  * header has been checked before (`parseToken`): it names nothing that changes what is signed.
  */
 export function isSigned(token: string, key: Key): boolean {

@@ -34,7 +34,10 @@ export class IssuerKeys {
     this.#clock = clock;
   }
 
-  /** Returns the key, or undefined when a fetch started after this call does not return it. */
+  /**
+   * Returns the key; undefined when a fetch of the last ten seconds, or one started after this call, did not return it.
+   * @throws UnavailableError KEYS_UNAVAILABLE when the keys cannot be fetched
+   */
   async find(keyId: string): Promise<TrustedKey | undefined> {
     const known = this.#keys.get(keyId);
     const age = this.#now() - this.#fetchedAt;

@@ -11,6 +11,7 @@ import type { PublicKey, Signer } from './signer.ts';
 export function keyRoute(signer: Signer): Route {
   return route(KeyService, {
     async getKeys({ keyId }) {
+      // A caller that misses a key looks for one with which another replica has just begun to sign.
       await signer.refresh();
       const keys = signer.publicKeys().filter((key) => keyId === '' || key.keyId === keyId);
       return { service: signer.service, keys: keys.map(toMessage) };

@@ -71,7 +71,8 @@ export function createPrivate(file: string, text: string): boolean {
 
 /**
  * Runs `work` while holding the lock file.
- * @throws ConflictError FILE_LOCKED after two seconds, naming the lock file
+ * @param maxAttempts attempts to acquire the lock, 10 ms apart; by default for two seconds
+ * @throws ConflictError FILE_LOCKED naming the lock file; InvalidRequestError INVALID_FILE when it cannot be created
  */
 export async function whileLocked<T>(
   file: string,

@@ -8,6 +8,7 @@ import type { ServiceName } from '../services/names.ts';
 import { createVerifier } from '../tokens/verifier.ts';
 import { keyRoute } from './key-route.ts';
 import { type Addresses, createTrust } from './remote-trust.ts';
+import { openSigner } from './signer.ts';
 
 const telemetry = createTelemetry({ service: 'test', logLevel: 'silent' });
 
@@ -46,6 +47,25 @@ describe('trust by address', () => {
     world.clock.advance(1_000);
     await verifier.verify('agent', await tokenOf(world, 'agent'), ISSUED.agent);
     await verifier.verify('agent', old, ISSUED.agent);
+  });
+
+  it('learns a new key from a replica that has just read the shared key file (SV-6, TG-1)', async () => {
+    const world = await createWorld();
+    const { clock, keyDir } = world;
+    const other = await openSigner({ service: 'supervisor', keyDir, clock });
+    // Its calls reach the replica that has not rotated the key.
+    const { address } = await serveKeys(world, 'supervisor');
+    const verifier = verifierAt(() => ({ supervisor: address }), clock);
+    await verifier.verify('agent', await tokenOf(world, 'agent'), ISSUED.agent);
+    clock.advance(1_000);
+    await world.signers.supervisor.refresh();
+    await other.rotate();
+    const { token } = await other.sign('agent', {
+      ...ISSUED.agent,
+      claims: CLAIMS.agent,
+      ttlMs: 60_000,
+    });
+    await verifier.verify('agent', token, ISSUED.agent);
   });
 
   it('respects the not_after of a retired key (TG-1)', async () => {

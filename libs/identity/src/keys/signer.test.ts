@@ -181,6 +181,18 @@ describe('signer', () => {
     expect(keyIds(two)).toEqual(keyIds(one));
   });
 
+  it('accepts a token of a replica that has just rotated their shared key (SV-6)', async () => {
+    const clock = new ManualClock();
+    const keyDir = tempDir();
+    const openOne = () => openSigner({ service: 'supervisor', keyDir, clock });
+    const [one, two] = [await openOne(), await openOne()];
+    await two.refresh();
+    await one.rotate();
+    const { token } = await one.sign('agent', { ...ISSUED.agent, claims: CLAIMS.agent, ttlMs: 1 });
+    const verifier = createVerifier({ trust: trustSigners(two), clock });
+    await verifier.verify('agent', token, ISSUED.agent);
+  });
+
   it('signs with the new key of another replica whichever way the clock steps (BD-3)', async () => {
     const clock = new ManualClock();
     const keyDir = tempDir();

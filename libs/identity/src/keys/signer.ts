@@ -49,17 +49,18 @@ export interface Signer {
   readonly clock: Clock;
   /**
    * Signs a token of `kind`.
-   * @throws InvalidRequestError INVALID_CLAIMS naming the field, TOKEN_TOO_LARGE naming the limit
+   * @throws InvalidRequestError INVALID_CLAIMS or INVALID_ID naming the field, TOKEN_TOO_LARGE naming the limit
    */
   sign<K extends TokenKind>(kind: K, options: SignOptions<K>): Promise<SignedToken>;
   /** The signing key first, then the retired ones. */
   publicKeys(): readonly PublicKey[];
   /**
    * Creates a new signing key, durably, before it signs. The old private part is deleted; its signatures stay
-   * valid for `vouchForMs` (default: the longest lifetime of a token).
+   * valid for `vouchForMs` (default: {@link LONGEST_TTL_MS}).
+   * @throws ConflictError FILE_LOCKED; InvalidRequestError INVALID_FILE
    */
   rotate(options?: { readonly vouchForMs?: number }): Promise<void>;
-  /** Reloads the key file when another process has changed it. */
+  /** Reloads the key file when another process has changed it; compares its metadata at each call. */
   refresh(): Promise<void>;
 }
 
@@ -76,9 +77,9 @@ export interface SignerOptions {
   readonly rotateEveryMs?: number | undefined;
 }
 
-/** The longest lifetime of a token, that of a receipt: 30 days. */
+/** The longest lifetime of a token that needs a valid key, that of a receipt: 30 days. */
 export const LONGEST_TTL_MS = 30 * 24 * 60 * 60 * 1000;
-/** Poll interval for rotations by other processes, ms. */
+/** Interval at which signatures check for rotations by other processes, ms. */
 const POLL_INTERVAL_MS = 1_000;
 /** Maximum attempts to acquire the lock for a rotation that delays a signature. */
 const LOCK_ATTEMPTS_WHEN_DUE = 20;
@@ -124,7 +125,7 @@ class FileSigner implements Signer {
   }
 
   async sign<K extends TokenKind>(kind: K, options: SignOptions<K>): Promise<SignedToken> {
-    await this.refresh();
+    await this.#poll();
     await this.#rotateWhenDue();
     const { stored, signing } = this.#keys();
     const rules = KIND_RULES[kind];
@@ -212,10 +213,12 @@ class FileSigner implements Signer {
     );
   }
 
+  async #poll(): Promise<void> {
+    if (this.clock.monotonicMs() - this.#checkedAt >= POLL_INTERVAL_MS) await this.refresh();
+  }
+
   async refresh(): Promise<void> {
-    const now = this.clock.monotonicMs();
-    if (now - this.#checkedAt < POLL_INTERVAL_MS) return;
-    this.#checkedAt = now;
+    this.#checkedAt = this.clock.monotonicMs();
     if (fileStamp(this.#file) === this.#keys().stamp) return;
     try {
       await this.load(() => readKeyFile(this.#file));
@@ -230,7 +233,7 @@ class FileSigner implements Signer {
     const stored = await read();
     const [{ x, d }] = stored;
     const signing = await matchingKey(this.#file, x, d);
-    // The file changed meanwhile; an undefined stamp makes the next refresh reload it.
+    // When the file changed meanwhile, an undefined stamp makes the next refresh reload it.
     const after = fileStamp(this.#file);
     this.#loaded = { stored, signing, stamp: before === after ? after : undefined };
   }

@@ -25,7 +25,7 @@ export interface Trust {
     keyId: string,
     tenants?: readonly string[],
   ): Promise<TrustedKey | undefined>;
-  /** Fetches the keys of `issuer`, at most once per second, whose answer shows its clock (BD-3). */
+  /** Fetches the keys of `issuer`, at most once per second; the response also shows its clock (BD-3). */
   refresh?(issuer: ServiceName): Promise<void>;
   /** Closes connections. */
   close(): void;
@@ -44,11 +44,13 @@ export function trustSigners(...signers: readonly Signer[]): Trust {
   };
 }
 
-/** Looks keys up in a local signer. */
+/** Looks keys up in a local signer, which reads its file again for a key that another replica has added. */
 export function signerKeys(signer: Signer): (keyId: string) => Promise<TrustedKey | undefined> {
   const imported = new Map<string, Key>();
   return async (keyId) => {
-    const found = signer.publicKeys().find((key) => key.keyId === keyId);
+    const find = () => signer.publicKeys().find((key) => key.keyId === keyId);
+    if (find() === undefined) await signer.refresh();
+    const found = find();
     return found && trusted(found, imported);
   };
 }

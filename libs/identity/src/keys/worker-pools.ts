@@ -14,7 +14,7 @@ export function poolOf(pools: readonly WorkerPool[], tenant: string): WorkerPool
 
 /**
  * The pool whose keys prove that a worker serves these tenants; undefined for the workers without a pool. A worker that
- * names no tenants has no pool, so that its keys prove nothing for the tenants of one.
+ * names no tenants has no pool, so that its keys prove nothing for the tenants of any pool.
  * @throws PermissionDeniedError TENANT_NOT_SERVED when no pool serves them together
  */
 export function poolOfWorker(

@@ -32,8 +32,8 @@ export function isRole(value: unknown): value is Role {
 }
 
 /**
- * Whether a key may have these roles: the role `agent` excludes all others, and has an agent, which no other role has
- * (AP-1).
+ * Whether a key may have these roles and this agent: the role `agent` requires an agent and excludes all other roles,
+ * which exclude an agent (AP-1).
  */
 export function isAgentBound(roles: readonly Role[], agent: unknown): boolean {
   if (!roles.includes('agent')) return agent === undefined;

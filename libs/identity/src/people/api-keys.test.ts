@@ -165,4 +165,14 @@ describe('development key', () => {
     writeFileSync(join(dir, DEV_API_KEY_FILE), 'hello', { mode: 0o600 });
     await expect(devApiKey(dir)).rejects.toThrow('dev-api-key contains no API key; delete it');
   });
+
+  it('names the lock file that a killed process left (SYS-3)', async () => {
+    const dir = tempDir();
+    const lock = join(dir, `${API_KEYS_FILE}.lock`);
+    writeFileSync(lock, '');
+    await expect(devApiKey(dir)).rejects.toMatchObject({
+      reason: 'FILE_LOCKED',
+      message: expect.stringContaining(`if none is running, remove ${lock}`),
+    });
+  });
 });

@@ -23,16 +23,22 @@ export type ApiKeyInfo = Omit<ApiKeyRecord, 'sha256'>;
 
 /** The API keys of people. Only their SHA-256 is stored. */
 export interface ApiKeys {
-  /** Returns the person of a key, in constant time; undefined for an unknown key. */
+  /**
+   * Returns the person of a key; undefined for an unknown key. Secrets are compared in constant time.
+   * @throws UnavailableError API_KEYS_UNREADABLE
+   */
   verify(key: string): Person | undefined;
   /**
    * Creates a key durably. Its text is returned only once and is not stored.
-   * @throws InvalidRequestError INVALID_ID, INVALID_ROLES, INVALID_SUBJECT
+   * @throws InvalidRequestError INVALID_ID, INVALID_ROLES, INVALID_SUBJECT, INVALID_FILE; ConflictError FILE_LOCKED
    */
   create(person: Person): Promise<string>;
-  /** Registers a key whose text already exists; idempotent. */
+  /**
+   * Registers a key whose text already exists; idempotent.
+   * @throws InvalidRequestError INVALID_API_KEY, and what `create` throws
+   */
   register(key: string, person: Person): Promise<void>;
-  /** All keys, oldest first. */
+  /** The stored keys, oldest first. */
   list(): readonly ApiKeyInfo[];
   /** Deletes a key by its id; returns false for an unknown id. */
   revoke(id: string): Promise<boolean>;
@@ -40,7 +46,7 @@ export interface ApiKeys {
 
 /** Options of {@link openApiKeys}. */
 export interface ApiKeysOptions {
-  /** Created by the first `create`, mode 0600. */
+  /** Created by the first change, mode 0600. */
   readonly file: string;
   /** Keys that are accepted as long as this process runs and are stored nowhere, with their persons. */
   readonly unsaved?: ReadonlyMap<string, Person> | undefined;
@@ -114,7 +120,7 @@ export function openApiKeys({ file, unsaved, clock = systemClock }: ApiKeysOptio
       const find = () => [...unsavedRecords, ...records].find((candidate) => candidate.id === id);
       if (find() === undefined) reload(true);
       const record = find();
-      // An unknown id costs the same work as a wrong secret.
+      // The comparison takes as long for an unknown id as for a wrong secret.
       const expected = Buffer.from(record?.sha256 ?? '0'.repeat(64), 'hex');
       const same = timingSafeEqual(hash('sha256', key, 'buffer'), expected);
       return same && record !== undefined ? personOf(record) : undefined;

@@ -32,7 +32,8 @@ export interface ServicesRow {
 }
 
 const OPEN: OpenRow = { open: true };
-const EVERY_ROLE: PeopleRow = {
+/** Every role but `agent`, which has no permissions on the public port (AP-1). */
+const EVERY_PERSON: PeopleRow = {
   people: ['caller', 'approver', 'auditor', 'operator', 'admin'],
 };
 const CALLERS: PeopleRow = { people: ['caller', 'admin'] };
@@ -48,7 +49,7 @@ const HALT_READERS: PeopleRow = { people: ['auditor', 'admin', 'operator'] };
 
 const SUPERVISOR: ServicesRow = { services: ['supervisor'] };
 const GATEWAY: ServicesRow = { services: ['tool-gateway'] };
-/** The request itself contains the agent tokens. */
+/** Renew contains the agent tokens in its request; WatchPauses needs none. */
 const SUPERVISOR_AND_WORKER: ServicesRow = { services: ['supervisor', ...AGENT_HOSTS] };
 const SUPERVISOR_AND_AGENT: ServicesRow = { ...SUPERVISOR_AND_WORKER, agentToken: 'required' };
 const AGENT: ServicesRow = {
@@ -113,7 +114,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
   'writ.review.v1.ReviewService': {
     ReviewAction: { ...AGENT, slotGrant: 'unless_partial' },
     GetDecision: AGENT_WITH_SLOT,
-    // It only takes away: it needs no slot.
+    // Withdrawing permits no action, so it needs no slot.
     WithdrawAction: AGENT,
   },
   'writ.spawn.v1.SpawnBudgetService': {
@@ -174,7 +175,7 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
     GetKeys: OPEN,
   },
   'writ.identity.v1.CallerService': {
-    GetCaller: EVERY_ROLE,
+    GetCaller: EVERY_PERSON,
   },
 };
 

@@ -26,8 +26,8 @@ export interface InternalGateOptions {
   readonly service: ServerName;
   readonly verifier: Verifier;
   /**
-   * Whether RPCs whose row requires a slot grant are rejected without a current one (SB-4). Presented
-   * grants are always verified.
+   * Whether RPCs whose row requires a slot grant are rejected without a current one (SB-4). A grant presented
+   * with a required agent token is always verified.
    */
   readonly enforceSlotGrants: boolean;
   /** The required trust domain of client certificates; undefined when the port requires none. */

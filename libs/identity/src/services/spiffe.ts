@@ -19,7 +19,7 @@ export function isTrustDomain(text: string): boolean {
   return TRUST_DOMAIN.test(text);
 }
 
-/** Parses the URIs of a certificate; undefined unless there is exactly one SPIFFE ID of a service. */
+/** Parses the URIs of a certificate; undefined unless the only one is the SPIFFE ID of a service. */
 export function readSpiffeId(uris: readonly string[]): SpiffeName | undefined {
   const [uri = '', ...others] = uris;
   const [, trustDomain = '', name] = SPIFFE_ID.exec(uri) ?? [];

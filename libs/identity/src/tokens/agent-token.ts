@@ -15,7 +15,7 @@ export const AGENT_TOKEN_TTL_MS = 15 * 60 * 1000;
 
 /**
  * Mints an agent's four tokens, one per audience (SUP-9): supervisor, spawn-budget,
- * execution-meter, and tool-gateway for listing only. `signer` is the supervisor's.
+ * execution-meter, and tool-gateway for ListTools and GetReceipt only. `signer` is the supervisor's.
  * @throws InvalidRequestError INVALID_CLAIMS, TOKEN_TOO_LARGE
  */
 export async function mintAgentCredentials(
@@ -53,6 +53,7 @@ export interface AgentTokenOptions {
  * Verifies an agent token, for the gate and for handlers of requests that carry tokens, such as Renew.
  * @throws UnauthenticatedError TOKEN_INVALID, TOKEN_EXPIRED
  * @throws PermissionDeniedError TENANT_NOT_SERVED (SYS-6)
+ * @throws UnavailableError KEYS_UNAVAILABLE
  */
 export async function readAgentToken(
   verifier: Verifier,
@@ -78,14 +79,20 @@ export function assertServesTenant({ service }: Pick<Caller, 'service'>, tenant:
     throw new PermissionDeniedError('TENANT_NOT_SERVED', 'Only a service may act for a tenant.', {
       tenant,
     });
-  const { tenants, exceptTenants = [] } = service;
-  const isServed = tenants.length === 0 || tenants.includes(tenant);
-  if (isServed && !exceptTenants.includes(tenant)) return;
+  if (servesTenant({ service }, tenant)) return;
   throw new PermissionDeniedError(
     'TENANT_NOT_SERVED',
     `This ${service.name} does not serve the tenant ${tenant}.`,
     { tenant, service: service.name },
   );
+}
+
+/** Whether the caller is a service that serves `tenant` (SYS-6). */
+export function servesTenant({ service }: Pick<Caller, 'service'>, tenant: string): boolean {
+  if (service === undefined) return false;
+  const { tenants, exceptTenants = [] } = service;
+  const isListed = tenants.length === 0 || tenants.includes(tenant);
+  return isListed && !exceptTenants.includes(tenant);
 }
 
 function agentIdentity(claims: Claims<'agent'>): AgentIdentity {

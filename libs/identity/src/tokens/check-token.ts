@@ -56,24 +56,24 @@ export function issuersOf(kind: TokenKind, { issuer }: VerifyOptions): readonly 
   return wanted.filter((name) => KIND_RULES[kind].issuers.includes(name));
 }
 
-/** A key of an issuer, which has verified one token. */
+/** A key of an issuer, for the verification of one token. */
 export interface SigningKey {
   /** End of the validity of its signatures. */
   readonly notAfter: Date | undefined;
   /** Tenants for which it proves nothing (SYS-6); default none. */
   readonly exceptTenants?: readonly string[];
-  /** Whether it has signed the token. */
+  /** Verifies the signature of the token. */
   readonly isSigned: () => boolean | Promise<boolean>;
 }
 
-/** What {@link checkToken} is checked against. */
+/** What {@link checkToken} checks against. */
 export interface TokenCheck {
   readonly issuers: readonly ServiceName[];
   /** The time of the reader, ms. */
   readonly now: number;
   /**
-   * Returns a key of an issuer; undefined when the issuer does not have it. A worker only chooses the keys by the
-   * tenants that it names.
+   * Returns a key of an issuer; undefined when the issuer does not have it.
+   * @param tenants the tenants that a worker names; they only select the pool whose keys are read
    */
   readonly keyOf: (
     issuer: ServiceName,
@@ -84,7 +84,7 @@ export interface TokenCheck {
 
 /**
  * Checks signature and form of a token, without the checks that depend on its reader (TG-1).
- * @throws UnauthenticatedError TOKEN_INVALID naming the check
+ * @throws UnauthenticatedError TOKEN_INVALID naming the check, and what `keyOf` throws
  */
 export async function checkToken<K extends TokenKind>(
   kind: K,
@@ -115,7 +115,10 @@ export async function checkToken<K extends TokenKind>(
   return { ...registered, claims, issuer, exceptTenants, cacheUntil };
 }
 
-/** Checks what depends on the reader of a token and on the time. */
+/**
+ * Checks what depends on the reader of a token and on the time.
+ * @throws UnauthenticatedError TOKEN_INVALID naming the check, TOKEN_EXPIRED
+ */
 export function judgeToken<K extends TokenKind>(
   kind: K,
   known: CheckedToken<K>,

@@ -17,7 +17,7 @@ export function mintCheckpoint(
 
 /**
  * Verifies a checkpoint of any age (SV-8), also with a key that was retired afterwards.
- * @throws UnauthenticatedError TOKEN_INVALID
+ * @throws UnauthenticatedError TOKEN_INVALID; UnavailableError KEYS_UNAVAILABLE
  */
 export function readCheckpoint(
   verifier: Verifier,

@@ -10,7 +10,7 @@ export const CHECKPOINT_READER: VerifyOptions = {
   allowExpired: true,
 };
 
-/** The claims of a checkpoint with numbers and the time of its signature. */
+/** Returns the claims of a checkpoint, its counts as numbers, with the time of its signature. */
 export function signedHeadOf(claims: Claims<'checkpoint'>, signedAt: Date) {
   const { tenant, headHash, closesExport } = claims;
   return {

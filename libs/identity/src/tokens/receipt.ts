@@ -6,7 +6,7 @@ import type { VerifiedToken, Verifier } from './verifier.ts';
 /**
  * Mints a receipt with the supervisor as its audience; its `jti` is the receipt id (TG-8). It expires after
  * 30 days, so that it survives a long outage of the supervisor. `signer` is the gateway's.
- * @throws InvalidRequestError TOKEN_TOO_LARGE when the result fields do not fit into a receipt
+ * @throws InvalidRequestError TOKEN_TOO_LARGE when the result fields do not fit into a receipt, INVALID_CLAIMS
  */
 export function mintReceipt(
   signer: Signer,
@@ -19,7 +19,7 @@ export function mintReceipt(
 /**
  * Verifies a receipt, whichever service delivered it (TG-8) and whatever the clock of the gateway showed: it only
  * states what has happened (BD-3).
- * @throws InvalidRequestError RECEIPT_INVALID when the gateway did not sign it
+ * @throws InvalidRequestError RECEIPT_INVALID when it is malformed or expired, or the gateway did not sign it
  * @throws UnavailableError KEYS_UNAVAILABLE when the gateway's keys are unavailable (SYS-4)
  */
 export async function readReceipt(

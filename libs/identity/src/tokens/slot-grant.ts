@@ -47,6 +47,7 @@ export interface PresentedGrant {
  * Verifies a presented slot grant and checks that it belongs to the calling agent (SB-4).
  * @throws UnauthenticatedError TOKEN_INVALID
  * @throws PermissionDeniedError SLOT_GRANT_MISMATCH naming the field
+ * @throws UnavailableError KEYS_UNAVAILABLE
  */
 export async function readSlotGrant(
   verifier: Verifier,

@@ -23,6 +23,7 @@ export interface Verifier {
    * leeway, but not after the expiry of writs and slot grants; that of a grant is judged by the clock of its issuer (BD-3).
    * @throws UnauthenticatedError TOKEN_INVALID (`metadata.check` names the failed check), TOKEN_EXPIRED
    * @throws UnavailableError KEYS_UNAVAILABLE when the issuer's keys are unavailable (SYS-4)
+   * @throws PermissionDeniedError TENANT_NOT_SERVED when no pool serves the tenants of a worker together
    */
   verify<K extends TokenKind>(
     kind: K,
@@ -41,12 +42,12 @@ export interface VerifierOptions {
   readonly peerClocks?: PeerClocks | undefined;
 }
 
-/** Maximum memory of the cached tokens of one kind, some 500, bytes. A token beyond it is read again at each call. */
+/** Maximum memory of the cached tokens of one kind, bytes: enough for about 500 tokens. */
 const MAX_CACHED_BYTES = 2_000_000;
 
 /**
- * Creates a verifier. Verified service, agent and slot grant tokens are cached by their SHA-256 until they
- * expire, at most five minutes; checks that depend on the reader and the time are always repeated.
+ * Creates a verifier. Verified service, agent and run tokens and slot grants are cached by their SHA-256 until
+ * they expire, at most five minutes; checks that depend on the reader and the time are always repeated.
  */
 export function createVerifier(given: VerifierOptions): Verifier {
   const { trust, clock, leewayMs = DEFAULT_CLOCK_LEEWAY_MS, peerClocks } = given;
@@ -56,7 +57,7 @@ export function createVerifier(given: VerifierOptions): Verifier {
     const issuerNow = peerClocks?.slowestNow(issuer) ?? now;
     return { now, leewayMs, expiryNow: Math.max(issuerNow, now - leewayMs) };
   };
-  /** Whether a grant is expired only if the clock of its issuer is not behind. */
+  /** Whether a grant that counts as expired would be current if the clock of its issuer were behind. */
   const mayBeCurrent = (kind: TokenKind, { issuer, expireTime }: CheckedToken<TokenKind>) => {
     const { now, expiryNow } = timesFor(kind, issuer);
     const lateMs = now - expireTime.getTime();

@@ -31,7 +31,7 @@ export function clamp(value: bigint): bigint {
 function toCents(usd: number, rounding: 'up' | 'down'): bigint {
   if (!Number.isFinite(usd)) throw new RangeError('an amount must be a finite number');
   const cents = Math.round(usd * 100);
-  // Fast path: an amount with two decimals is the number nearest to them.
+  // Fast path: the amount is the double nearest to a whole number of cents.
   if (cents / 100 === usd && Math.abs(cents) < EXACT_CENTS) return BigInt(cents);
   const [mantissa = '0', exponent = '0'] = usd.toExponential().split('e');
   const [whole = '0', fraction = ''] = mantissa.split('.');

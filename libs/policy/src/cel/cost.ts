@@ -1,10 +1,10 @@
 import type { ASTNode } from '@marcbachmann/cel-js';
 import { ByteCache, compileLinearPattern } from '@writ/kernel';
 
-/** Most passes of all loops of one evaluation; it takes some tenths of a second (BD-1). */
+/** Maximum passes of all loops of one evaluation, which take some tenths of a second (BD-1). */
 const MAX_PASSES = 1_000_000;
 
-/** Most bytes of a text times instructions of the pattern that it is matched with. */
+/** Maximum characters of a text times instructions of the pattern that it is matched with. */
 const MAX_PATTERN_WORK = 50_000_000;
 /** Estimated memory of an instruction of a pattern, bytes. */
 const BYTES_PER_INSTRUCTION = 100;
@@ -17,7 +17,7 @@ export const LINEAR_MATCHES = 'matches_in_linear_time';
 
 /** The loops of an expression. */
 export interface Loops {
-  /** For each loop, how deep it is nested; 1 is a loop in no other one. */
+  /** For each loop, how deep it is nested; 1 is an outermost loop. */
   readonly depths: readonly number[];
   /** Operators that may join lists, so that a loop passes over more items than any list of the context has. */
   readonly joins: number;

@@ -1,6 +1,7 @@
 import { omitUndefined } from '@writ/kernel';
 import { ACTION_KINDS, type MATCH_KEYS } from '../review/match.ts';
 import { RULE_VERDICTS } from '../types.ts';
+import { PRIORITY_NAMES } from './read-match.ts';
 
 /** A JSON Schema as data. */
 export type Schema = Readonly<Record<string, unknown>>;
@@ -64,7 +65,14 @@ const MATCH = object({
     'any',
   ),
   agent: about('Agent that proposes the action.', PATTERNS, 'any'),
-  priority: about('Priority of that agent, such as `HIGH`.', PATTERNS, 'any'),
+  priority: about(
+    'Priority of that agent.',
+    {
+      ...oneOrMore({ enum: PRIORITY_NAMES }),
+      'x-expected': '`BACKGROUND`, `LOW`, `NORMAL`, `HIGH`, `CRITICAL`, or a list of them',
+    },
+    'any',
+  ),
   tenant: about('Tenant of the run.', PATTERNS, 'any'),
 } satisfies Record<(typeof MATCH_KEYS)[number], Schema>);
 
@@ -76,7 +84,7 @@ export const RULE = object(
     match: about('Conditions on the action; all that are present must match.', MATCH, 'any action'),
     when: about('Condition as a CEL expression; it must also hold.', CEL, 'true'),
     decide: about('The decision.', { enum: RULE_VERDICTS }),
-    reason: about('Reason code; may contain `{tool}`, `{kind}`, `{agent}` and `{target}`.', TEXT),
+    reason: about('Reason code; may end in `:{tool}`, `:{kind}`, `:{agent}` or `:{target}`.', TEXT),
     risk: about(
       'Risk of the action, in percent; approvals, traces and audit records show 80 as 0.8.',
       { type: 'integer', minimum: 0, maximum: 100 },
@@ -101,7 +109,7 @@ export const CAP_UPDATE = object(
   {
     tool: about('Tool whose calls count.', PATTERN),
     count: about('Amount that counts from the approval to the receipt.', CEL),
-    when: about('Whether a succeeded receipt changes the fact.', CEL, 'true'),
+    when: about('Whether a succeeded call counts after its receipt.', CEL, 'true'),
     add: about('Amount after a succeeded receipt.', CEL, 'that of `count`'),
     if_failed: about(
       'Whether a failed call keeps its amount.',
@@ -129,7 +137,7 @@ export const FACT = object(
       enum: ['cap', 'gate'],
     }),
     type: about(
-      'Type of the value; `cents` are whole cents of a USD.',
+      'Type of the value; `cents` are whole US cents.',
       { enum: ['bool', 'int', 'string', 'cents'] },
       'that of `initial`',
     ),

@@ -48,7 +48,7 @@ function readCap(source: DocumentReader, spot: Spot, schemas: ToolSchemas): Huma
   };
 }
 
-/** A cap on an argument that no tool has limits nothing. */
+/** A cap on an argument that the tool does not have rejects every approval of the tool. */
 function warnOfUnknown(
   source: DocumentReader,
   spot: Spot | undefined,

@@ -18,10 +18,10 @@ export function outcomeRuleFor(policy: Policy, tool: string): OutcomeRule | unde
 }
 
 /**
- * Returns the business outcome of a call (SV-8): a refund that was refused by the bank is a call that
- * succeeded with a result that did not. The rule of the policy for the tool decides; without one, a
- * result fails when it has an `error`, or the `status` error, failed or failure. A rule that cannot be
- * evaluated fails. Undefined when the call was not executed.
+ * Returns the business outcome of a call (SV-8), which may be failed although the call succeeded, such as
+ * a refund that the bank refused. The rule of the policy for the tool decides; without one, the outcome is
+ * failed when the result has an `error`, or the `status` error, failed or failure. A rule that cannot be
+ * evaluated means failed. Undefined when the call was not executed.
  */
 export function businessOutcome(
   policy: Policy,

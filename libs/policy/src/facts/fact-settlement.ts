@@ -10,7 +10,10 @@ export interface Settlement {
   readonly problems: readonly string[];
 }
 
-/** Computes the effect of a receipt; a cap that cannot be computed keeps its count (SV-3). */
+/**
+ * Computes the effect of a receipt (SV-3). When the update of a fact cannot be computed, a cap keeps its
+ * count and a gate its value (SYS-4).
+ */
 export function settle(
   policy: Policy,
   tool: string,
@@ -27,7 +30,8 @@ export function settle(
       if (fact.kind === 'cap' && update.failureCounts) settled[fact.name] = count;
       continue;
     }
-    if (Object.hasOwn(settled, fact.name)) continue;
+    // After a failed update, a later one could open a gate that the failed one would have kept closed.
+    if (Object.hasOwn(settled, fact.name) || problems.includes(fact.name)) continue;
     try {
       const value = evaluateUpdate(fact, update, { ...shared, counted: BigInt(count) }, count);
       if (value !== undefined) settled[fact.name] = value;
@@ -40,7 +44,7 @@ export function settle(
   return { settled, problems };
 }
 
-/** Returns the new value of a fact, or undefined when the receipt does not change it. */
+/** Returns the value of a fact; undefined when `when` is false: a gate keeps its value, a cap counts nothing. */
 function evaluateUpdate(
   fact: Fact,
   update: FactUpdate,

@@ -155,6 +155,29 @@ describe('facts', () => {
     expect(values(approved)).toMatchObject({ tier: 'unknown', calls: 102 });
   });
 
+  it('keep the value of a gate when an update before the one that would apply cannot be evaluated (SYS-4, SV-4)', () => {
+    const text = `policy: p
+facts:
+  account:
+    kind: gate
+    initial: unknown
+    updates:
+      - { tool: look_up, when: result.blocked == true, set: '"blocked"' }
+      - { tool: look_up, set: '"clear"' }
+rules: []
+`;
+    const gated = loadPolicy(text, { file: 'p.yaml' });
+    const look = (fields: FactReceipt['fields']) => {
+      const looked = { callId: 'c1', tool: 'look_up', status: 'succeeded', fields } as const;
+      const facts = applyReceipt(gated, initialFacts(gated), looked);
+      return [factValues(gated, facts).account, facts.calls[0]?.problems];
+    };
+    expect(look({ blocked: true })).toEqual(['blocked', []]);
+    expect(look({ blocked: false })).toEqual(['clear', []]);
+    expect(look({ status: 'ok' })).toEqual(['unknown', ['account']]);
+    expect(look({ blocked: 'yes' })).toEqual(['clear', []]);
+  });
+
   it('set a gate from the call approved last, in any order of receipts (SV-3)', () => {
     const look = { kind: 'tool', name: 'look_up', args: {} };
     const both = ['c1', 'c2'].reduce((facts, id) => applyPending(policy, facts, id, look), start);

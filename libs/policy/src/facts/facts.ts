@@ -18,7 +18,7 @@ export function initialFacts(policy: Policy): Facts {
   };
 }
 
-/** Returns the values that rules read: for a cap, the sum of settled and pending counts (SV-3). */
+/** Returns the values that rules read: for a cap, its initial value plus settled and pending counts (SV-3). */
 export function factValues(policy: Policy, facts: Facts): Readonly<Record<string, FactValue>> {
   const values = policy.facts.map(({ name, kind, initial }) => {
     const stored = facts.base[name];

@@ -79,8 +79,8 @@ human:
   - { name: more, tool: pay, args: { n: 6 }, basis: "approved_with_cap:6" }
 `);
     expect(results.flatMap(({ differences }) => differences)).toEqual([
-      'facts.open is not a fact of this type.',
-      'facts.closed is not a fact of this type.',
+      'facts.open does not exist, or its value has another type.',
+      'facts.closed does not exist, or its value has another type.',
       'decision is revise, expected approve.',
       'reason is cut, expected ok.',
       'rule is cut, expected pay.',

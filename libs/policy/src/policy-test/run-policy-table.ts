@@ -46,7 +46,9 @@ export function reviewRow(policy: Policy, row: TableRow): ReviewOutcome {
 function runRow(policy: Policy, row: TableRow): readonly string[] {
   const facts = factsWith(policy, row.facts as Record<string, FactValue>);
   const ignored = Object.entries(row.facts).filter(([name, value]) => facts.base[name] !== value);
-  const differences = ignored.map(([name]) => `facts.${name} is not a fact of this type.`);
+  const differences = ignored.map(
+    ([name]) => `facts.${name} does not exist, or its value has another type.`,
+  );
   const input = inputOf(row, facts);
   if (row.expect !== undefined) {
     const decision = review(policy, input);

@@ -97,9 +97,9 @@ export function editableArguments(
 
 /**
  * Checks whether an approver is permitted to approve these arguments (SV-5). Rejects an argument
- * above the cap (`above_human_cap`), one that is not a number (`invalid_requested_amount_type`), not
- * greater than zero or, for a cap in USD, with fractions of a cent (`invalid_requested_amount`), and
- * an approver without a cap for a capped argument (`no_human_cap`).
+ * above the cap (`above_human_cap`), one that is not a number (`invalid_requested_amount_type`), one that
+ * is missing or not greater than zero, or that has fractions of a cent for a cap in USD
+ * (`invalid_requested_amount`), and an approver without a cap for a capped argument (`no_human_cap`).
  */
 export function checkHumanDecision(policy: Policy, decision: HumanDecision): HumanCheck {
   const { tool, args, approver } = decision;

@@ -51,7 +51,7 @@ export interface DistributedOptions {
   readonly fakeClocks?: boolean;
   /** Keeps the tables of all services on a file system of this size; requires the permission to mount. */
   readonly diskMb?: number;
-  /** Whether connections pass through fault proxies; default true. Without them nothing can be failed or cut. */
+  /** Whether connections pass through fault proxies; default true. Without them `fail` and `cut` throw. */
   readonly faultProxies?: boolean;
   /** More settings of PostgreSQL, for example `{ fsync: 'on' }`; default no fsync. */
   readonly postgresSettings?: Readonly<Record<string, string>>;

@@ -55,10 +55,10 @@ export interface TestPlatformOptions {
 /** A platform on free ports with a simulated model, and what tests inspect. */
 export interface TestPlatform {
   readonly platform: Platform;
-  /** A client with the development key: caller, approver and admin in the tenant `default`. */
+  /** A client with the development key: caller, approver, admin and operator, in the tenant `default`. */
   readonly client: WritClient;
   readonly dataDir: string;
-  /** The spans of all five services. */
+  /** The spans of all services. */
   readonly spans: InMemorySpans;
   /** Requests to the model in order, across all starts on this data folder. */
   modelRequests(): readonly RequestRecord[];
@@ -67,8 +67,8 @@ export interface TestPlatform {
 }
 
 /**
- * Starts all services with a simulated model on free ports (SYS-5). agent-proxy, whose tests have nothing else, uses
- * PostgreSQL with WRIT_TEST_STORE=postgres.
+ * Starts all services with a simulated model on free ports (SYS-5). With WRIT_TEST_STORE=postgres, agent-proxy uses
+ * PostgreSQL, because most of its tests use this platform.
  */
 export async function startTestPlatform(options: TestPlatformOptions = {}): Promise<TestPlatform> {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'writ-test-'));

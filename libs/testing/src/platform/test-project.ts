@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { createWritClient, type WritClient } from '@writ/client';
 import type { Approval } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import type { Action } from '@writ/contracts/writ/review/v1/action_pb';
 import type { RunResult } from '@writ/contracts/writ/run/v1/run_pb';
 import { newId, omitUndefined } from '@writ/kernel';
 import { loadProject, openProject, type Platform } from '@writ/platform';
@@ -21,16 +22,16 @@ export interface TestProjectOptions {
 /** A project that runs with a simulated model, on free ports. */
 export interface TestProject {
   readonly platform: Platform;
-  /** A client with the development key, which has every role. */
+  /** A client with the development key: caller, approver, admin and operator. */
   readonly client: WritClient;
   /** Folder with the data of the platform; tools write below it. */
   readonly dataDir: string;
   /**
    * Starts a run.
-   * @throws WritError when the platform rejects it, such as UNKNOWN_AGENT
+   * @throws WritError when the platform rejects it, such as AGENT_NOT_FOUND
    */
   start(agent: string, goal: string): Promise<TestRun>;
-  /** Stops the platform. */
+  /** Stops the platform and removes a temporary data folder. */
   close(): Promise<void>;
 }
 
@@ -51,9 +52,9 @@ export interface TestRun {
 /** An action that waits for a person. */
 export interface TestApproval {
   readonly approvalId: string;
-  /** The tool, or the agent of a delegation. */
+  /** The tool of a call, the agent of a handoff, or `final` for an answer. */
   readonly target: string;
-  /** Arguments of a tool call as JSON. */
+  /** Arguments of a tool call as JSON; empty for other actions. */
   readonly argumentsJson: string;
   /** Reason of the rule. */
   readonly reason: string;
@@ -139,12 +140,25 @@ function testRun(client: WritClient, runId: string): TestRun {
   };
 }
 
+function targetOf(action: Action | undefined): string {
+  const kind = action?.kind;
+  switch (kind?.case) {
+    case 'tool':
+    case 'clientTool':
+      return kind.value.tool;
+    case 'delegation':
+      return kind.value.agent;
+    default:
+      return kind?.case ?? '';
+  }
+}
+
 function shortApproval({ approvalId, action, reason }: Approval): TestApproval {
   const kind = action?.kind;
   const isCall = kind?.case === 'tool' || kind?.case === 'clientTool';
   return {
     approvalId,
-    target: isCall ? kind.value.tool : (kind?.case ?? ''),
+    target: targetOf(action),
     argumentsJson: isCall ? kind.value.argumentsJson : '',
     reason,
   };

@@ -41,7 +41,7 @@ const KILLED = Symbol('killed');
 
 /**
  * Errors after which the outcome of a request is unknown or the replica cannot serve it, also because the machine is busy;
- * any other one is an answer.
+ * any other error is a response.
  */
 const LOST = /^STORE_(UNREACHABLE|COMMIT_FAILED|COMMIT_UNKNOWN|CLOSED|BUSY|TRANSACTION_TIMEOUT)$/;
 
@@ -51,7 +51,7 @@ function isLost(error: unknown): boolean {
 
 let opened = 0;
 
-/** The replicas of a service on one store, of which processes are killed, restarted and cut off from the database. */
+/** The replicas of a service on one store. Their processes are killed, restarted and cut off from the database. */
 export class ReplicaSet<R extends ScheduledReplica> {
   readonly #service: ScheduledService<R>;
   readonly #members: Member<R>[] = [];
@@ -94,8 +94,8 @@ export class ReplicaSet<R extends ScheduledReplica> {
   }
 
   /**
-   * Makes a request until its outcome is known, each time at any replica. A killed replica never answers.
-   * @throws what the replica answers
+   * Sends a request until its outcome is known, each time to a random replica. A killed replica never responds.
+   * @throws the error that the replica returns
    */
   async request<T>(random: () => number, make: (replica: R) => Promise<T>): Promise<T> {
     for (;;) {
@@ -111,7 +111,7 @@ export class ReplicaSet<R extends ScheduledReplica> {
     }
   }
 
-  /** Makes a request of every replica; see {@link ReplicaSet.request}. */
+  /** Sends a request to every replica in use; see {@link ReplicaSet.request}. */
   async requestAll<T>(make: (replica: R) => Promise<T>): Promise<T[]> {
     const requests = this.#inUse.map((_, index) =>
       this.request(() => index / this.#inUse.length, make),
@@ -127,7 +127,7 @@ export class ReplicaSet<R extends ScheduledReplica> {
 
   /**
    * Kills the process of a replica and starts another one. What it had not committed is lost: PostgreSQL ends its
-   * sessions, and of SQLite the files are kept as they are at this instant.
+   * sessions, and the next process opens a copy of the SQLite files as they are at this instant.
    */
   async kill(random: () => number): Promise<void> {
     this.#faults += 1;
@@ -178,7 +178,7 @@ export class ReplicaSet<R extends ScheduledReplica> {
         try {
           return await this.#service.open(this.#locationFor(name), () => member.isKilled);
         } catch (error) {
-          // Its sessions were ended while it started: a process is started again then.
+          // Its sessions were ended while it started: start it again.
           if (!isLost(error)) throw error;
         }
       }

@@ -26,7 +26,7 @@ export interface Scenario {
   prepare(): Promise<void>;
   /** One step of a client; `name` is unique in the schedule. */
   step(random: () => number, name: string): Promise<void>;
-  /** Runs after the last step; throws what does not hold. */
+  /** Runs after the last step; throws when an invariant does not hold. */
   check(): Promise<void>;
 }
 
@@ -56,7 +56,7 @@ export function schedulesOf(share: number): number {
  * Runs random schedules one after the other over the replicas of a service: clients make requests, while replicas are
  * killed, restarted and lose the sessions that hold their locks. The seed of each schedule is its number, after
  * WRIT_TEST_SEED (default 0).
- * @throws Error naming the seed of the schedule in which something did not hold
+ * @throws Error naming the seed of the schedule that failed
  */
 export async function runSchedules<R extends ScheduledReplica>(
   options: ScheduleOptions<R>,

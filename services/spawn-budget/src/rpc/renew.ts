@@ -4,7 +4,7 @@ import {
   type SpawnBudgetService,
 } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { readAgentToken } from '@writ/identity';
-import { isWritError } from '@writ/kernel';
+import { isWritError, UnavailableError } from '@writ/kernel';
 import type { Caller, Handlers } from '@writ/rpc';
 import { type RejectedRenewal, type Renewal, renewSlots } from '../app/slot/renew-slots.ts';
 import { signedSlot } from '../app/slot/slot-grants.ts';
@@ -17,14 +17,22 @@ const INTENTS: Readonly<Partial<Record<RenewIntent, Intent>>> = {
   [RenewIntent.PARK]: 'park',
 };
 
+/** The refusal of an entry whose token cannot be verified yet: the worker renews it again. */
+const UNVERIFIED = 'KEYS_UNAVAILABLE';
+
 /**
  * Renews the slots of a worker's agents (SB-8). Each entry has its own agent token and epoch; a rejected
  * entry does not fail the others.
- * @throws UnavailableError KEYS_UNAVAILABLE if no token can be verified at the moment
+ * @throws UnavailableError KEYS_UNAVAILABLE if the key of no token can be fetched; otherwise it is the refusal of
+ *   the entries whose keys cannot
  */
 export function renew(context: SpawnBudgetContext): Handlers<typeof SpawnBudgetService>['renew'] {
   return async ({ agents }, { caller }) => {
     const entries = await Promise.all(agents.map((entry) => readEntry(context, entry, caller)));
+    if (entries.every(isUnverified)) {
+      const message = 'The keys of supervisor are unavailable, so no agent token can be verified.';
+      throw new UnavailableError('KEYS_UNAVAILABLE', message, { service: 'supervisor' });
+    }
     const renewals = entries.filter((entry) => 'agent' in entry);
     const results = await renewSlots(context.ledger, renewals);
     return {
@@ -52,7 +60,12 @@ async function readEntry(
     return { agent, event: { ...renewal, waitingFor } };
   } catch (error) {
     if (!isWritError(error)) throw error;
-    if (error.kind !== 'unauthenticated' && error.kind !== 'permission_denied') throw error;
+    const isOfEntry = error.kind === 'unauthenticated' || error.kind === 'permission_denied';
+    if (!isOfEntry && error.reason !== UNVERIFIED) throw error;
     return { runId: '', refusal: error.reason };
   }
+}
+
+function isUnverified(entry: Renewal | RejectedRenewal): boolean {
+  return 'refusal' in entry && entry.refusal === UNVERIFIED;
 }

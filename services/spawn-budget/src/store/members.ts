@@ -111,7 +111,7 @@ export function fromMember({ tenant, runId }: RunKey, member: Member): MemberRow
 
 /**
  * The agent of a row.
- * @throws DataLossError INVALID_POOL_MEMBER for a row that says what no agent can be
+ * @throws DataLossError INVALID_POOL_MEMBER for an unknown priority or state
  */
 export function toMember(row: MemberRow): Member {
   const { priority, state } = row;

@@ -21,7 +21,7 @@ export interface Answer {
 
 /** The recorded answers of one agent. */
 export interface Answers {
-  /** Whether the agent has any answer; an agent without one was never a member of the run. */
+  /** Whether the agent has any answer; an agent without one, except the root, was never a member of the run. */
   readonly any: boolean;
   /** The recorded answer to the same request. */
   readonly same: Answer | undefined;

@@ -8,7 +8,7 @@ import { type AgentRef, assertId, Priority, sha256Hex } from '@writ/kernel';
 
 /**
  * Reads an agent from a request.
- * @throws InvalidRequestError BAD_ID naming the field if it is missing or malformed
+ * @throws InvalidRequestError INVALID_ID naming the field if it is missing or malformed
  */
 export function agentRefOf(message: AgentRefMessage | undefined, field: string): AgentRef {
   return {

@@ -64,7 +64,7 @@ export function createRegistry(tools: readonly Tool[], allow: Allow = {}): Regis
   });
 }
 
-/** A name that is not in a list may call nothing. */
+/** The wildcard applies to a name that is not in a list; without it, such a name may call nothing. */
 function isListed(list: Allowlist | undefined, name: string, tool: string): boolean {
   if (list === undefined) return true;
   const tools = (Object.hasOwn(list, name) ? list[name] : list[EVERY]) ?? [];

@@ -62,7 +62,7 @@ export function fieldsFit(paths: readonly string[]): boolean {
 }
 
 /**
- * The existing values at dotted paths, by path (SV-3). A long text is cut. Objects, arrays and values beyond the
+ * The existing values at dotted paths, by path (SV-3). A long text is cut. Objects, arrays, and texts beyond the
  * size limit are replaced by an empty value of the same type, so that an existing field is never missing.
  */
 export function pickFields(value: JsonObject, paths: readonly string[]): Record<string, JsonValue> {

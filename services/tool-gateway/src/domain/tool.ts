@@ -43,13 +43,13 @@ export interface Tool extends ToolDefinition {
   readonly contract: ArgumentContract;
   /** SHA-256 of the definition, in hex; part of every writ (TG-1). */
   readonly digest: string;
-  /** The limits that tools.yaml sets; the others of the definition are defaults. */
+  /** The limits that tools.yaml sets; the others come from the source, or are defaults. */
   readonly setLimits: Partial<CallLimits>;
 }
 
 /**
  * Compiles a definition (TG-3).
- * @param setLimits limits that are no defaults; omitted: all of them
+ * @param setLimits the limits that tools.yaml sets; omitted: all of the definition
  * @throws InvalidRequestError INVALID_ARGUMENT_CONTRACT when the schema is not a contract or an argument's schema
  *   cannot be read, NOT_SERIALIZABLE when the schema has no JSON form
  */

@@ -1,11 +1,15 @@
+import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '@writ/kernel';
 import { localSlotShare } from '@writ/store';
 import { createTelemetry } from '@writ/telemetry';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { toolInvocation } from '../../test/tool-invocation.ts';
 import { LiveTools } from './live-tools.ts';
 import type { ToolAnswer } from './source.ts';
@@ -126,7 +130,62 @@ describe('reload of the tools file (TG-6)', () => {
   });
 });
 
+/**
+ * Starts an MCP server over HTTP with one tool.
+ * @param failures number of connects that it rejects
+ * @param list completes before it lists its tool
+ */
+async function serve({ failures = 0, list = Promise.resolve() }) {
+  const seen = { connects: 0, lists: 0 };
+  const server = createServer((request, response) => {
+    void answer(request, response).catch(() => response.destroy());
+  });
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.method !== 'POST') return void response.writeHead(405).end();
+    const { id, method, params } = (await json(request)) as {
+      readonly id?: number;
+      readonly method: string;
+      readonly params?: { readonly protocolVersion?: string };
+    };
+    if (id === undefined) return void response.writeHead(202).end();
+    if (method === 'initialize') seen.connects += 1;
+    if (seen.connects <= failures) return void response.writeHead(503).end();
+    if (method === 'tools/list') {
+      seen.lists += 1;
+      await list;
+    }
+    const result =
+      method === 'initialize'
+        ? {
+            protocolVersion: params?.protocolVersion,
+            capabilities: { tools: {} },
+            serverInfo: { name: 'late', version: '1' },
+          }
+        : { tools: [{ name: 'look', inputSchema: { type: 'object' } }] };
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
+  }
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { source: { kind: 'mcp', url: `http://127.0.0.1:${port}/mcp` }, seen };
+}
+
 describe('a watched MCP server (TG-6)', () => {
+  it('that reconnects while another source is still listed at the start keeps its tools', async () => {
+    const { promise: list, resolve: answerList } = Promise.withResolvers<void>();
+    const [first, second] = await Promise.all([serve({ failures: 1 }), serve({ list })]);
+    const opening = open({ tools: [], sources: { first: first.source, second: second.source } });
+    await vi.waitFor(() => expect(first.seen.lists).toBe(1));
+    answerList();
+    await opening;
+    await vi.waitFor(() => expect(names()).toEqual(['first__look', 'second__look']));
+  });
+
   it('is listed again after a change notification and after an automatic restart', async () => {
     await open({ tools: [], sources: { odd: mcp } });
     expect(names()).not.toContain('odd__trick');

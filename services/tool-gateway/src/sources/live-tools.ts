@@ -45,7 +45,10 @@ export class LiveTools {
   static async open(input: YamlInput, parts: SourceParts): Promise<LiveTools> {
     const file = loadToolsFile(input, parts.variables);
     const live = new LiveTools(input, parts, file);
-    await live.#apply(file);
+    const applied = live.#apply(file);
+    // What a source offers meanwhile is applied after the file; before, no source is open.
+    live.#queue = applied.catch(() => undefined);
+    await applied;
     return live;
   }
 

@@ -85,7 +85,7 @@ async function invoke(
       : fromError(tool, error);
     telemetry.log.warn(
       { source, tool, call_id: callId, reason: isWritError(error) ? error.reason : 'INTERNAL' },
-      answer.kind === 'lost' ? 'tool provider did not respond' : 'tool provider rejected call',
+      answer.kind === 'lost' ? 'tool provider did not respond' : 'tool provider call failed',
     );
     return answer;
   }

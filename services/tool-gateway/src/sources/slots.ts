@@ -79,17 +79,17 @@ export class Slots {
   }
 
   async #wait(signal: AbortSignal): Promise<void> {
-    const place = Promise.withResolvers<void>();
-    this.#queue.add(place);
+    const waiter = Promise.withResolvers<void>();
+    this.#queue.add(waiter);
     this.#share.changed();
     const leave = () => {
-      if (!this.#queue.delete(place)) return;
-      place.reject(signal.reason);
+      if (!this.#queue.delete(waiter)) return;
+      waiter.reject(signal.reason);
       this.#resolveIfIdle();
     };
     signal.addEventListener('abort', leave, { once: true });
     try {
-      await place.promise;
+      await waiter.promise;
     } finally {
       signal.removeEventListener('abort', leave);
     }

@@ -43,8 +43,8 @@ export interface ToolsFile {
 const DEFAULTS = { maxInFlight: 32, maxQueued: 256 } as const;
 
 /**
- * Reads tools.yaml: tools, sources and allowlists (TG-6). Module paths are relative to the file; text settings of
- * sources may refer to `variables` as `${NAME}` or `${NAME:-default}`.
+ * Reads tools.yaml: tools, sources and allowlists (TG-6). Module paths are relative to the file; the other text
+ * settings of sources may refer to `variables` as `${NAME}` or `${NAME:-default}`.
  * @throws ConfigError listing every problem with its line and column
  */
 export function loadToolsFile(input: YamlInput, variables: Variables): ToolsFile {

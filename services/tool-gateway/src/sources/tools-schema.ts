@@ -127,7 +127,7 @@ export const TOOLS_SCHEMA: JsonSchema = {
             { default: 'that of the source' },
           ),
           side_effect: about(
-            'What happens to a call whose outcome is unknown.',
+            'Effect of the tool, which decides what happens to a call whose outcome is unknown.',
             { enum: SIDE_EFFECTS },
             { default: 'that of the source; destructive for MCP' },
           ),
@@ -153,7 +153,7 @@ export const TOOLS_SCHEMA: JsonSchema = {
             'Calls with the same arguments among these.',
             { type: 'integer', minimum: 0, 'x-zero': NEVER_CALLED },
             {
-              default: 'that of the source, else 1; for external agents unlimited',
+              default: '1; for external agents unlimited',
               unit: 'calls',
             },
           ),
@@ -179,9 +179,9 @@ export const TOOLS_SCHEMA: JsonSchema = {
             { address: about('Address host:port of a ToolProviderService.', TEXT) },
             {
               tls: about(
-                'Whether the connection uses TLS.',
+                'Whether the connection uses TLS when services use it.',
                 { type: 'boolean' },
-                { default: 'false' },
+                { default: 'true' },
               ),
             },
           ),

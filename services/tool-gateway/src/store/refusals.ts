@@ -7,17 +7,25 @@ export type Refusal = Omit<Selectable<RefusalsTable>, 'position'>;
 
 /** Largest number of refusals kept until the supervisor acknowledges them. */
 const MAX_PENDING = 10_000;
+/** Largest number of them that one tenant may have, so that the attempts of others are recorded. */
+const MAX_PENDING_OF_TENANT = 2_000;
+
+/** A count, as the drivers of the databases return it. */
+type Count = number | bigint | string;
 
 /**
  * Records a call without a matching writ (TG-1); a repeat of the same attempt is recorded once.
- * @returns false when the log is full, and the attempt was not recorded
+ * @returns false when the log is full, for the tenant or as a whole, and the attempt was not recorded
  */
 export async function insertRefusal(trx: GatewayTransaction, refusal: Refusal): Promise<boolean> {
-  const { pending } = await trx
+  const { pending, of_tenant } = await trx
     .selectFrom('refusals')
-    .select((eb) => eb.fn.countAll<number | bigint | string>().as('pending'))
+    .select(({ fn }) => [
+      fn.countAll<Count>().as('pending'),
+      fn.countAll<Count>().filterWhere('tenant', '=', refusal.tenant).as('of_tenant'),
+    ])
     .executeTakeFirstOrThrow();
-  if (Number(pending) >= MAX_PENDING) return false;
+  if (Number(pending) >= MAX_PENDING || Number(of_tenant) >= MAX_PENDING_OF_TENANT) return false;
   await trx
     .insertInto('refusals')
     .values(refusal)

@@ -20,7 +20,7 @@ const calls = table('calls', {
     call_id: column.text(),
     agent_name: column.text(),
     session_id: column.text(),
-    /** Step of the agent, as sent by the worker; used in events. */
+    /** Step of the agent, as sent by the worker; used in events and receipts. */
     step: column.integer(),
     tool: column.text(),
     /** Null when the tool is not in the registry. */

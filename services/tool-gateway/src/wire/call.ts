@@ -38,7 +38,7 @@ export function toCallKey(call: CallKeyMessage | undefined): CallKey {
   return { tenant, runId, instance: agentInstance, callId };
 }
 
-/** The response for a call with an outcome; the same for every repeat except `replayed` (TG-1). */
+/** The response for a call with an outcome; the same for every repeat except `replayed`, until a resolution (TG-1). */
 export function toCallToolResponse(
   call: CallRow,
   replayed: boolean,

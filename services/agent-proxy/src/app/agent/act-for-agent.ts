@@ -1,18 +1,21 @@
-import { type AgentKey, isWritError } from '@writ/kernel';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type AgentKey, backoffMs } from '@writ/kernel';
 import type { CallOptions } from '@writ/rpc';
 import type { AgentCredentials } from '../../domain/credentials.ts';
+import { mayRenew } from '../../domain/renewal.ts';
 import { EPOCH } from '../../peers/peers.ts';
 import type { AgentTokens } from './agent-tokens.ts';
 import type { Slots } from './slots.ts';
 
 /** Timeout of one call, ms: a repeat joins a call in progress, because calls are idempotent by call_id. */
 const CALL_MS = 10_000;
+const BACKOFF = { baseMs: 100, maxMs: 2_000 };
 
 type Audience = keyof Omit<AgentCredentials, 'expiresAt'>;
 
 /**
- * Calls a service on behalf of an agent, with its token, its slot grant and the epoch. Renews the token or the grant
- * once when the service refuses it.
+ * Calls a service on behalf of an agent, with its token, its slot grant and the epoch. Renews the token and the grant
+ * when the service refuses one: once, or repeatedly while it does not know the key of one yet.
  * @throws what the slots, the tokens and `work` throw
  */
 export async function actFor<T>(
@@ -28,7 +31,7 @@ export async function actFor<T>(
   work: (options: CallOptions) => Promise<T>,
 ): Promise<T> {
   const grant = async () => ({ slotGrant: await slots.grant(agent) });
-  return await attempt(tokens, { agent, audience, grant, forget: () => slots.forget(agent) }, work);
+  return await actAs(tokens, { agent, audience, grant, forget: () => slots.forget(agent) }, work);
 }
 
 /**
@@ -42,7 +45,7 @@ export async function actWithoutSlot<T>(
   work: (options: CallOptions) => Promise<T>,
 ): Promise<T> {
   const grant = async () => ({});
-  return await attempt(tokens, { agent, audience, grant, forget: () => undefined }, work);
+  return await actAs(tokens, { agent, audience, grant, forget: () => undefined }, work);
 }
 
 interface Actor {
@@ -52,27 +55,26 @@ interface Actor {
   readonly forget: () => void;
 }
 
-async function attempt<T>(
+async function actAs<T>(
   tokens: Pick<AgentTokens, 'of'>,
   { agent, audience, grant, forget }: Actor,
   work: (options: CallOptions) => Promise<T>,
 ): Promise<T> {
-  for (let isFirst = true; ; isFirst = false) {
+  for (let attempt = 1; ; attempt++) {
     const slot = await grant();
-    const { [audience]: agentToken } = await tokens.of(agent, !isFirst);
+    const { [audience]: agentToken } = await tokens.of(agent, attempt > 1);
     const auth = { agentToken, ...slot, epoch: EPOCH };
     try {
       return await work({ ...auth, timeoutMs: CALL_MS, retry: true, retryAborted: true });
     } catch (error) {
-      if (!isFirst || !isRenewable(error)) throw error;
+      if (!mayRenew(error, attempt)) throw error;
       forget();
+      await pauseAfter(attempt);
     }
   }
 }
 
-const RENEWABLE = ['TOKEN_EXPIRED', 'TOKEN_INVALID', 'SLOT_GRANT_EXPIRED', 'SLOT_GRANT_REQUIRED'];
-
-/** The key of the supervisor may have been rotated since, or the grant may have expired in transit. */
-function isRenewable(error: unknown): boolean {
-  return isWritError(error) && RENEWABLE.includes(error.reason);
+/** Waits before a further renewal; the first one follows at once. */
+export async function pauseAfter(attempt: number): Promise<void> {
+  if (attempt > 1) await delay(backoffMs(attempt, BACKOFF));
 }

@@ -8,10 +8,12 @@ import {
 } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import { nextCallNumber } from '../../domain/next-call.ts';
+import { mayRenew } from '../../domain/renewal.ts';
 import type { StoredResponseCall } from '../../peers/peers.ts';
 import { type AgentRow, keyOf } from '../../store/agents.ts';
 import { insertCall, latestCall, markDelivered } from '../../store/calls.ts';
 import type { ProxyTransaction } from '../../store/proxy-store.ts';
+import { pauseAfter } from '../agent/act-for-agent.ts';
 import { endAgent } from '../agent/end-agent.ts';
 import type { RequestInProgress } from '../agent/requests-in-progress.ts';
 
@@ -166,10 +168,10 @@ async function* eventsOf(
   const { callId, model, dialect, headers, body: bodyJson } = request;
   const { disconnectGraceMs } = config;
   const call = { callId, model, dialect, headers, bodyJson, disconnectGraceMs };
-  for (let isFirst = true; ; isFirst = false) {
+  for (let attempt = 1; ; attempt++) {
     const grant = await slots.grant(key);
     // The row was read for this request.
-    const { executionMeter } = await (isFirst ? tokens.ofRow(agent) : tokens.of(key, true));
+    const { executionMeter } = await (attempt === 1 ? tokens.ofRow(agent) : tokens.of(key, true));
     try {
       for await (const { chunk } of peers.generate(call, executionMeter, grant, open.signal)) {
         if (chunk.case === 'nativeEvent') yield { type: 'event', json: chunk.value.dataJson };
@@ -178,8 +180,10 @@ async function* eventsOf(
       return;
     } catch (error) {
       open.signal.throwIfAborted();
-      // The key of the supervisor may have been rotated since.
-      if (isFirst && isTokenRefused(error)) continue;
+      if (isTokenRefused(error) && mayRenew(error, attempt)) {
+        await pauseAfter(attempt);
+        continue;
+      }
       await reportExhausted(context, agent, callId, error);
       throw error;
     }

@@ -1,14 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Decision } from '@writ/contracts/writ/review/v1/decision_pb';
 import type { CallToolResponse } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
-import {
-  agentKeyText,
-  backoffMs,
-  type CallKey,
-  isWritError,
-  PreconditionError,
-} from '@writ/kernel';
+import { agentKeyText, backoffMs, type CallKey, PreconditionError } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
+import { needsNewWrit } from '../../domain/renewal.ts';
 import { type ToolAnswer, UNKNOWN_OUTCOME } from '../../domain/tool-answer.ts';
 import { EPOCH } from '../../peers/peers.ts';
 import { isOutcomeUnknown } from '../../peers/tool-peers.ts';
@@ -25,8 +20,9 @@ import type { WaitTerms } from './waits.ts';
 const TOOL_TIMEOUT_MS = 7_200_000;
 
 /**
- * Attempts with a new writ: one may expire while the call waits for a slot. The client retries within one attempt when the
- * gateway is unavailable or busy, and that failure is final here, so that no failure is retried twice.
+ * Attempts with a new writ: one may expire while the call waits for a slot, or have a new key that the gateway does not
+ * know yet. The client retries within one attempt when the gateway is unavailable or busy, and that failure is final
+ * here, so that no failure is retried twice.
  */
 const ATTEMPTS = 10;
 const BACKOFF = { baseMs: 100, maxMs: 2_000 };
@@ -129,8 +125,7 @@ async function execute(
       receipts.add(agent, { callId, receipt: outcome.receipt, content });
       return outcome;
     } catch (error) {
-      const isExpired = isWritError(error) && error.reason === 'WRIT_EXPIRED';
-      if (!isExpired || attempt === ATTEMPTS) throw error;
+      if (!needsNewWrit(error) || attempt === ATTEMPTS) throw error;
       writ = '';
       await delay(backoffMs(attempt, BACKOFF));
     }

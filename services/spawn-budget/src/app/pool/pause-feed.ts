@@ -7,7 +7,7 @@ export interface PoolSlotChange extends RunKey {
   readonly at: Date;
 }
 
-/** PoolSlotChanges that a slow watcher may be behind; the oldest are dropped, and Renew finds what it missed. */
+/** Limit of undelivered changes of one watcher; the oldest are dropped, and Renew reports what it missed. */
 const CAPACITY = 1_000;
 
 interface Watcher {

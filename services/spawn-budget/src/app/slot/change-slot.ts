@@ -15,7 +15,8 @@ export interface ChangedSlot {
 /**
  * Acquires a slot, pausing an agent of lower priority if needed, or is refused by a named cap (SB-2, SB-7).
  * A repeated request returns the same changes and the agent's current slot (SB-9).
- * @throws BudgetExhaustedError naming the cap and the reason; what `reduce` throws
+ * @throws BudgetExhaustedError naming the cap and the reason; InvalidRequestError REQUEST_ID_REUSED; NotFoundError
+ *   POOL_NOT_FOUND; what `reduce` throws
  */
 export async function acquireSlot(
   context: SpawnBudgetContext,
@@ -60,7 +61,10 @@ function exhausted({ cap, why, used, limit, sentence }: Refusal): BudgetExhauste
   });
 }
 
-/** Releases a slot, which goes to the first queued agent (SB-3, SB-4). An unknown agent counts as released. */
+/**
+ * Releases a slot, which goes to the first queued agent (SB-3, SB-4). For an unknown agent or run, nothing changes.
+ * @throws InvalidRequestError REQUEST_ID_REUSED
+ */
 export async function releaseSlot(
   { ledger }: SpawnBudgetContext,
   key: RequestKey,
@@ -82,7 +86,7 @@ export async function releaseSlot(
 
 /**
  * Changes an agent's priority, which may pause or resume it or another agent (SB-5).
- * @throws what `reduce` throws
+ * @throws InvalidRequestError REQUEST_ID_REUSED; NotFoundError POOL_NOT_FOUND; what `reduce` throws
  */
 export async function reprioritizeSlot(
   context: SpawnBudgetContext,

@@ -25,8 +25,8 @@ export function signingSlot(
 }
 
 /**
- * An agent's slot, with a fresh grant if it may act (SB-4). The grant is valid from the time of the transaction
- * that found the agent active, because the agent may be paused while the grant is signed.
+ * An agent's slot, with a fresh grant if it may act (SB-4). The lifetime of the grant counts from the time of the
+ * transaction that found the agent active, because the agent may be paused while the grant is signed.
  */
 export async function signedSlot(
   { config, signer }: Pick<SpawnBudgetContext, 'config' | 'signer'>,

@@ -57,7 +57,7 @@ export interface Pool {
   readonly closed: boolean;
   /** By instance. Released agents may be omitted unless the event names them. */
   readonly members: ReadonlyMap<string, Member>;
-  /** Last number assigned to an acquisition, a pause or a queue position. */
+  /** Last number assigned to a slot change, an acquisition or a queue position. */
   readonly sequence: number;
   /** Number of agents spawned so far, without the root (SB-7). */
   readonly totalSpawns: number;

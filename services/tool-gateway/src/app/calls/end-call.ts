@@ -10,7 +10,7 @@ import type { ToolRun } from './run-tool.ts';
 /**
  * Records the outcome of a run: row, receipt and TOOL_END in one transaction (TG-5, TG-8). A cancelled call
  * that may run again gets no outcome.
- * @throws the reason of `cancelSignal` in that case
+ * @throws the reason of `cancelSignal` in that case; InternalError OUTCOME_ALREADY_RECORDED
  */
 export async function endCall(
   context: Pick<GatewayContext, 'store' | 'clock' | 'signer' | 'events'>,
@@ -44,7 +44,7 @@ export async function endCall(
   if (known !== undefined && known.state !== 'intent') return known;
   throw new InternalError(
     'OUTCOME_ALREADY_RECORDED',
-    `Another replica recorded the outcome of ${call.call_id}.`,
+    `The outcome of call ${call.call_id} was not recorded, because its record has changed.`,
     { call_id: call.call_id },
   );
 }

@@ -1,8 +1,8 @@
 import type { MessageShape } from '@bufbuild/protobuf';
 import type { CallToolRequestSchema } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
-import { assertServesTenant, checkWrit } from '@writ/identity';
+import { assertServesTenant, checkWrit, servesTenant } from '@writ/identity';
 import { derivedId, isWritError, PermissionDeniedError, sha256Hex } from '@writ/kernel';
-import type { CallContext, Caller } from '@writ/rpc';
+import type { CallContext } from '@writ/rpc';
 import type { GatewayContext } from '../../context.ts';
 import { type ParsedArguments, parseArguments } from '../../domain/checks.ts';
 import { fieldsFit } from '../../domain/result.ts';
@@ -27,8 +27,8 @@ type Request = MessageShape<typeof CallToolRequestSchema>;
 
 /**
  * Verifies that a call carries a writ for exactly itself (TG-1).
- * @throws PermissionDeniedError WRIT_INVALID, WRIT_MISMATCH, TENANT_NOT_SERVED; UnavailableError
- *   KEYS_UNAVAILABLE
+ * @throws InvalidRequestError CALL_REQUIRED; PermissionDeniedError WRIT_INVALID, WRIT_MISMATCH,
+ *   TENANT_NOT_SERVED; UnavailableError KEYS_UNAVAILABLE
  */
 export async function readPresentedCall(
   { verifier }: Pick<GatewayContext, 'verifier'>,
@@ -89,8 +89,8 @@ export function rejectExpired({ writ, validUntil }: PresentedCall, now: Date): v
 }
 
 /**
- * Logs a call that does not match its writ, stores it for the audit chain of the tenant if the caller
- * serves that tenant, and rethrows `error` (TG-1, SYS-6).
+ * Logs a call that is rejected with PERMISSION_DENIED, stores it for the audit chain of the tenant if the
+ * caller serves that tenant, and rethrows `error`; does nothing else for other errors (TG-1, SYS-6).
  */
 export async function recordRefusal(
   { store, clock }: Pick<GatewayContext, 'store' | 'clock'>,
@@ -110,7 +110,7 @@ export async function recordRefusal(
       writ_sha256: sha256Hex(request.writ),
       presented_by: call.caller.service?.replica ?? '',
     };
-    call.log.warn({ ...attempt, tool: request.tool }, 'call rejected: writ mismatch');
+    call.log.warn({ ...attempt, tool: request.tool }, 'call rejected: permission denied');
     if (servesTenant(call.caller, tenant)) {
       const refusal_id = derivedId('refused', ...Object.values(attempt));
       const refusal = { refusal_id, ...attempt, refused_at: clock.now() };
@@ -119,9 +119,4 @@ export async function recordRefusal(
     }
   }
   throw error;
-}
-
-function servesTenant(caller: Caller, tenant: string): boolean {
-  const tenants = caller.service?.tenants ?? [];
-  return tenants.length === 0 || tenants.includes(tenant);
 }

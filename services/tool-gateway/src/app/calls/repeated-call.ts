@@ -7,8 +7,8 @@ import type { GatewayTransaction } from '../../store/gateway-store.ts';
 import type { PresentedCall } from './presented-call.ts';
 
 /**
- * The recorded outcome of a call that is presented again, with which nothing is executed; undefined while the call has
- * an intent only (TG-1).
+ * Returns the recorded outcome of a repeated call, which is not executed again; undefined while the call has an intent
+ * only (TG-1).
  * @throws PermissionDeniedError WRIT_MISMATCH
  */
 export function recordedOutcome(known: CallRow, presented: PresentedCall): CallRow | undefined {

@@ -51,21 +51,22 @@ export class McpConnection {
 
   /**
    * A connected client.
-   * @throws McpUnreachableError when the server is unreachable or the back-off has not ended
+   * @throws McpUnreachableError when the server is unreachable, the back-off has not ended, or the connection was
+   *   closed, also to callers that wait for a connect that another one began
    */
   async client(): Promise<Client> {
-    if (this.#client !== undefined) return await this.#client;
+    if (this.#client !== undefined) return await reachable(this.#client);
     if (this.#closed || performance.now() < this.#notBefore) throw new McpUnreachableError();
     const connecting = this.#connect();
     this.#client = connecting;
     try {
-      const client = await connecting;
+      const client = await reachable(connecting);
       this.#connectedAt = performance.now();
       this.#onToolsChanged();
       return client;
     } catch (error) {
       this.#lost(connecting);
-      throw new McpUnreachableError('The server is unreachable.', { cause: error });
+      throw error;
     }
   }
 
@@ -91,7 +92,7 @@ export class McpConnection {
     await this.drop();
   }
 
-  /** Closes a connection that the server no longer knows. */
+  /** Closes the connection; a kept one is opened again, any other at the next call. */
   async drop(): Promise<void> {
     const client = this.#client;
     this.#client = undefined;
@@ -169,6 +170,15 @@ export class McpConnection {
       if (performance.now() < this.#notBefore) this.#connectIn(0);
       else this.client().catch(() => undefined);
     }, due).unref();
+  }
+}
+
+/** Returns the client of a connect; every failure before that means that nothing was sent. */
+async function reachable(connecting: Promise<Client>): Promise<Client> {
+  try {
+    return await connecting;
+  } catch (error) {
+    throw new McpUnreachableError('The server is unreachable.', { cause: error });
   }
 }
 

@@ -1,4 +1,7 @@
-/** What an MCP server may send (BD-1). A server that exceeds a limit is disabled alone, for `disabledMs`. */
+/**
+ * What an MCP server may send (BD-1). A server that exceeds a limit is disabled alone, for `disabledMs`; a response
+ * that is too large fails only its call.
+ */
 export const MCP_LIMITS = {
   /** Bytes of one message, of the response to one request, and of one event of a notification stream. */
   messageBytes: 4 * 1024 * 1024,

@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import { withTimeout } from '@writ/kernel';
 import { createTelemetry } from '@writ/telemetry';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { toolInvocation } from '../../../test/tool-invocation.ts';
@@ -80,6 +81,25 @@ describe('a faulty MCP server (TG-6, SYS-4)', () => {
     source = open('/nowhere/server.js');
     expect((await invoke('pid')).kind).toBe('failed');
     await expect(source.offer?.()).rejects.toThrow();
+  });
+
+  it('fails every call that waits for the same connect, since nothing was sent (TG-5)', async () => {
+    await source.close();
+    source = open('/nowhere/server.js');
+    const unreachable = { kind: 'failed', message: 'The server of odd__pid is unreachable.' };
+    const answers = await Promise.all([invoke('pid'), invoke('pid'), invoke('pid')]);
+    expect(answers).toEqual([unreachable, unreachable, unreachable]);
+  });
+
+  it('fails a call whose timeout ends during the connect, since nothing was sent (TG-5)', async () => {
+    await source.close();
+    // A server that never answers; it exits soon, so that the source can be closed.
+    source = open('--eval', 'setTimeout(() => undefined, 500)');
+    const answer = source.invoke(toolInvocation('odd__pid', { timeoutMs: 200 }));
+    expect(await withTimeout(answer, 200, () => 'timeout of the gateway')).toEqual({
+      kind: 'failed',
+      message: 'The server of odd__pid is unreachable.',
+    });
   });
 
   it('does not receive a cancelled call', async () => {

@@ -6,8 +6,7 @@ import {
   SdkErrorCode,
   SdkHttpError,
 } from '@modelcontextprotocol/client';
-import type { JsonObject } from '@writ/kernel';
-import { omitUndefined } from '@writ/kernel';
+import { type JsonObject, omitUndefined, withTimeout } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import { MCP_CONTENT } from '../../domain/result.ts';
 import {
@@ -34,6 +33,11 @@ export interface McpSourceOptions {
 const LIST_MS = 10_000;
 /** Added to the timeout of the MCP client, in milliseconds, so that the gateway's timeout fires first. */
 const TIMEOUT_SLACK_MS = 500;
+/**
+ * Part of the timeout of a call that it may wait for a connection. It ends before the gateway's timeout, after
+ * which the outcome would be unknown although nothing was sent.
+ */
+const CONNECT_SHARE = 0.9;
 const MAX_DESCRIPTION = 4_096;
 
 /**
@@ -126,7 +130,7 @@ async function invoke(
   { tool, args, signal, timeoutMs, idempotencyKey, callId, traceparent }: ToolInvocation,
 ): Promise<ToolAnswer> {
   try {
-    const client = await connection.client();
+    const client = await clientWithin(connection, timeoutMs * CONNECT_SHARE);
     signal.throwIfAborted();
     const result = await client.callTool(
       {
@@ -146,10 +150,20 @@ async function invoke(
     if (isRefusedRequest(error) || isRefusedConnection(error)) await connection.drop();
     log.warn(
       { source, tool, call_id: callId, error_type: error instanceof Error ? error.name : '' },
-      answer.kind === 'lost' ? 'MCP server did not respond' : 'MCP server rejected call',
+      answer.kind === 'lost' ? 'MCP server did not respond' : 'MCP server call failed',
     );
     return answer;
   }
+}
+
+/**
+ * Returns a connected client.
+ * @throws McpUnreachableError when there is none after `ms`; the connect continues for later calls
+ */
+async function clientWithin(connection: McpConnection, ms: number) {
+  return await withTimeout(connection.client(), ms, () => {
+    throw new McpUnreachableError('The connect takes longer than the call may.');
+  });
 }
 
 /** Maps an error to an answer; `lost` when it does not say whether the tool ran. */
