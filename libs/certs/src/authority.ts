@@ -125,7 +125,7 @@ async function generateKeys(): Promise<CryptoKeyPair> {
 
 async function privateKeyOf(pem: string): Promise<CryptoKey> {
   const [der] = PemConverter.decode(pem);
-  if (der === undefined) throw new Error('it contains no private key in PEM format');
+  if (der === undefined) throw new Error('the key of the authority is not in PEM format');
   return await crypto.subtle.importKey('pkcs8', der, KEYS, false, ['sign']);
 }
 

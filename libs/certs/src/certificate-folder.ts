@@ -40,7 +40,8 @@ const AUTHORITY = 'ca';
  * Creates a folder with a new authority and a certificate and key for each service, readable by their owner
  * only.
  * @param authorityLifeMs lifetime of the authority
- * @throws PreconditionError AUTHORITY_EXISTS when the folder has one, whose certificates would become invalid
+ * @throws PreconditionError AUTHORITY_EXISTS when the folder has one, whose certificates would become invalid,
+ *   TRUST_DOMAIN_MISMATCH
  */
 export async function createFolder(
   options: CertificateFolderOptions,
@@ -51,6 +52,7 @@ export async function createFolder(
   const { certFile, keyFile } = filesOf(dir, AUTHORITY);
   const existing = [keyFile, certFile].find((file) => existsSync(file));
   if (existing !== undefined) throw authorityExists(existing);
+  requireTrustDomain(options);
   const { cert, key } = await newAuthority(options, authorityLifeMs);
   if (!createPrivate(keyFile, key)) throw authorityExists(keyFile);
   replacePrivate(certFile, cert);
@@ -67,19 +69,16 @@ export async function issueInFolder(
   return await issueBy(readAuthority(options.dir).signing, options);
 }
 
-/** Issues new certificates and keys with `authority`; throws like {@link issueInFolder}. */
+/**
+ * Issues new certificates and keys with `authority`.
+ * @throws PreconditionError TRUST_DOMAIN_MISMATCH
+ */
 export async function issueBy(
   authority: CertificateWithKey,
   options: CertificateFolderOptions,
 ): Promise<readonly WrittenCertificate[]> {
-  const { dir, trustDomain, services, others = [] } = options;
-  const known = trustDomainOf(dir);
-  if (known !== undefined && known !== trustDomain)
-    throw new PreconditionError(
-      'TRUST_DOMAIN_MISMATCH',
-      `The certificates in ${dir} belong to trust domain ${known}; services with them would reject those of ${trustDomain}.`,
-      { trust_domain: known },
-    );
+  const { trustDomain, services, others = [] } = options;
+  requireTrustDomain(options);
   const written: WrittenCertificate[] = [];
   for (const service of services)
     written.push(await issue(authority, service, options, spiffeId(trustDomain, service)));
@@ -87,7 +86,17 @@ export async function issueBy(
   return written;
 }
 
-/** Returns the trust domain of the certificates of a folder; undefined when none can be read. */
+function requireTrustDomain({ dir, trustDomain }: CertificateFolderOptions): void {
+  const known = trustDomainOf(dir);
+  if (known !== undefined && known !== trustDomain)
+    throw new PreconditionError(
+      'TRUST_DOMAIN_MISMATCH',
+      `The certificates in ${dir} belong to trust domain ${known}; services with them would reject those of ${trustDomain}; use ${known}, or another folder.`,
+      { trust_domain: known },
+    );
+}
+
+/** Returns the trust domain of a folder, from the supervisor's certificate; undefined when it cannot be read. */
 export function trustDomainOf(dir: string): string | undefined {
   const { certFile } = filesOf(dir, 'supervisor');
   try {
@@ -156,7 +165,7 @@ export function readAuthority(dir: string): FolderAuthorities {
   if (own === undefined)
     throw new PreconditionError(
       'AUTHORITY_NOT_FOUND',
-      `${certFile} contains no certificate for the key in ${keyFile}.`,
+      `${certFile} contains no certificate for the key in ${keyFile}; restore both files, or create a new authority in an empty folder.`,
       { file: certFile },
     );
   const { validToDate } = new X509Certificate(own);

@@ -45,7 +45,8 @@ export async function beginReplacement(
  * Second step, after all services trust both: the new authority issues all certificates and signs from now on.
  * The old one is still trusted, but its key is deleted.
  * @throws PreconditionError REPLACEMENT_NOT_STARTED when the first step was not completed, CERTIFICATES_NOT_RENEWED
- *   when the folder has other certificates than those of `options`
+ *   when the folder has other certificates than those of `options`, AUTHORITY_NOT_FOUND, AUTHORITY_EXPIRED,
+ *   TRUST_DOMAIN_MISMATCH
  */
 export async function issueReplacement(
   options: CertificateFolderOptions,
@@ -75,12 +76,12 @@ export async function issueReplacement(
 /**
  * Last step, after all services use certificates of the new authority: removes the old authority.
  * @throws PreconditionError REPLACEMENT_NOT_STARTED when a previous step was not completed, CERTIFICATES_NOT_RENEWED
- *   when a certificate in the folder was not issued by the new authority
+ *   when a certificate in the folder was not issued by the new authority, AUTHORITY_NOT_FOUND, AUTHORITY_EXPIRED
  */
 export function finishReplacement({ dir }: Pick<CertificateFolderOptions, 'dir'>): void {
   const { signing, others } = readAuthority(dir);
-  if (existsSync(filesOf(dir, NEXT).keyFile)) throw noReplacement(dir, 'issue');
   if (others.length === 0) throw noReplacement(dir, 'begin');
+  if (existsSync(filesOf(dir, NEXT).keyFile)) throw noReplacement(dir, 'issue');
   const authority = new X509Certificate(signing.cert);
   const outdated = namesIn(dir).find((name) => {
     const certificate = new X509Certificate(readFileSync(filesOf(dir, name).certFile));

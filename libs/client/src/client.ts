@@ -10,6 +10,7 @@ import { createConnectTransport } from '@connectrpc/connect-node';
 import { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
 import { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
+import { CallerService } from '@writ/contracts/writ/identity/v1/caller_service_pb';
 import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { UsageService } from '@writ/contracts/writ/usage/v1/usage_service_pb';
 import { fromConnectError } from '@writ/rpc';
@@ -31,13 +32,14 @@ export interface WritClientOptions {
    */
   readonly timeoutMs?: number;
   /**
-   * Silence after which a watch continues on another stream after its last event, ms. Default 15,000; the supervisor
-   * sends a heartbeat after 5 s without an event. After four silent streams the watch fails with WATCH_SILENT.
+   * Time without a message after which watchRun, runAgent and watchApprovals reconnect and continue after the last one,
+   * ms. Default 15,000; the supervisor sends a heartbeat after 5 s without an event. After four silent streams in
+   * succession they fail with WATCH_SILENT. watchRuns does not reconnect.
    */
   readonly silenceMs?: number;
   /**
-   * Whether startRun and runAgent repeat a start that the platform rejects with a delay (START_QUEUE_FULL,
-   * RATE_LIMITED), under the same `requestId` and within the timeout of the call (runAgent: `timeoutMs`). Default true.
+   * Whether startRun and runAgent retry a start that is rejected with a retry delay (START_QUEUE_FULL, RATE_LIMITED):
+   * after that delay, with the same `requestId`, within the timeout of the call or `timeoutMs`. Default true.
    */
   readonly retryStarts?: boolean;
   /** Returns the W3C trace context of a call; called for every call. */
@@ -51,6 +53,8 @@ export interface WritClient {
   readonly audit: Client<typeof AuditService>;
   readonly control: Client<typeof ControlService>;
   readonly usage: Client<typeof UsageService>;
+  /** Who the API key belongs to, and what it permits. */
+  readonly caller: Client<typeof CallerService>;
 }
 
 const DEFAULT_TIMEOUT_MS = 60_000;
@@ -95,16 +99,15 @@ export function createWritClient(options: WritClientOptions): WritClient {
     ...(ca !== undefined && { nodeOptions: { ca } }),
   });
   const transport = translateErrors(withDefaultTimeout(connect, timeoutMs));
-  const runs = createClient(RunService, transport);
+  // A pause between starts is no silence of a watch.
+  const watched = resumeWatches(createClient(RunService, transport), options.silenceMs);
   return {
-    runs: resumeWatches(
-      options.retryStarts === false ? runs : retryStarts(runs, timeoutMs),
-      options.silenceMs,
-    ),
+    runs: options.retryStarts === false ? watched : retryStarts(watched, timeoutMs),
     approvals: resumeApprovals(createClient(ApprovalService, transport), options.silenceMs),
     audit: createClient(AuditService, transport),
     control: createClient(ControlService, transport),
     usage: createClient(UsageService, transport),
+    caller: createClient(CallerService, transport),
   };
 }
 

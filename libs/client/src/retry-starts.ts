@@ -6,9 +6,9 @@ import { isWritError } from '@writ/kernel';
 type Runs = Client<typeof RunService>;
 
 /**
- * Wraps startRun and runAgent: a start that is rejected with a delay, such as START_QUEUE_FULL, is repeated after that
- * delay with the same request_id. Delays are spread, so that callers that were rejected together do not return together.
- * When the call would time out before the next attempt, the rejection is thrown.
+ * Wraps startRun and runAgent: a start that is rejected with a retry delay, such as START_QUEUE_FULL, is retried with
+ * the same request_id after one to two times that delay, at random, so that callers do not retry at the same time. When
+ * the call would time out before the next attempt, the rejection is thrown.
  */
 export function retryStarts(runs: Runs, defaultTimeoutMs: number): Runs {
   const startRun: Runs['startRun'] = async (request, options = {}) => {
@@ -55,7 +55,7 @@ function millisecondsTo(endsAt: number): number {
   return Math.max(1, Math.ceil(endsAt - performance.now()));
 }
 
-/** Waits for the delay of a rejection; throws any other error, and a rejection whose delay is too long. */
+/** Waits before the next attempt; throws an error without a retry delay, and a rejection whose delay is too long. */
 async function pauseBeforeRetry(
   error: unknown,
   endsAt: number,

@@ -31,9 +31,12 @@ export interface ExecutionMeterConfig extends CatalogSource {
   readonly backoff: RetryBackoff;
   /** Percentages of a cap at which a settlement emits BUDGET_THRESHOLD, in ascending order. */
   readonly thresholds: readonly number[];
-  /** Slices of each level that runs share; default: 64 on PostgreSQL and one on SQLite, which has one writer. */
+  /**
+   * Number of slices of each shared level: session, day and month (ADR 32). Default: 64 on PostgreSQL, and one on
+   * SQLite, which has one writer.
+   */
   readonly slices?: number | undefined;
-  /** Interval of the sweep for expired reservations. */
+  /** Interval of the sweeps: expired reservations, calls of dead replicas, changes of the models file. */
   readonly sweepMs: number;
   /** Time that a shutdown waits for calls in flight before it aborts them. */
   readonly drainMs: number;
@@ -53,7 +56,7 @@ export const EXECUTION_METER_DEFAULTS = {
 
 /**
  * Reads the settings of an execution-meter process.
- * @throws ConfigError naming every variable that is missing or malformed
+ * @throws ConfigError naming the variables that are malformed
  */
 export function readExecutionMeterConfig(
   env: NodeJS.ProcessEnv = process.env,

@@ -13,6 +13,6 @@ export interface MeterContext {
   readonly telemetry: Telemetry;
   readonly events: MeterEvents;
   readonly catalog: Catalog;
-  /** Slices of each level that runs share. */
+  /** Number of slices of each shared level: session, day and month (ADR 32). */
   readonly slices: number;
 }

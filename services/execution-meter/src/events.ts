@@ -17,8 +17,9 @@ import {
   type Telemetry,
   trace,
 } from '@writ/telemetry';
-import { type Balance, type Breach, crossings, dayOf } from './domain/ledger/balance.ts';
+import { type Breach, crossings, dayOf } from './domain/ledger/balance.ts';
 import type { Spending } from './domain/ledger/spending.ts';
+import type { Booked } from './store/book.ts';
 import { rowIds } from './store/level-ids.ts';
 import type { MeterTransaction, MeterTx } from './store/meter-store.ts';
 import type { StoredTab } from './store/tabs.ts';
@@ -59,7 +60,7 @@ export interface EventScope {
 
 /**
  * All hook events of the meter, each emitted once, in the transaction of the change it reports
- * (HK-1, HK-2). Those of a model call return the encoded event, which the answer of the call contains, too.
+ * (HK-1, HK-2). The methods for model calls return the encoded event, which `finished` also contains.
  */
 export interface MeterEvents {
   /** An attempt of a model call is reserved and about to be sent. */
@@ -70,7 +71,7 @@ export interface MeterEvents {
     scope: EventScope,
     end: { readonly status: string; readonly durationMs: number; readonly spent: Spending },
   ): Promise<Uint8Array>;
-  /** A cap `refused` a reservation, or the `settled` amount exceeds it and becomes debt. */
+  /** A cap `refused` a reservation, or the `settled` amount exceeds it. */
   budgetExhausted(
     tx: MeterTx,
     scope: EventScope,
@@ -81,7 +82,7 @@ export interface MeterEvents {
   budgetThresholds(
     tx: MeterTx,
     scope: EventScope,
-    settled: { readonly before: readonly Balance[]; readonly levels: readonly Balance[] },
+    settled: Pick<Booked, 'before' | 'levels' | 'entry'>,
   ): Promise<void>;
   /** Counts an answer with a near-budget warning (EM-5); emits no event. */
   nearBudget(tx: MeterTx, tenant: string): void;
@@ -158,9 +159,11 @@ export function createMeterEvents(telemetry: Telemetry, percents: readonly numbe
         estimated: spent.estimated,
       });
     },
-    async budgetThresholds(tx, scope, { before, levels }) {
+    async budgetThresholds(tx, scope, { before, levels, entry }) {
+      // A settlement after midnight counts for the day of its reservation.
+      const day = entry?.day ?? dayOf(tx.at);
       for (const { level, dimension, percent, limit } of crossings(before, levels, percents)) {
-        const owner = rowIds({ ...scope.tab, day: dayOf(tx.at) })[level];
+        const owner = rowIds({ ...scope.tab, day })[level];
         const cap = [owner, dimension, String(limit), String(percent)];
         await emit(tx, scope, 'BUDGET_THRESHOLD', {
           eventId: derivedId('evt', ...cap, 'BUDGET_THRESHOLD'),

@@ -119,7 +119,7 @@ describe('bad input', () => {
     },
   );
 
-  it('– a provider that returns garbage – ends as PROVIDER_ERROR and settles the full hold (EM-8, SYS-3)', async () => {
+  it('– a provider that returns garbage – ends as PROVIDER_ERROR, and the attempt stays on the tab (EM-8, SYS-3)', async () => {
     await expect(ask('op-1', 'hello')).rejects.toMatchObject({
       reason: 'PROVIDER_ERROR',
       metadata: { stop_reason: 'provider_error:bad_response' },

@@ -193,6 +193,25 @@ it('publishes each threshold of a cap once, with the level that reached it (EM-5
   await expect.poll(thresholds).toEqual([half, full]);
 });
 
+it('publishes the threshold of a day also when a settlement after midnight reached that of the day before (EM-5, HK-1)', async () => {
+  const clock = new ManualClock(new Date('2026-03-31T23:59:00Z'));
+  await start({ clock, tenants: 'tenants: { "*": { day: { max_turns: 2 } } }' });
+  await world.openTab();
+  const settle = (callId: string) =>
+    world.tab.settle({ tab: tabOf(RUN), callId, usage: {}, costNanoUsd: 0n, turns: 1n });
+  await reserve(RUN, 'before', 0n, 1n);
+  clock.advance(120_000);
+  await settle('before');
+  await reserve(RUN, 'after', 0n, 1n);
+  await settle('after');
+  await expect
+    .poll(() => world.events.map(({ name, event }) => [name, event.callId, event.budgetLevel]))
+    .toEqual([
+      ['BUDGET_THRESHOLD', 'before', BudgetLevel.TENANT_DAY],
+      ['BUDGET_THRESHOLD', 'after', BudgetLevel.TENANT_DAY],
+    ]);
+});
+
 it('prices models without catalog prices from the maintained list (EM-4)', async () => {
   await start({
     scripts: { hello: [{ text: 'Hi.', usage: { prompt_tokens: 10, completion_tokens: 10 } }] },

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
 import { ChatRole, EndReason } from '@writ/contracts/writ/model/v1/model_pb';
@@ -104,6 +104,39 @@ describe('a failing provider', () => {
     await world.simulator.until(({ call, outcome }) => call === 2 && outcome === 'aborted');
   });
 
+  it('is not retried when a cost cap is set meanwhile for a model without a price (EM-4, EM-9)', async () => {
+    const answer = async (response: ServerResponse): Promise<void> => {
+      await world.tab.setCaps({
+        requestId: 'set-1',
+        tenant: TENANT,
+        level: BudgetLevel.TENANT_DAY,
+        caps: { maxCostNanoUsd: 1_000_000n },
+        setBy: 'anna',
+      });
+      response.writeHead(500).end();
+    };
+    server = createServer((_, response) => void answer(response));
+    await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const models = [
+      'models:',
+      '  hello:',
+      `    base_url: http://127.0.0.1:${port}/v1`,
+      '    model: unpriced',
+    ].join('\n');
+    await start({ models });
+    const { finished, error } = await world.generate();
+    expect(finished).toMatchObject({
+      failure: { stopReason: 'cancelled', reason: 'PRICE_MISSING' },
+      attempts: 1,
+    });
+    expect(error).toMatchObject({ reason: 'PRICE_MISSING' });
+    expect(await world.level(BudgetLevel.AGENT)).toMatchObject({
+      reservedTokens: 0n,
+      reservedTurns: 0n,
+    });
+  });
+
   it('ends as llm_timeout without cost when the connection is refused (EM-8)', async () => {
     server = createServer();
     await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve));
@@ -196,7 +229,7 @@ describe('an irregular answer', () => {
       endReason: EndReason.END_TURN,
       estimated: true,
       warnings: [
-        'The stream closed before the provider sent a finish reason.',
+        'The answer ended without a finish reason.',
         'The provider reported no usage; usage is estimated.',
       ],
     });

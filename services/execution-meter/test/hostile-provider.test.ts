@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
-import { EndReason } from '@writ/contracts/writ/model/v1/model_pb';
+import { Dialect, EndReason } from '@writ/contracts/writ/model/v1/model_pb';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { MAX_RESPONSE_BYTES } from '../src/providers/openai/bounded-fetch.ts';
 import { MAX_EVENT_CHARS } from '../src/providers/openai/event-stream.ts';
@@ -148,7 +148,7 @@ describe('a hostile provider', () => {
       { prompt_tokens: 10, completion_tokens: 0 },
       /no output tokens for an answer with content/,
     ],
-    ['negative usage', { prompt_tokens: 10, completion_tokens: -1 }, /invalid usage/],
+    ['negative usage', { prompt_tokens: 10, completion_tokens: -1 }, /invalid or incomplete usage/],
   ])('that reports %s has its usage estimated and marked (EM-8)', async (_, usage, warning) => {
     await serve(
       (response) => void response.writeHead(200, SSE).end(delta('Hello there.') + finish(usage)),
@@ -161,4 +161,31 @@ describe('a hostile provider', () => {
     });
     expect(finished?.usage?.inputTokens).toBeLessThan(100n);
   });
+
+  it.each([
+    ['an image', { type: 'image_url', image_url: { url: 'https://x.example/i.png' } }, 48_169],
+    [
+      'a document',
+      { type: 'file', file: { file_data: 'data:application/pdf;base64,AA' } },
+      160_000,
+    ],
+  ])(
+    'has what it reports for %s booked, also above the reservation (EM-3, EM-8)',
+    async (_, part, tokens) => {
+      const usage = { prompt_tokens: tokens, completion_tokens: 1 };
+      await serve(
+        (response) => void response.writeHead(200, SSE).end(delta('A cat.') + finish(usage)),
+      );
+      await world.openTab({ agent: { name: 'support', instance: 'viewer' } });
+      const options = await world.credentials('viewer');
+      const body = { messages: [{ role: 'user', content: [part] }], stream: true };
+      const native = { dialect: Dialect.OPENAI_CHAT, bodyJson: Buffer.from(JSON.stringify(body)) };
+      const { finished } = await world.generate({ messages: [], native }, options);
+      expect(finished).toMatchObject({
+        estimated: false,
+        usage: { inputTokens: BigInt(tokens) },
+        costNanoUsd: BigInt(tokens + 1) * 1_000n,
+      });
+    },
+  );
 });

@@ -1,6 +1,7 @@
 import { timestampFromMs } from '@bufbuild/protobuf/wkt';
 import { FreezeCause, type ScopeSchema } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
+import { Dialect } from '@writ/contracts/writ/model/v1/model_pb';
 import { ManualClock } from '@writ/kernel';
 import { afterEach, describe, expect, it } from 'vitest';
 import { AGENT, MeterWorld, type MeterWorldOptions, RUN, TENANT } from './meter-fixture.ts';
@@ -52,6 +53,29 @@ describe('a caller that disconnects', () => {
     await expect
       .poll(() => world.events.map(({ name, event }) => `${name} ${event.status}`))
       .toEqual(['LLM_START ok', 'LLM_END interrupted']);
+  });
+
+  it('pays the full hold of a native answer that is not streamed (EM-3, EM-6)', async () => {
+    await start({ scripts: { hello: [{ text: 'Late.', delay_ms: 60_000 }] } });
+    const stop = new AbortController();
+    const body = { messages: [{ role: 'user', content: 'Hello.' }], stream: false };
+    const native = { dialect: Dialect.OPENAI_CHAT, bodyJson: Buffer.from(JSON.stringify(body)) };
+    const call = world.generate(
+      { messages: [], native },
+      { ...(await world.credentials()), signal: stop.signal },
+    );
+    await untilInFlight();
+    const { reservedTokens, reservedCostNanoUsd } = await world.level(BudgetLevel.AGENT);
+    stop.abort();
+    await call;
+    await aborted();
+    await ended().toBe(0n);
+    expect(await world.level(BudgetLevel.AGENT)).toMatchObject({
+      usedTokens: reservedTokens,
+      usedCostNanoUsd: reservedCostNanoUsd,
+    });
+    const [span] = world.spans.spans().filter(({ name }) => name === 'chat sim:hello');
+    expect(span?.attributes['gen_ai.request.stream']).toBe(false);
   });
 
   it('has a duration that no step of the clock changes (HK-1, BD-3)', async () => {

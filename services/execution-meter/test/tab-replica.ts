@@ -32,6 +32,10 @@ export interface TabOwner {
   readonly runId: string;
   readonly instance: string;
   readonly sessionId: string;
+  /** Default: none. */
+  readonly models?: readonly string[];
+  /** Default: none. */
+  readonly deadline?: Date;
 }
 
 /** Caps in tokens. */
@@ -50,7 +54,6 @@ export async function openTabOf(
   const { runId, instance } = owner;
   await openTab(context, {
     tab: {
-      ...owner,
       agentName: instance,
       parent: undefined,
       state: 'open',
@@ -65,6 +68,7 @@ export async function openTabOf(
       epoch: undefined,
       openedAt: new Date(),
       closedAt: undefined,
+      ...owner,
     },
     caps: tab === undefined ? {} : { tokens: tab },
     runCaps: run === undefined ? undefined : { tokens: run },

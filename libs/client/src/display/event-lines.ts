@@ -6,7 +6,7 @@ import { codeWaitFrom, codeWaitSentence, formatUsd } from '@writ/kernel/portable
 import { actionJson } from './result-json.ts';
 import { wordOf } from './word-of.ts';
 
-/** A line about an event, in the words of every screen (PE-2). The text is not printable yet. */
+/** A line about an event, in the words of every screen (PE-2). Before output, pass the text through `printable`. */
 export interface ShownLine {
   /** One word, such as `proposes`, `escalate` or `executed`. */
   readonly label: string;

@@ -4,7 +4,7 @@ const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\u202a-\u20
 
 /**
  * Text that a terminal shows as it is: control characters and those that change the direction of writing are
- * replaced by their code, such as `\\u001b`.
+ * replaced by their code, such as `\u001b`.
  */
 export function printable(text: string): string {
   return text.replaceAll(

@@ -48,7 +48,7 @@ export function scopeText(scope: Scope | undefined): string {
   }
 }
 
-/** Facts that tell most about a record, in this order. */
+/** The most informative fields of an audit record, in this order. */
 const TELLING = [
   'agent',
   'action_name',
@@ -64,7 +64,7 @@ const TELLING = [
   'reason',
 ];
 
-/** The telling facts of an audit record in one line, from its canonical JSON. */
+/** The most informative fields of an audit record in one line, from its canonical JSON. */
 export function recordFactsText(canonicalJson: string): string {
   const facts = JSON.parse(canonicalJson) as Readonly<Record<string, unknown>>;
   return TELLING.flatMap((name) => {

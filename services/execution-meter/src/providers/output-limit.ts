@@ -1,11 +1,11 @@
 import { countTokens } from './token-counter.ts';
 
-/** Tokenizers differ: an answer within its limit may count as half as many tokens again. */
+/** Tokenizers differ: an answer within its limit may count as up to 1.5 times as many tokens, and a few more. */
 const TOLERANCE = { numerator: 3n, denominator: 2n, tokens: 16n };
 /** Chunks of a stream for one requested token: some servers send single characters, or chunks without content. */
 const CHUNKS_PER_TOKEN = 16;
 const MORE_CHUNKS = 1_000;
-/** Smallest text that is counted by itself. */
+/** Content is counted in pieces of at least this size. */
 const COUNTED_BYTES = 2_048;
 
 /** Decides when a stream has exceeded the requested output tokens (EM-8). */

@@ -13,8 +13,8 @@ interface ProviderRequest {
 }
 
 /**
- * The headers of a request to a provider with Anthropic's API: key and version, and the headers that the client sent for
- * the provider, which replace them. None for another API.
+ * The headers of a request to a provider with Anthropic's API: key, version, and the headers that the client sent for
+ * the provider, which may name another version. None for another API.
  */
 export function providerHeaders({
   model,

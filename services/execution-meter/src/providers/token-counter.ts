@@ -11,8 +11,8 @@ const PIECES_PER_TURN = 32;
 
 /**
  * Counts the tokens of texts with a tokenizer close to those of current models. Splitting a text
- * into pieces can add a few tokens, never remove any. Used when a provider reports no usage and
- * when the upper bound does not fit a budget (EM-3, EM-8).
+ * into pieces can add a few tokens. Used when a provider reports no usage, when the upper bound does
+ * not fit a budget, and for the limit of a streamed answer (EM-3, EM-8).
  */
 export async function countTokens(texts: readonly string[]): Promise<bigint> {
   // Loaded on first use: its vocabulary is slow to load and most calls do not need it.

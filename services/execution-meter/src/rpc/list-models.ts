@@ -6,8 +6,8 @@ import type { ModelEntry } from '../domain/catalog/catalog.ts';
 import type { RpcContext } from './rpc-context.ts';
 
 /**
- * Lists the catalog aliases that the calling agent is allowed to use; for the supervisor, all
- * aliases.
+ * Lists the usable catalog aliases that the token of the calling agent allows; for the supervisor,
+ * all usable ones.
  */
 export function listModels({
   catalog,

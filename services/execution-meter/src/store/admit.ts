@@ -25,9 +25,8 @@ export async function requireTab(db: MeterReader, key: AgentKey): Promise<Stored
 }
 
 /**
- * Checks in the reserving transaction that the agent is not frozen, its tab open and its deadline
- * not passed.
- * @param freezes those over the agent, as this transaction has read them
+ * Checks that the agent is not frozen, its tab is open and its deadline has not passed.
+ * @param freezes the freezes over the agent, as this transaction has read them
  * @throws PreconditionError HALTED, FROZEN, TAB_CLOSED; DeadlineError DEADLINE_EXCEEDED
  */
 export function requireSpendable(

@@ -37,7 +37,7 @@ import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import type { BalanceTable } from './schema.ts';
 import type { LevelTurn } from './turn-reach.ts';
 
-/** By level id, the sums of all slices. Those of tenant levels contain no caps, which the catalog defines. */
+/** By level id, the sums of all slices. The cached caps of tenant levels are not used; see {@link tenantCaps}. */
 const cache = new RowCache<Balance>();
 
 /** By row id of `capsIds`. */
@@ -72,8 +72,8 @@ export async function readLevels(
 }
 
 /**
- * Returns the same from the database, with the rows of all slices: for a transaction beside which no other one of the tenant
- * is open.
+ * Reads the same accounts as {@link readLevels}, never from the cache, with the rows of all slices: for a transaction
+ * beside which no other one of the tenant is open.
  */
 export async function readAllSlices(
   trx: MeterTransaction,
@@ -212,7 +212,7 @@ export async function setLevelCaps(
 export interface LevelsChange {
   readonly change: Change;
   readonly turn: LevelTurn;
-  /** All levels after the change; those that runs share count only if the transaction has read all slices. */
+  /** All levels after the change; shared ones are complete only if the transaction has read all slices. */
   readonly after: readonly Balance[];
 }
 
@@ -258,7 +258,7 @@ export function forgetBalance(trx: MeterTransaction, id: string): void {
   cache.delete(trx, id);
 }
 
-/** Removes the levels of a closed tab from the cache. */
+/** Removes the accounts of the agent and the run of a closed tab from the cache. */
 export function forgetLevels(trx: MeterTransaction, key: LevelsKey): void {
   const { agent, run } = rowIds(key);
   cache.delete(trx, agent);

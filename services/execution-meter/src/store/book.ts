@@ -50,8 +50,8 @@ export interface Booked {
   /** The accounts before the booking. */
   readonly before: readonly Balance[];
   /**
-   * The accounts after the booking, or unchanged when it was refused. Within a slice those that runs share are absent unless
-   * they have caps, and after a reservation; they have the settled amounts only.
+   * The accounts after the booking, or unchanged when it was refused. Unless `isExact`, shared levels have the settled
+   * amounts only, and are absent without caps and after a reservation.
    */
   readonly levels: readonly Balance[];
   /** Whether `levels` are complete. */
@@ -66,7 +66,7 @@ export interface Booked {
 /**
  * Reads the rows of one booking, applies the reducer and writes the result, in one transaction
  * (EM-3).
- * @throws what `reduce` throws; ExactTurnRequired when the grants of its slice do not suffice
+ * @throws what `reduce` throws; ExactTurnRequired when it depends on other slices than its own
  */
 export async function book(trx: MeterTransaction, booking: Booking): Promise<Booked> {
   const { tab, id, at, known, turn } = booking;

@@ -40,7 +40,7 @@ export interface HoldingEntry extends AgentKey {
 /** Entries inserted by this process and not updated since; this process usually settles them. */
 const cache = new RowCache<StoredEntry>();
 
-/** One entry of a tab. */
+/** Returns an entry of a tab; undefined when it does not exist. */
 export async function findEntry(
   db: MeterReader,
   key: AgentKey,

@@ -46,7 +46,7 @@ const addFailure = prepareWrite((db: MeterReader, row: CallKey & { readonly stop
     ),
 );
 
-/** Caches that a new tab has no failures, and returns them. */
+/** Caches the empty list of failures of a new tab, and returns it. */
 export function openFailures(trx: MeterTransaction, key: AgentKey): readonly FailureCount[] {
   const failures: readonly FailureCount[] = [];
   cache.set(trx, agentKeyText(key), failures);

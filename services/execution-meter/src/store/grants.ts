@@ -17,7 +17,10 @@ interface Escrow {
   readonly grants: ReadonlyMap<number, Amount>;
 }
 
-/** Reads the grants of levels that runs share: those of all slices, or of one. Levels without grants are absent. */
+/**
+ * Reads the grants of the shared levels, by level id: of all slices, or of one. A level without a row in `escrows` is
+ * absent.
+ */
 export async function readEscrows(
   db: MeterReader,
   key: LevelsKey,
@@ -73,7 +76,7 @@ const selectGrants = prepareQuery((db: MeterReader, ids: EscrowIds & { readonly 
     .where('escrows.level', 'in', [ids.session, ids.day, ids.month]),
 );
 
-/** All levels that runs share as a transaction with all slices has read and changed them. */
+/** The shared levels, as an exact turn has read and changed them. */
 export interface ReadSlices {
   /** The rows of all slices before the change. */
   readonly rows: readonly Selectable<BalanceTable>[];
@@ -84,8 +87,8 @@ export interface ReadSlices {
 }
 
 /**
- * Divides the caps of all levels that runs share after a change, so that the next transactions of the slice need not read
- * the others. No other transaction of the tenant may be open.
+ * Divides the caps of the shared levels after a change, so that the next transactions of the slice need not read the
+ * others. No other transaction of the tenant may be open.
  */
 export async function divideLevels(
   trx: MeterTransaction,
@@ -133,7 +136,7 @@ async function divideLevel(
   const changed = slices.flatMap(({ index }, position) => {
     const grant = grants[position] ?? NOTHING;
     const known = granted.get(index);
-    // A slice without a grant cannot book alone, so that its bookings need none.
+    // A slice without a grant does not book alone, so it needs none for its bookings.
     if (known === undefined ? index !== own : isSame(known, grant)) return [];
     return [{ level: id, slice: index, ...grant }];
   });

@@ -10,7 +10,7 @@ export interface LevelsKey extends AgentKey {
 /** A row id for each level. */
 export type LevelIds = Readonly<Record<Level, string>>;
 
-/** Returns the ids of all levels: of the rows of an agent and a run, and of slice 0 of the levels that runs share. */
+/** Returns the row ids of all levels; for a shared level, the id of its slice 0, which is also that of the level. */
 export function rowIds({ tenant, runId, instance, sessionId, day }: LevelsKey): LevelIds {
   return {
     agent: `agent:${tenant}/${runId}/${instance}`,
@@ -21,13 +21,13 @@ export function rowIds({ tenant, runId, instance, sessionId, day }: LevelsKey): 
   };
 }
 
-/** The levels that runs share, in level order. */
+/** The shared levels: those that several runs book to, in level order. */
 export const SHARED_LEVELS = ['session', 'tenant_day', 'tenant_month'] as const;
 
 /** One of {@link SHARED_LEVELS}. */
 export type SharedLevel = (typeof SHARED_LEVELS)[number];
 
-/** Whether runs share a level. */
+/** Whether a level is shared. */
 export function isShared(level: Level): level is SharedLevel {
   return level !== 'agent' && level !== 'run';
 }
@@ -60,7 +60,7 @@ export function capsIds(tenant: string) {
   return { tenant_day: `caps:day:${tenant}`, tenant_month: `caps:month:${tenant}` } as const;
 }
 
-/** Returns the slice of the levels of its tenant that a run books to. */
+/** Returns the number of the slice that a run books to. */
 export function sliceOf(
   { tenant, runId }: Pick<AgentKey, 'tenant' | 'runId'>,
   slices: number,

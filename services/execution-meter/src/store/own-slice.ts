@@ -32,9 +32,9 @@ const SLICE_LIMIT = ACCOUNT_LIMIT / 64n;
 
 /** The levels of an agent as far as the transactions of its slice may use them. */
 export interface OwnSlice {
-  /** In level order. Those that runs share have the bookings of the slice, and its grants as their caps. */
+  /** In level order. Shared levels have the bookings of the slice, and its grants as their caps. */
   readonly levels: readonly Balance[];
-  /** The caps of the levels that runs share and that have any. */
+  /** The caps of the shared levels that have any. */
   readonly caps: ReadonlyMap<SharedLevel, LevelCaps>;
   /** Whether a settlement can reach a threshold of a level. */
   readonly isWatched: boolean;
@@ -117,8 +117,8 @@ export interface SliceBooking {
 }
 
 /**
- * The levels of an agent before and after a booking in its slice, without those that runs share and that have no cap, and
- * without all of these when it is a reservation.
+ * The levels of an agent before and after a booking in its slice. Shared levels are absent without caps, and when the
+ * booking is a reservation.
  */
 export interface SeenLevels {
   readonly before: readonly Balance[];
@@ -127,7 +127,7 @@ export interface SeenLevels {
 
 /**
  * Reads what the other slices have settled, as far as it is committed, so that a response can report how near each cap is
- * (EM-5); only the settled amounts of these levels are set.
+ * (EM-5); of shared levels, only the settled amounts are set.
  */
 export async function seenLevels(
   trx: MeterTransaction,

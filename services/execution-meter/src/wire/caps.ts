@@ -3,7 +3,7 @@ import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
 import type { SetCaps } from '../store/balances.ts';
 import { toCaps } from './tab.ts';
 
-/** Reads a SetCaps request; request validation admits no other levels, and a run or session only for its own. */
+/** Reads a SetCaps request. Validation admits no other levels, and run_id and session_id only for their own level. */
 export function readSetCaps(request: SetCapsRequest): SetCaps {
   const { tenant, level, sessionId, runId, caps, setBy } = request;
   return { tenant, level: levelOf(level), sessionId, runId, caps: caps && toCaps(caps), setBy };

@@ -12,7 +12,7 @@ const NAMES: Readonly<Partial<Record<Dialect, DialectName>>> = {
   [Dialect.OPENAI_RESPONSES]: 'responses',
   [Dialect.ANTHROPIC_MESSAGES]: 'messages',
 };
-/** Headers of clients that providers need, with what they may contain. */
+/** Names of the client headers that providers need; others are dropped. */
 const HEADERS: readonly string[] = ['anthropic-version', 'anthropic-beta'];
 
 /** A native request with what the meter must know of it. */
@@ -38,7 +38,7 @@ export function readNativeRequest(native: NativeRequest): ReadNativeRequest {
   if (!isJsonObject(body) || dialect === undefined) {
     throw new InvalidRequestError(
       'NATIVE_FIELD_NOT_ALLOWED',
-      'The body must be a JSON object in a known dialect.',
+      'native.body_json must be a JSON object, and native.dialect a known dialect.',
       { field: 'body' },
     );
   }

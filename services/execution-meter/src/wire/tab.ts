@@ -39,7 +39,10 @@ export const LEVELS: Readonly<Record<Level, BudgetLevel>> = {
   tenant_month: BudgetLevel.TENANT_MONTH,
 };
 
-/** Returns the key of a tab; request validation ensures that it is present. */
+/**
+ * Returns the key of a tab. Request validation ensures that it is present, except in GetTab.
+ * @throws InvalidRequestError TAB_REQUIRED
+ */
 export function agentKey(tab: TabKey | undefined): AgentKey {
   if (tab !== undefined) {
     const { tenant, runId, agentInstance } = tab;
@@ -53,7 +56,10 @@ export function undividedUsage(tokens: bigint): TokenUsage {
   return { ...NO_USAGE, input: tokens };
 }
 
-/** Converts an OpenTabRequest to a tab with the caps of its levels. */
+/**
+ * Converts an OpenTabRequest to a tab with the caps of its levels.
+ * @throws InvalidRequestError AGENT_REQUIRED, which request validation prevents
+ */
 export function readNewTab(
   request: OpenTabRequest,
   requestDigest: string,

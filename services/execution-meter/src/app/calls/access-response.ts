@@ -24,7 +24,7 @@ export interface AccessedResponse extends AgentKey {
  * Reads, cancels or deletes an answer at the account that issued its id to the session of the agent (AP-2). Nothing is
  * reserved or spent. A deleted answer is unknown to later requests.
  * @throws NotFoundError RESPONSE_NOT_FOUND; what `requireTab` and `requireSpendable` throw; PreconditionError
- *   PROVIDER_ERROR, DeadlineError LLM_TIMEOUT
+ *   PROVIDER_KEY_MISSING, PROVIDER_ERROR; DeadlineError LLM_TIMEOUT
  */
 export async function accessResponseOf(
   { store, catalog, clock, config }: MeterContext,

@@ -47,7 +47,7 @@ export interface AttemptLoopOptions {
 export class AttemptLoop {
   readonly #dependencies: AttemptDependencies;
   readonly #options: AttemptLoopOptions;
-  /** The last events of a native answer: its caller may have them when the call is settled. */
+  /** The last events of a native answer, which the caller receives after the settlement. */
   readonly #last: string[] = [];
 
   constructor(dependencies: AttemptDependencies, options: AttemptLoopOptions) {
@@ -106,7 +106,7 @@ export class AttemptLoop {
     const { model } = planner;
     chunks.append({ type: 'attempt', attempt: open.attempt, providerModel: model.providerModel });
     const onText = (text: string): void => chunks.append({ type: 'text', text });
-    const promptTokens = planner.promptTokensAtMost;
+    const promptTokens = planner.promptTokensPossible;
     const spentOn = (outcome: AttemptOutcome) => spendingOf(outcome, planner, open);
     this.#last.length = 0;
     const onEvent = (json: string, isLast: boolean): void => {
@@ -130,7 +130,7 @@ export class AttemptLoop {
     return { type: 'failed', failure: EMPTY_ANSWER, partial: [], usage: outcome.usage };
   }
 
-  /** Waits between attempts, at least as long as Retry-After (EM-8). Resolves to false when aborted. */
+  /** Waits between attempts, at least for Retry-After up to its limit (EM-8). Resolves to false when aborted. */
   async #backOff({ retryAfterMs = 0 }: AttemptFailure, failed: number): Promise<boolean> {
     const { backoff } = this.#dependencies.context.config;
     const { signal } = this.#options;
@@ -220,7 +220,7 @@ async function spendingOf(
   // An answer is cut at the requested limit; tokenizers differ in what they count up to there.
   const output = atMost(counted, hold.usage.output);
   const { promptUsage } = outcome;
-  const isPossible = promptUsage !== undefined && promptUsage.input <= hold.usage.input;
+  const isPossible = promptUsage !== undefined && promptUsage.input <= planner.promptTokensPossible;
   const prompt = isPossible ? promptUsage : { ...NO_USAGE, input };
   return spendingFor(plan, { ...prompt, output }, true);
 }

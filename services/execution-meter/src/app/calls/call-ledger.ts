@@ -94,6 +94,7 @@ export class CallLedger {
       const interrupted: StoredCall = { ...settled.call, state: 'interrupted' };
       try {
         requireSpendable(tab, freezes, at);
+        requirePrice(settled.levels, plan);
       } catch (error) {
         if (!isWritError(error)) throw error;
         await saveCall(trx, request, interrupted, at);

@@ -8,6 +8,7 @@ import {
   type PromptSize,
   promptSize,
   promptTokensAtMost,
+  promptTokensPossible,
   promptTokensToHold,
   promptTokensUsually,
 } from '../../domain/chat/prompt-size.ts';
@@ -44,9 +45,9 @@ export class CallPlanner {
     return this.#plan;
   }
 
-  /** Upper bound of the prompt tokens of every tokenizer. */
-  get promptTokensAtMost(): bigint {
-    return promptTokensAtMost(this.#size);
+  /** The most prompt tokens that the provider can have used. */
+  get promptTokensPossible(): bigint {
+    return promptTokensPossible(this.#size);
   }
 
   /** Counts the prompt, after its upper bound did not fit. */
@@ -76,7 +77,7 @@ export class CallPlanner {
   }
 }
 
-/** Identifies the account at a provider that a model uses: ids that one issued are unknown to others. */
+/** Identifies the account at a provider that a model uses: ids that one account issued are unknown to others. */
 export function providerIdOf({ baseUrl, keyVariable }: ModelEntry): string {
   return sha256Hex(`${baseUrl} ${keyVariable ?? ''}`).slice(0, 16);
 }
@@ -100,7 +101,7 @@ export function providerKey(
 }
 
 /**
- * Rejects a request in a dialect that the provider of the model does not have.
+ * Rejects a request in a dialect that the provider of the model does not support.
  * @throws InvalidRequestError DIALECT_NOT_SUPPORTED
  */
 export function requireDialect(

@@ -21,7 +21,7 @@ export interface CountedRequest extends AgentKey {
 /**
  * Asks the provider how many tokens a request has; nothing is reserved or spent (AP-2).
  * @throws InvalidRequestError DIALECT_NOT_SUPPORTED; what `Catalog.find`, `requireTab` and `requireSpendable` throw;
- *   PreconditionError PROVIDER_ERROR, DeadlineError LLM_TIMEOUT
+ *   PreconditionError PROVIDER_KEY_MISSING, PROVIDER_ERROR; DeadlineError LLM_TIMEOUT
  */
 export async function countTokensOf(
   { store, catalog, clock, config }: MeterContext,
@@ -44,7 +44,7 @@ export async function countTokensOf(
   if (native?.dialect !== 'messages') {
     throw new InvalidRequestError(
       'DIALECT_NOT_SUPPORTED',
-      `Only requests to ${DIALECTS.messages.path} have a count of tokens.`,
+      `Only the tokens of requests to ${DIALECTS.messages.path} can be counted.`,
       { field: 'native.dialect' },
     );
   }

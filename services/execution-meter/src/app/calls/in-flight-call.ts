@@ -177,7 +177,8 @@ export class InFlightCall {
   #startDeadlineTimer(): () => void {
     const { deadline } = this.#tab;
     if (deadline === undefined) return () => undefined;
-    const remaining = deadline.getTime() - this.startedAt.getTime();
+    const now = this.#dependencies.context.clock.now();
+    const remaining = deadline.getTime() - now.getTime();
     const timer = setTimeout(
       () => this.abort(deadlineError(this.request)),
       Math.min(Math.max(0, remaining), MAX_TIMER_MS),

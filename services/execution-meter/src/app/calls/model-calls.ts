@@ -29,11 +29,13 @@ export class ModelCalls implements FreezableCalls {
   /**
    * Makes a call, joins the one in flight, or replays its record; ends with exactly one `finished` unless
    * it is rejected before it starts (EM-7, EM-9).
-   * @throws NotFoundError TAB_NOT_FOUND, UNKNOWN_MODEL; PreconditionError STALE_EPOCH, HALTED, FROZEN,
-   *   TAB_CLOSED, PRICE_MISSING, PROVIDER_KEY_MISSING, MODEL_VARIABLE_MISSING, ANSWER_PURGED;
-   *   PermissionDeniedError MODEL_NOT_ALLOWED; InvalidRequestError CALL_ID_REUSED; OverloadedError
-   *   MODEL_QUEUE_FULL; after `finished`: BudgetExhaustedError, DeadlineError LLM_TIMEOUT or
-   *   DEADLINE_EXCEEDED, PreconditionError LLM_EMPTY or PROVIDER_ERROR
+   * @throws NotFoundError TAB_NOT_FOUND, UNKNOWN_MODEL, RESPONSE_NOT_FOUND; PreconditionError STALE_EPOCH,
+   *   HALTED, FROZEN, TAB_CLOSED, PRICE_MISSING, PROVIDER_KEY_MISSING, MODEL_VARIABLE_MISSING,
+   *   ANSWER_PURGED; PermissionDeniedError MODEL_NOT_ALLOWED; InvalidRequestError CALL_ID_REUSED,
+   *   DIALECT_NOT_SUPPORTED, NATIVE_FIELD_NOT_ALLOWED; DeadlineError DEADLINE_EXCEEDED; OverloadedError
+   *   MODEL_QUEUE_FULL; UnavailableError SHUTTING_DOWN; after `finished`: BudgetExhaustedError,
+   *   DeadlineError LLM_TIMEOUT or DEADLINE_EXCEEDED, PreconditionError LLM_EMPTY, PROVIDER_ERROR, HALTED,
+   *   FROZEN or TAB_CLOSED, CancellationError, UnavailableError SHUTTING_DOWN
    */
   async *open(
     request: CallRequest,
@@ -43,7 +45,6 @@ export class ModelCalls implements FreezableCalls {
     // Authorization precedes the lookup: a worker without the lease must not learn the outcome.
     const tab = await requireTab(store.db, request);
     const isNewEpoch = admitEpoch(tab.epoch, request.epoch) !== tab.epoch;
-    if (this.#closed) throw shuttingDown();
     const key = callKeyText(request);
     let known = this.#calls.get(key);
     while (known?.isAborted === true) {
@@ -51,6 +52,7 @@ export class ModelCalls implements FreezableCalls {
       await known.done;
       known = this.#calls.get(key);
     }
+    if (this.#closed) throw shuttingDown();
     if (known !== undefined) requireSameRequest(known.request, request);
     const call = known ?? this.#start(key, new InFlightCall(this.#dependencies, request, tab));
     let isEpochStored = !isNewEpoch;

@@ -56,7 +56,7 @@ export interface SentAttempt {
   readonly model: ModelEntry;
   readonly apiKey: string | undefined;
   readonly open: OpenAttempt;
-  /** Upper bound of the prompt tokens of every tokenizer. */
+  /** The most prompt tokens that the provider can have used. */
   readonly promptTokens: bigint;
   readonly signal: AbortSignal;
   readonly onText: (text: string) => void;
@@ -84,7 +84,7 @@ export function sendAttempt(
         [ATTR_GEN_AI_REQUEST_MODEL]: model.providerModel,
         ...serverAttributes(model),
         [ATTR_GEN_AI_REQUEST_MAX_TOKENS]: Number(open.hold.usage.output),
-        [ATTR_GEN_AI_REQUEST_STREAM]: model.streaming,
+        [ATTR_GEN_AI_REQUEST_STREAM]: model.streaming && chat.native?.stream !== false,
         [ATTR_GEN_AI_OUTPUT_TYPE]: chat.json ? 'json' : 'text',
         [ATTR_GEN_AI_AGENT_NAME]: open.tab.agentName,
         [ATTR_GEN_AI_AGENT_ID]: request.instance,
@@ -150,7 +150,7 @@ function withPossibleUsage(
   return { ...outcome, usage: undefined, warnings: [...outcome.warnings, contradiction] };
 }
 
-/** Where the provider is. */
+/** Returns the span attributes for the address of the provider. */
 function serverAttributes({ baseUrl }: ModelEntry): Readonly<Record<string, string | number>> {
   const { hostname, port, protocol } = new URL(baseUrl);
   const number = port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);

@@ -28,7 +28,7 @@ export interface NewTab {
 
 /**
  * Opens the tab of an agent in its run, session and tenant (EM-1). The tab of the root agent sets the caps
- * of the run, which are immutable. Idempotent by request id.
+ * of the run; afterwards only SetCaps changes them. Idempotent by request id.
  * @throws AlreadyExistsError TAB_EXISTS; InvalidRequestError REQUEST_ID_REUSED; PreconditionError
  *   RUN_BUDGET_ALREADY_SET
  */
@@ -101,7 +101,7 @@ function assertRunCaps(before: Caps, runCaps: Caps): void {
   if (!differs || DIMENSIONS.every((name) => before[name] === undefined)) return;
   throw new PreconditionError(
     'RUN_BUDGET_ALREADY_SET',
-    'run_budget differs from the caps of the run, which are set once by the tab of the root agent.',
+    'run_budget differs from the caps that the root tab set for the run; use SetCaps.',
     { field: 'run_budget' },
   );
 }

@@ -12,9 +12,9 @@ interface TurnOptions extends Pick<TransactionOptions, 'background'> {
 }
 
 /**
- * Runs a transaction that books to the levels of a run (EM-3, SYS-5). It waits for those of its run and its slice only. If
- * its grants do not suffice, it is rolled back and repeated while no other transaction of the tenant is open, with all
- * slices: only then a cap can refuse it.
+ * Runs a transaction that books to the levels of a run (EM-3, SYS-5). It waits only for transactions of its run and its
+ * slice. If the grants of the slice do not suffice, it is rolled back and repeated with all slices, while no other
+ * transaction of the tenant is open: only then can the cap of a shared level refuse it.
  */
 export async function inTurnOfRun<T>(
   { store, slices, config }: Pick<MeterContext, 'store' | 'slices' | 'config'>,

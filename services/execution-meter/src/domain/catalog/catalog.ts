@@ -2,7 +2,7 @@ import { NotFoundError, PermissionDeniedError, PreconditionError } from '@writ/k
 import type { Caps } from '../ledger/amount.ts';
 import type { TokenPrices } from './prices.ts';
 
-/** The API of a provider: OpenAI's, which many servers have, or Anthropic's. */
+/** The API of a provider: OpenAI's, which many servers implement, or Anthropic's. */
 export type ProviderApi = 'openai' | 'anthropic';
 
 /** One usable alias of the catalog. */

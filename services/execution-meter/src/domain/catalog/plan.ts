@@ -37,8 +37,8 @@ export function holdFor(
 }
 
 /**
- * Returns how many of the requested output tokens fit every level; zero when the prompt alone does
- * not fit.
+ * Returns how many of the requested output tokens fit every level; zero when no turn remains or the
+ * prompt alone does not fit.
  */
 export function fittingOutput(levels: readonly Balance[], plan: CallPlan): bigint {
   const { prices, cacheWrites, promptTokens, outputTokens } = plan;

@@ -53,6 +53,8 @@ function capturedPart(part: ChatPart): object {
       return { type: 'tool_call_response', id: part.id, response: cut(redacted(part.content)) };
     case 'image':
       return { type: 'uri', modality: 'image', uri: '[omitted]' };
+    case 'document':
+      return { type: 'uri', modality: 'document', uri: '[omitted]' };
   }
 }
 

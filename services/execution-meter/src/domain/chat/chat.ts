@@ -22,7 +22,9 @@ export type ChatPart =
       readonly content: string;
       readonly isError: boolean;
     }
-  | { readonly type: 'image'; readonly url: string };
+  | { readonly type: 'image'; readonly url: string }
+  /** A file in a native request, whose bytes are also in its text. */
+  | { readonly type: 'document' };
 
 /** One turn of a conversation. */
 export interface ChatMessage {
@@ -55,7 +57,7 @@ export interface ChatRequest {
   readonly addedTokens?: bigint;
   /** None by default. */
   readonly cacheWrites?: CacheWrites;
-  /** The request in the format of the provider; what is above then only measures it. */
+  /** The request in the format of the provider; with it, the fields above only measure the prompt. */
   readonly native?: NativeChat;
 }
 
@@ -98,7 +100,7 @@ export type EndReason = 'end_turn' | 'tool_use' | 'max_tokens' | 'content_filter
 /** Thinking as the block of its API; with a signature that the provider verifies in later requests. */
 export type ThinkingBlock = Readonly<Record<string, string>>;
 
-/** A block of an answer in its order; a call is the next one of its tool uses. */
+/** A block of an answer; `isCall` stands for the next one of its tool uses. */
 export type AnswerBlock =
   | { readonly text: string }
   | { readonly thinking: ThinkingBlock }
@@ -108,7 +110,7 @@ export type AnswerBlock =
 export interface ChatAnswer {
   readonly text: string;
   readonly toolUses: readonly ToolUse[];
-  /** The same in the order of its blocks, with its thinking; undefined without thinking. */
+  /** The same in the order of its blocks, with its thinking; undefined without thinking, or with too much. */
   readonly blocks?: readonly AnswerBlock[];
   readonly endReason: EndReason;
   /** Name of the answering model at the provider. */

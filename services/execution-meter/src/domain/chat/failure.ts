@@ -6,9 +6,9 @@ import {
   type WritError,
 } from '@writ/kernel';
 
-/** Recorded reason why a model call has no answer; a repeat of the call returns it. */
+/** Reason why a model call has no answer. If it is recorded, a repeat of the call returns it. */
 export interface CallFailure {
-  /** `llm_timeout`, `llm_empty` or `provider_error:<what>`. */
+  /** `llm_timeout`, `llm_empty`, `provider_error:<what>`; not recorded: `budget_exhausted:<dimension>`, `cancelled`. */
   readonly stopReason: string;
   /** Reason code of the error that ends the call. */
   readonly reason: Reason;
@@ -17,7 +17,7 @@ export interface CallFailure {
 }
 
 /**
- * Returns the error of a failed call: DEADLINE_EXCEEDED for a timeout, otherwise
+ * Returns the error of a failed call: DEADLINE_EXCEEDED for LLM_TIMEOUT, otherwise
  * FAILED_PRECONDITION. Neither is retryable, because a repeat returns the recorded failure.
  */
 export function failureError({ stopReason, reason, message }: CallFailure): WritError {
@@ -27,14 +27,14 @@ export function failureError({ stopReason, reason, message }: CallFailure): Writ
     : new PreconditionError(reason as 'LLM_EMPTY' | 'PROVIDER_ERROR', message, metadata);
 }
 
-/** Reason code of a call whose model timed out or was unreachable. */
+/** Reason code of a call whose model timed out or was unreachable, or whose connection was lost. */
 const LLM_TIMEOUT = 'LLM_TIMEOUT';
 
 /** Failure of one attempt. */
 export interface AttemptFailure {
   /** `timeout`, `connection`, an HTTP status, or the problem with the response. */
   readonly what: 'timeout' | 'connection' | 'bad_response' | 'stream_error' | 'empty' | number;
-  /** Whether the attempt is retried (EM-8). */
+  /** Whether the attempt may be retried (EM-8). */
   readonly recoverable: boolean;
   /** Whether the provider may charge for the attempt. */
   readonly mayCost: boolean;
@@ -63,7 +63,7 @@ export function callFailure(
         message:
           what === 'timeout'
             ? `Model ${alias} did not answer in time${after}.`
-            : `Model ${alias} could not be reached: nothing answered at ${originOf(baseUrl)}${after}.`,
+            : `Model ${alias} could not be reached at ${originOf(baseUrl)}, or the connection was lost${after}.`,
       };
     case 'empty':
       return {
@@ -76,7 +76,7 @@ export function callFailure(
       return unavailable(
         `provider_error:${what}`,
         what === 'bad_response'
-          ? `The provider of model ${alias} returned a response that is not a chat completion`
+          ? `The provider of model ${alias} returned a response that is invalid or too large`
           : `The provider of model ${alias} ended its response stream with an error`,
       );
     default:

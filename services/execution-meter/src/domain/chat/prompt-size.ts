@@ -8,14 +8,20 @@ export interface PromptSize {
    */
   readonly frames: number;
   readonly images: number;
+  readonly documents: number;
   /** Tokens that the provider adds. */
   readonly added: bigint;
 }
 
-/** Upper bounds for all known templates and image resolutions. */
-const UPPER_BOUND = { frame: 16n, image: 2_500n };
+/** Upper bounds for the templates and image resolutions of most models. */
+const UPPER_BOUND = { frame: 16n, image: 5_000n, document: 0n };
+/**
+ * What no provider exceeds: gpt-4o-mini counts up to 48,169 tokens for an image. The pages of a compressed document are
+ * limited only by the context of the model.
+ */
+const POSSIBLE = { frame: 16n, image: 50_000n, document: 2_000_000n };
 /** Typical values. */
-const TYPICAL = { frame: 4n, image: 1_000n };
+const TYPICAL = { frame: 4n, image: 1_000n, document: 0n };
 
 /** Returns the size of the prompt of a request. */
 export function promptSize({ messages, tools, addedTokens = 0n }: ChatRequest): PromptSize {
@@ -31,16 +37,25 @@ export function promptSize({ messages, tools, addedTokens = 0n }: ChatRequest): 
     ],
     frames: 1 + messages.length + tools.length,
     images: parts.filter(({ type }) => type === 'image').length,
+    documents: parts.filter(({ type }) => type === 'document').length,
     added: addedTokens,
   };
 }
 
 /**
  * Returns an upper bound for every tokenizer: a token represents at least one byte of UTF-8.
- * Reservations start with it, so that no prompt settles above its hold (EM-3).
+ * Reservations start with it, so that no prompt of text settles above its hold (EM-3).
  */
 export function promptTokensAtMost(size: PromptSize): bigint {
   return bytesOf(size.texts) + around(size, UPPER_BOUND);
+}
+
+/**
+ * Returns the most tokens that a provider can have used (EM-8). With images and documents they can exceed the hold; the
+ * excess is booked as debt.
+ */
+export function promptTokensPossible(size: PromptSize): bigint {
+  return bytesOf(size.texts) + around(size, POSSIBLE);
 }
 
 /**
@@ -64,8 +79,10 @@ export function bytesOf(texts: readonly string[]): bigint {
   return BigInt(texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0));
 }
 
-function around({ frames, images, added }: PromptSize, each: typeof TYPICAL): bigint {
-  return added + BigInt(frames) * each.frame + BigInt(images) * each.image;
+function around(size: PromptSize, each: typeof TYPICAL): bigint {
+  const { frames, images, documents, added } = size;
+  const media = BigInt(images) * each.image + BigInt(documents) * each.document;
+  return added + BigInt(frames) * each.frame + media;
 }
 
 function textsOf(part: ChatPart): string[] {
@@ -77,6 +94,7 @@ function textsOf(part: ChatPart): string[] {
     case 'tool_result':
       return [part.id, part.content];
     case 'image':
+    case 'document':
       return [];
   }
 }

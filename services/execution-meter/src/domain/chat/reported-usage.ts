@@ -2,7 +2,7 @@ import type { TokenUsage } from '../ledger/spending.ts';
 
 /** What a provider can have used for an attempt, at most. */
 export interface UsageLimits {
-  /** Upper bound of the prompt tokens of every tokenizer. */
+  /** The most prompt tokens for every tokenizer, image and document. */
   readonly promptTokens: bigint;
   /** Requested output tokens. */
   readonly outputTokens: bigint;

@@ -59,7 +59,7 @@ export const chatCompletions: Dialect = {
       includeUsage: isJsonObject(streaming) && streaming.include_usage === true,
     };
   },
-  bodyFor({ body, stream }, { model, maxOutputTokens }) {
+  bodyFor({ body, stream }, { model, maxOutputTokens, mayStore }) {
     const { max_tokens: _, max_completion_tokens: __, stream_options: ___, ...rest } = body;
     const streamed = stream && model.streaming;
     const named = (['max_completion_tokens', 'max_tokens'] as const).find((field) => field in body);
@@ -69,6 +69,8 @@ export const chatCompletions: Dialect = {
       [named ?? model.outputCapField]: Number(maxOutputTokens),
       stream: streamed,
       ...(streamed && { stream_options: { include_usage: true } }),
+      // The default is not to store; other servers may reject the field.
+      ...(!mayStore && 'store' in body && { store: false }),
     };
   },
   partOf: (chunk) => partOf(chunk, 'delta'),

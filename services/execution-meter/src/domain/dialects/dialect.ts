@@ -11,8 +11,8 @@ import type {
 import type { TokenUsage } from '../ledger/spending.ts';
 
 /**
- * A wire format of model requests (AP-2): what limits a request in it, what the meter changes in one, and what its events
- * add to an answer. Whatever else a request or an event contains is passed on as it is.
+ * A wire format of model requests (AP-2): what limits a request, what the meter changes in it, and what an event adds
+ * to the answer. Everything else in a request or an event is passed on unchanged.
  */
 export interface Dialect {
   /** The API of the providers that speak it. */
@@ -40,12 +40,12 @@ export interface Dialect {
 
 /** What limits a native request. */
 export interface BoundedRequest {
-  /** Measures the prompt: its texts, never shorter than what the provider reads, and its images. */
+  /** Measures the prompt: its texts, never shorter than what the provider reads, its images and its documents. */
   readonly messages: readonly ChatMessage[];
   readonly tools: readonly unknown[];
   /** Tokens that the provider adds to the prompt, at most. */
   readonly addedTokens: bigint;
-  /** The prices of cache writes that may apply. */
+  /** Which cache writes the request can cause. */
   readonly cacheWrites: CacheWrites;
   /** Ids of earlier answers; undefined in dialects without them. */
   readonly references?: References;
@@ -87,7 +87,7 @@ export interface AnswerPart {
   readonly hasFailed?: boolean;
   /** Whether it is the last event of the answer, which is sent after the settlement. */
   readonly isLast?: boolean;
-  /** Whether only the meter asked for it. */
+  /** Whether it only reports the usage; the caller receives it if it requested the usage. */
   readonly isForMeter?: boolean;
 }
 

@@ -63,12 +63,12 @@ export function assertOneOf(body: JsonObject, field: string, values: readonly un
 }
 
 /**
- * What a message measures: its text as JSON, which is never shorter, and its images. Content that the provider fetches or
- * has stored is refused, because its size is unknown.
+ * What a message measures: its text as JSON, which is never shorter, its images and documents. Files that the provider
+ * fetches or has stored are refused, because their size is unknown.
  * @throws InvalidRequestError NATIVE_FIELD_NOT_ALLOWED
  */
 export function measured(role: ChatRole, message: JsonValue, field: string): ChatMessage {
-  const images: ChatPart[] = [];
+  const media: ChatPart[] = [];
   const text = JSON.stringify(message, (name, value: unknown) => {
     if (UNBOUNDED.includes(name) && typeof value === 'string') {
       throw notAllowed(
@@ -80,23 +80,51 @@ export function measured(role: ChatRole, message: JsonValue, field: string): Cha
     const { type, input, ...rest } = value as JsonObject;
     // Arguments of a tool call have fields of any name.
     if (type === 'tool_use') return { ...rest, type, input: JSON.stringify(input) };
-    const url = imageOf(value as JsonObject);
-    if (url === undefined) return value;
-    images.push({ type: 'image', url });
-    return { type };
+    if (isDocument(value as JsonObject)) media.push({ type: 'document' });
+    const image = imageOf(value as JsonObject);
+    if (image === undefined) return value;
+    media.push({ type: 'image', url: image.url });
+    return image.rest;
   });
-  return { role, parts: [{ type: 'text', text }, ...images] };
+  return { role, parts: [{ type: 'text', text }, ...media] };
 }
 
 const UNBOUNDED: readonly string[] = ['file_id', 'file_url'];
 
+/** Whether a part of a message in any dialect contains a file that is neither text nor an image, such as a PDF. */
+function isDocument({ type, source }: JsonObject): boolean {
+  if (type === 'document') return isJsonObject(source) && source.type === 'base64';
+  return type === 'file' || type === 'input_file';
+}
+
+/** An image in a part of a message. */
+interface MessageImage {
+  readonly url: string;
+  /** The part without it. */
+  readonly rest: JsonObject;
+}
+
 /** The image of a part of a message in any dialect. */
-function imageOf(part: JsonObject): string | undefined {
+function imageOf(part: JsonObject): MessageImage | undefined {
   const { type, image_url: url, source } = part;
-  if (type === 'image_url' && isJsonObject(url)) return textOf(url.url);
-  if (type === 'input_image') return textOf(url);
-  if (type === 'image' && isJsonObject(source)) return textOf(source.url);
+  if (type === 'image_url' && isJsonObject(url)) {
+    return { url: textOf(url.url), rest: { ...part, image_url: withoutTexts(url, 'url') } };
+  }
+  if (type === 'input_image') return { url: textOf(url), rest: withoutTexts(part, 'image_url') };
+  if (type === 'image' && isJsonObject(source)) {
+    const rest = { ...part, source: withoutTexts(source, 'url', 'data') };
+    return { url: textOf(source.url), rest };
+  }
   const isRemote = type === 'document' && isJsonObject(source) && source.type === 'url';
-  if (isRemote) throw notAllowed('document.source', 'names content whose size is unknown');
+  if (isRemote) {
+    throw notAllowed('document.source', 'names content whose size is unknown; send the content');
+  }
   return undefined;
+}
+
+/** An object without those of its fields that are texts. */
+function withoutTexts(object: JsonObject, ...names: readonly string[]): JsonObject {
+  const isKept = ([name, value]: [string, unknown]) =>
+    !names.includes(name) || typeof value !== 'string';
+  return Object.fromEntries(Object.entries(object).filter(isKept));
 }

@@ -23,7 +23,7 @@ import {
 
 /** Tools that the caller executes: its own, and those whose schema the provider defines. */
 const CALLER_TOOL = /^(custom|(bash|text_editor|computer|memory)_\d+)$/;
-/** What the provider adds to a prompt: a little, and its instructions for tools. */
+/** Tokens that the provider adds to a prompt, without and with tools. */
 const ADDED_TOKENS = 64n;
 const ADDED_FOR_TOOLS = 1_024n;
 const END_REASONS: Readonly<Record<string, EndReason>> = {

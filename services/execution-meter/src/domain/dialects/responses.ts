@@ -23,7 +23,7 @@ import {
 
 /** Tools that the caller executes. */
 const CALLER_TOOLS: readonly unknown[] = ['function', 'custom', 'local_shell', 'apply_patch'];
-/** What the provider adds to a prompt. */
+/** Tokens that the provider adds to a prompt. */
 const ADDED_TOKENS = 64n;
 const INCOMPLETE: Readonly<Record<string, EndReason>> = {
   max_output_tokens: 'max_tokens',
@@ -159,12 +159,12 @@ function previousIdOf({ previous_response_id: id }: JsonObject): string | undefi
   throw notAllowed('previous_response_id', 'must be the id of a response');
 }
 
-/** Ids of recorded answers, which the provider did not issue. */
+/** Ids that agent-proxy gives to the items of recorded answers; the provider did not issue them. */
 const OWN_ID = /^(msg|fc)_writ_/;
 
 /**
- * Whether the client wrote an item: a message that is not an answer's, or the result of a tool. Codex gives them ids of its own,
- * which the provider has not issued.
+ * Whether the client wrote an item: a message that is not the assistant's, or the result of a tool. Codex gives such
+ * items ids that the provider has not issued.
  */
 function isWritten({ type, role, content, output }: Fields): boolean {
   if (typeof type === 'string' && type.endsWith('_output')) return output !== undefined;

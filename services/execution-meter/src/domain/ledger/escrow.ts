@@ -22,7 +22,7 @@ export interface DividedLevel {
 /** The slice that asks for a larger grant. */
 export interface Demand {
   readonly index: number;
-  /** What it needs beyond its bookings, such as a hold of the last size. */
+  /** What it needs beyond its bookings: another hold of the size of its last one. */
   readonly wanted: Amount;
 }
 
@@ -34,7 +34,7 @@ export interface Division {
   readonly isWatched: boolean;
 }
 
-/** Part of the cap below a threshold from which on settlements are watched, as a divisor. */
+/** When less than the cap divided by this remains below the next threshold, settlements are watched. */
 const WATCHED_PART = 16n;
 
 /** Returns what grants depend on besides bookings; grants under other terms are void. Empty for a level without caps. */
@@ -85,7 +85,7 @@ function deal(parts: readonly Part[], ceiling: bigint, wanted: bigint): bigint[]
   const total = sum(granted);
   if (own.granted - own.booked >= wanted && total <= ceiling) return granted;
   const spare = ceiling - sum(parts.map(({ booked }) => booked));
-  // Half of what is left is dealt to the slices that exist, so that the next one finds some without asking them.
+  // The existing slices share half of what is left, so that a new slice gets a grant without recalling theirs.
   const share = spare / (2n * BigInt(parts.length));
   const target = smaller(spare, larger(wanted, share));
   const free = ceiling - (total - own.granted) - own.booked;

@@ -59,7 +59,8 @@ export interface Step {
  * them after, in one transaction. A reservation fits every level or changes nothing; spending is
  * always booked, even above a cap, so that no cost is missing from the ledger.
  * @throws PreconditionError TAB_CLOSED, RESERVATION_SENT, RESERVATION_SETTLED,
- *   RESERVATION_RELEASED; NotFoundError RESERVATION_NOT_FOUND; InvalidRequestError AMOUNT_TOO_LARGE
+ *   RESERVATION_RELEASED; NotFoundError RESERVATION_NOT_FOUND; InvalidRequestError AMOUNT_TOO_LARGE;
+ *   InternalError ENTRY_EXISTS, ENTRY_ENDED
  */
 export function reduce(ledger: Ledger, event: LedgerEvent): Step {
   switch (event.type) {

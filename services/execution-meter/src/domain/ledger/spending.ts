@@ -8,7 +8,7 @@ export interface TokenUsage {
   readonly cachedInput: bigint;
   /** Prompt tokens that the provider wrote to its cache. */
   readonly cacheWrite: bigint;
-  /** Of these, the tokens that it keeps for an hour: known of one attempt, for its price. */
+  /** Of these, the tokens that it keeps for an hour; set for single attempts only, to price them. */
   readonly longCacheWrite?: bigint;
   /** Completion tokens, including reasoning tokens. */
   readonly output: bigint;

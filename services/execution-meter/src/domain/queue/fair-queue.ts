@@ -52,8 +52,8 @@ export class FairQueue<T> {
   }
 
   /**
-   * Removes and returns the next item; undefined when the queue is empty, which also resets the
-   * tags.
+   * Removes and returns the next item; undefined when the queue is empty. Clears the finish tags when
+   * no weighted item waits.
    */
   next(): T | undefined {
     const first = this.#weighted.shift();

@@ -36,7 +36,10 @@ export class CatalogFile {
     this.#log = log;
   }
 
-  /** @throws ConfigError with file, line and the expected value */
+  /**
+   * Reads the catalog for the first time.
+   * @throws ConfigError with file, line and the expected value
+   */
   static async open(config: CatalogSource, log: Logger): Promise<CatalogFile> {
     const file = new WatchedFile(config.catalog.file);
     const { catalog, warnings } = readCatalog(

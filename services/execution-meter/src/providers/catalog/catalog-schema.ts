@@ -11,7 +11,7 @@ export interface PriceSettings {
   readonly reasoning_per_million_usd?: string;
 }
 
-/** One alias in models.yaml; strings can reference variables. */
+/** One alias in models.yaml; `base_url`, `model` and `timeout` can reference variables. */
 export interface ModelSettings {
   /** Name of the template with its base settings. */
   readonly template?: string;

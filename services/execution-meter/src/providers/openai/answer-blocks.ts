@@ -1,7 +1,7 @@
 import type { AnswerBlock, ThinkingBlock } from '../../domain/chat/chat.ts';
 import type { BlockPart } from '../../domain/dialects/dialect.ts';
 
-/** Limit of the blocks of one answer, and of the characters of its thinking, with which a record is larger. */
+/** Limits of one answer: its blocks, and the characters of its thinking, which is recorded with it. */
 const MAX_BLOCKS = 1_024;
 const MAX_THINKING = 262_144;
 

@@ -65,7 +65,7 @@ describe('a streamed answer', () => {
     const builder = built(delta({ content: 'x' }, 'stop'), { choices: [], usage });
     expect(builder.usage).toBeUndefined();
     expect(builder.build().warnings).toEqual([
-      'The provider reported invalid usage; usage is estimated.',
+      'The provider reported invalid or incomplete usage; usage is estimated.',
     ]);
   });
 

@@ -122,7 +122,7 @@ export class AnswerBuilder {
       endReason = toolUses.length > 0 ? 'tool_use' : 'end_turn';
       warnings.push(
         this.#finishReason === undefined
-          ? 'The stream closed before the provider sent a finish reason.'
+          ? 'The answer ended without a finish reason.'
           : 'The provider sent an unknown finish reason.',
       );
     }
@@ -131,7 +131,7 @@ export class AnswerBuilder {
     if (this.#usage === undefined) {
       warnings.push(
         this.#hasInvalidUsage
-          ? 'The provider reported invalid usage; usage is estimated.'
+          ? 'The provider reported invalid or incomplete usage; usage is estimated.'
           : 'The provider reported no usage; usage is estimated.',
       );
     }

@@ -16,7 +16,7 @@ export class AnswerFailedError extends Error {
   override readonly name = 'AnswerFailedError';
 }
 
-/** Classifies an error of the SDK (EM-8). Its message is discarded, since it can quote content. */
+/** Classifies an error of an attempt (EM-8). Its message is discarded, since it can quote content. */
 export function attemptFailure(error: unknown): AttemptFailure {
   if (error instanceof APIConnectionError) return connectionFailure(error);
   if (error instanceof APIError) {
@@ -50,7 +50,7 @@ export const TIMED_OUT: AttemptFailure = {
 /** A connection that closed before the end of the answer. */
 export const CONNECTION_LOST: AttemptFailure = { ...TIMED_OUT, what: 'connection' };
 
-/** A response that is not a chat completion. */
+/** A response that is not an answer in its dialect, or too large. */
 export const BAD_RESPONSE: AttemptFailure = {
   what: 'bad_response',
   recoverable: false,

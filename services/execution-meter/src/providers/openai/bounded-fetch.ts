@@ -28,7 +28,7 @@ async function textOf(body: BodyReader): Promise<string> {
   return new TextDecoder().decode(Buffer.concat(parts));
 }
 
-/** How long a connection may take to send the rest of a body that nothing reads, in milliseconds. */
+/** How long a connection may take to send the rest of a body that is discarded, in milliseconds. */
 const DRAIN_MS = 1_000;
 
 /** Reads at most {@link MAX_RESPONSE_BYTES} of a body, and no chunk in advance. */

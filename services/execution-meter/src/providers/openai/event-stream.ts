@@ -9,8 +9,8 @@ export const MAX_EVENT_CHARS = 1024 * 1024;
 const DONE = '[DONE]';
 
 /**
- * Yields the JSON values of an event stream. Leaving the loop closes the connection; a stream that ends with `[DONE]`
- * leaves it to the next request.
+ * Yields the JSON values of an event stream. Leaving the loop closes the connection; after a complete stream, the next
+ * request can use the connection.
  * @throws SyntaxError for an event that is not JSON; APIError for an error that the provider sends as an event;
  *   ResponseTooLargeError
  */

@@ -27,6 +27,7 @@ export function createOpenAiProvider(): Provider {
   return async (attempt) => {
     const { model, signal } = attempt;
     const dialect = DIALECTS[attempt.chat.native?.dialect ?? 'chat_completions'];
+    const body = bodyOf(attempt, dialect);
     const builder = new AnswerBuilder(dialect, model.providerModel);
     const stop = new AbortController();
     const abort = () => stop.abort(signal.reason);
@@ -36,7 +37,9 @@ export function createOpenAiProvider(): Provider {
       hasTimedOut = true;
       stop.abort(new Error('The attempt has exceeded its time limit.'));
     }, attempt.timeoutMs);
-    const partial = () => (model.streaming ? builder.partial : undefined);
+    // Without a stream nothing is known of an answer until it is complete.
+    const isKnown = () => body.stream === true || builder.hasAnswer;
+    const partial = () => (isKnown() ? builder.partial : undefined);
     const used = () => ({ partial: partial(), promptUsage: builder.promptUsage });
     const ended = (): AttemptOutcome | undefined => {
       if (signal.aborted) return { type: 'aborted', ...used(), sent: true };
@@ -46,7 +49,7 @@ export function createOpenAiProvider(): Provider {
     try {
       const client = clients.for(model, attempt.apiKey);
       if (signal.aborted) abort();
-      await receive({ client, attempt, dialect, builder, signal: stop.signal });
+      await receive({ client, attempt, body, dialect, builder, signal: stop.signal });
     } catch (error) {
       const failure = attemptFailure(error);
       return ended() ?? { type: 'failed', failure, ...used(), usage: builder.usage };
@@ -61,13 +64,14 @@ export function createOpenAiProvider(): Provider {
 interface Receiving {
   readonly client: OpenAI;
   readonly attempt: Attempt;
+  readonly body: RequestBody;
   readonly dialect: Dialect;
   readonly builder: AnswerBuilder;
   readonly signal: AbortSignal;
 }
 
-async function receive({ client, attempt, dialect, builder, signal }: Receiving): Promise<void> {
-  const body = bodyOf(attempt, dialect);
+async function receive(receiving: Receiving): Promise<void> {
+  const { client, attempt, body, dialect, builder, signal } = receiving;
   const options = {
     body,
     signal,
@@ -87,7 +91,7 @@ async function receive({ client, attempt, dialect, builder, signal }: Receiving)
     return;
   }
   const limit = new OutputLimit(attempt.maxOutputTokens);
-  // The stream of the SDK takes as long as the request, and closes the connection after each answer.
+  // Streams of the SDK cost more processor time, and close the connection after each answer.
   const response = await client.post(dialect.path, { ...options, stream: true }).asResponse();
   for await (const event of readEvents(response)) {
     if (!isObject(event)) throw new SyntaxError('An event of the stream is not an object.');
@@ -108,7 +112,11 @@ async function receive({ client, attempt, dialect, builder, signal }: Receiving)
   }
 }
 
-function bodyOf(attempt: Attempt, dialect: Dialect): { readonly stream?: unknown } {
+interface RequestBody {
+  readonly stream?: unknown;
+}
+
+function bodyOf(attempt: Attempt, dialect: Dialect): RequestBody {
   const { chat, model, maxOutputTokens, mayStore } = attempt;
   if (chat.native === undefined) return chatParams(attempt);
   return dialect.bodyFor(chat.native, { model, maxOutputTokens, mayStore });

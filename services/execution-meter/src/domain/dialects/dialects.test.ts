@@ -1,0 +1,76 @@
+import type { JsonObject } from '@writ/kernel';
+import { describe, expect, it } from 'vitest';
+import type { ModelEntry } from '../catalog/catalog.ts';
+import { promptSize } from '../chat/prompt-size.ts';
+import type { BoundedRequest } from './dialect.ts';
+import { DIALECTS } from './index.ts';
+
+const DATA = 'A'.repeat(100_000);
+const base64 = { type: 'base64', media_type: 'image/png', data: DATA };
+
+const chat = (part: JsonObject) =>
+  DIALECTS.chat_completions.read({ messages: [{ role: 'user', content: [part] }] });
+const response = (part: JsonObject) =>
+  DIALECTS.responses.read({ input: [{ role: 'user', content: [part] }] });
+const message = (part: JsonObject) =>
+  DIALECTS.messages.read({ messages: [{ role: 'user', content: [part] }] });
+
+describe('an image of a native request', () => {
+  it.each<[string, () => BoundedRequest]>([
+    [
+      'chat completions',
+      () => chat({ type: 'image_url', image_url: { url: `data:image/png;base64,${DATA}` } }),
+    ],
+    [
+      'responses',
+      () => response({ type: 'input_image', image_url: `data:image/png;base64,${DATA}` }),
+    ],
+    ['messages', () => message({ type: 'image', source: base64 })],
+  ])('is measured as an image and not by its bytes in %s (AP-2, EM-3)', (_, read) => {
+    const { images, texts } = promptSize({ ...EMPTY, messages: read().messages });
+    expect(images).toBe(1);
+    expect(texts.join('').length).toBeLessThan(1_000);
+  });
+
+  it.each<[string, () => BoundedRequest]>([
+    ['chat completions', () => chat({ type: 'image_url', image_url: { file_id: 'file-1' } })],
+    ['responses', () => response({ type: 'input_image', file_id: 'file-1' })],
+    ['messages', () => message({ type: 'image', source: { type: 'file', file_id: 'file-1' } })],
+    [
+      'a tool result of messages',
+      () =>
+        message({
+          type: 'tool_result',
+          tool_use_id: 'toolu_1',
+          content: [{ type: 'image', source: { type: 'file', file_id: 'file-1' } }],
+        }),
+    ],
+  ])('that the provider has stored is refused in %s (AP-2, SYS-6)', (_, read) => {
+    expect(read).toThrow(/file_id names content whose size is unknown/);
+  });
+
+  it.each([
+    [{ type: 'ephemeral' }, 'short'],
+    [{ type: 'ephemeral', ttl: '1h' }, 'long'],
+  ])('with the cache control %j can write to the cache (AP-2, EM-3)', (control, writes) => {
+    const read = message({ type: 'image', source: base64, cache_control: control });
+    expect(read.cacheWrites).toBe(writes);
+  });
+});
+
+const EMPTY = { tools: [], toolChoice: undefined, temperature: undefined, json: false };
+
+describe('a chat completion', () => {
+  const sent = (body: JsonObject, mayStore: boolean) =>
+    DIALECTS.chat_completions.bodyFor(
+      { dialect: 'chat_completions', body, headers: {}, stream: false, includeUsage: false },
+      { model: { streaming: true } as ModelEntry, maxOutputTokens: 10n, mayStore },
+    );
+
+  it('is not stored by the provider for a run without retention (AP-2, SUP-4)', () => {
+    expect(sent({ store: true }, false).store).toBe(false);
+    expect(sent({ store: true }, true).store).toBe(true);
+    // Other servers may reject the field.
+    expect(sent({}, false)).not.toHaveProperty('store');
+  });
+});

@@ -1,0 +1,114 @@
+import { CancellationError, ManualClock, Priority } from '@writ/kernel';
+import { expect, it, onTestFinished } from 'vitest';
+import { CallLedger } from '../src/app/calls/call-ledger.ts';
+import type { CallRequest } from '../src/app/calls/call-request.ts';
+import { ModelCalls } from '../src/app/calls/model-calls.ts';
+import { ModelSlots } from '../src/app/calls/model-slots.ts';
+import type { MeterContext } from '../src/context.ts';
+import { Catalog, type ModelEntry } from '../src/domain/catalog/catalog.ts';
+import { PriceList } from '../src/providers/catalog/price-list.ts';
+import type { Provider } from '../src/providers/provider.ts';
+import { requireTab } from '../src/store/admit.ts';
+import { openTabOf, openTabReplica } from './tab-replica.ts';
+
+const OWNER = { tenant: 'acme', runId: 'run-1', instance: 'support-1', sessionId: 'session-1' };
+const MODEL: ModelEntry = {
+  alias: 'hello',
+  baseUrl: 'http://127.0.0.1/v1',
+  api: 'openai',
+  keyVariable: undefined,
+  providerModel: 'hello',
+  contextWindow: undefined,
+  maxOutputTokens: 100,
+  timeoutMs: 60_000,
+  maxRetries: 0,
+  maxInFlight: undefined,
+  maxQueued: 10,
+  streaming: true,
+  outputCapField: 'max_tokens',
+  prices: {},
+  pricedAs: 'hello',
+};
+const REQUEST: CallRequest = {
+  ...OWNER,
+  callId: 'op-1',
+  requestDigest: 'digest',
+  epoch: 1n,
+  priority: Priority.NORMAL,
+  tokenModels: ['hello'],
+  model: 'hello',
+  chat: { messages: [], tools: [], toolChoice: undefined, temperature: undefined, json: false },
+  maxOutputTokens: undefined,
+  fit: 'refuse',
+  timeoutMs: undefined,
+  step: 1,
+  after: [],
+  disconnectGraceMs: 60_000,
+  requireContent: false,
+  traceparent: '',
+};
+const { signal: NEVER } = new AbortController();
+
+/** The registry of a meter whose models `provider` serves, with an open tab. */
+async function callsOf(
+  provider: Provider,
+  { clock = new ManualClock(), deadline }: { clock?: ManualClock; deadline?: Date } = {},
+  prices = new PriceList(clock),
+): Promise<{ readonly calls: ModelCalls; readonly context: MeterContext }> {
+  const opened = await openTabReplica({ dialect: 'sqlite', file: ':memory:' });
+  onTestFinished(() => opened.store.close());
+  const catalog = new Catalog(new Map([[MODEL.alias, { entry: MODEL }]]));
+  const context = { ...opened, clock, catalog };
+  const models = [MODEL.alias];
+  await openTabOf(context, { ...OWNER, models, ...(deadline && { deadline }) }, {});
+  const slots = new ModelSlots(context.store);
+  onTestFinished(() => slots.close());
+  const ledger = new CallLedger(context);
+  return { calls: new ModelCalls({ context, ledger, prices, slots, provider }), context };
+}
+
+it('starts no attempt for a repeat that waits for an aborted call during a shutdown (EM-7)', async () => {
+  const asked = Promise.withResolvers<void>();
+  const settled = Promise.withResolvers<void>();
+  let requests = 0;
+  const { calls, context } = await callsOf(async () => {
+    requests += 1;
+    asked.resolve();
+    await settled.promise;
+    return { type: 'aborted', partial: [], sent: true };
+  });
+  const call = Array.fromAsync(calls.open(REQUEST, NEVER));
+  await asked.promise;
+  calls.abort(() => new CancellationError('the caller disconnected'));
+  const repeat = Array.fromAsync(calls.open(REQUEST, NEVER));
+  const results = Promise.allSettled([call, repeat]);
+  // The repeat has read its tab before.
+  await requireTab(context.store.db, REQUEST);
+  const closed = calls.close(0);
+  settled.resolve();
+  await closed;
+  expect(await results).toMatchObject([
+    { reason: { kind: 'cancelled' } },
+    { reason: { reason: 'SHUTTING_DOWN' } },
+  ]);
+  expect(requests).toBe(1);
+});
+
+it('aborts a call at the deadline of the run also after a wait before its first attempt (SUP-5, SUP-8)', async () => {
+  const clock = new ManualClock();
+  const deadline = new Date(clock.now().getTime() + 3_600_000);
+  /** Prices that take nearly until the deadline. */
+  class SlowPrices extends PriceList {
+    override async pricesOf(model: ModelEntry) {
+      clock.advance(3_599_900);
+      return await super.pricesOf(model);
+    }
+  }
+  const untilAborted: Provider = async ({ signal }) => {
+    await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    return { type: 'aborted', partial: [], sent: true };
+  };
+  const { calls } = await callsOf(untilAborted, { clock, deadline }, new SlowPrices(clock));
+  const call = Array.fromAsync(calls.open(REQUEST, NEVER));
+  await expect(call).rejects.toMatchObject({ reason: 'DEADLINE_EXCEEDED' });
+});
