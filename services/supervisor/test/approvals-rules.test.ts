@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs';
+import type { MessageInitShape } from '@bufbuild/protobuf';
 import { ApprovalKind, ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
+import type { DecideApprovalRequestSchema } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { Verdict } from '@writ/contracts/writ/review/v1/decision_pb';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
@@ -9,7 +11,7 @@ import {
 } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { ManualClock } from '@writ/kernel';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import {
   CONTEXT,
   finalText,
@@ -18,7 +20,7 @@ import {
   refund,
   type TestAgent,
 } from './refund-harness.ts';
-import { exampleFile } from './refund-tools.ts';
+import { exampleFile, refundTools } from './refund-tools.ts';
 
 const policyText = readFileSync(exampleFile('policy.yaml'), 'utf8');
 const APPROVE = { case: 'approve', value: {} } as const;
@@ -119,6 +121,41 @@ describe('approvals with a modified policy', () => {
       result: { stopReason: 'success', answer: 'Done.' },
     });
     expect(run.result?.trace.at(-1)).toMatchObject({ ok: true, humanApproved: true });
+  });
+});
+
+describe('an approval of a tool whose schema changed since the escalation', () => {
+  it('is rejected with the argument, and with a field only if the answer has edits (SV-5, SYS-3)', async () => {
+    const clock = new ManualClock(new Date());
+    const harness = await RefundHarness.start({ clock });
+    onTestFinished(() => harness.close());
+    const agent = await harness.agent();
+    const { approvalId } = await agent.propose('op-1', refund(1200));
+    const inputSchemaJson = JSON.stringify({
+      type: 'object',
+      properties: { user_id: { type: 'integer' }, reason: { type: 'string' } },
+      additionalProperties: false,
+    });
+    const tools = refundTools().map((tool) =>
+      tool.name === 'issue_refund' ? { ...tool, inputSchemaJson } : tool,
+    );
+    harness.listTools(tools, 'v2');
+    clock.advance(3_000);
+    type Answer = NonNullable<MessageInitShape<typeof DecideApprovalRequestSchema>['answer']>;
+    const decide = (answer: Answer) =>
+      harness.approvals('dora').decideApproval({ approvalId, requestId: 'd-1', answer });
+    const problem = 'Argument amount_usd is not defined by the tool.';
+    await expect(decide(APPROVE)).rejects.toMatchObject({
+      reason: 'INVALID_ARGUMENTS',
+      message: `Tool issue_refund does not accept the arguments: ${problem} Approve with edits, or reject the action.`,
+      metadata: expect.not.objectContaining({ field: expect.anything() }),
+    });
+    const value = { changesJson: '{"reason":"Mine."}' };
+    await expect(decide({ case: 'approveWithEdits', value })).rejects.toMatchObject({
+      reason: 'INVALID_ARGUMENTS',
+      message: `approve_with_edits: ${problem}`,
+      metadata: { field: 'approve_with_edits', argument: 'amount_usd' },
+    });
   });
 });
 

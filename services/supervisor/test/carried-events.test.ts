@@ -1,12 +1,17 @@
 import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { hookSubject } from '@writ/bus';
 import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
+import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
+import {
+  ToolGatewayService,
+  VoidState,
+} from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { eventMac } from '@writ/identity';
 import { derivedId } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { finalText, RefundHarness, type TestAgent } from './refund-harness.ts';
+import { finalText, LOOK_UP, RefundHarness, type TestAgent } from './refund-harness.ts';
 
 /** A proposal that policy blocks, so that no writ is left at the end of the run. */
 const BLOCKED = finalText('Done.');
@@ -284,6 +289,35 @@ describe('the events of an agent', () => {
       STEP_START,
       LLM_START,
       LLM_END,
+      STEP_END,
+      RUN_END,
+      'result',
+    ]);
+  });
+
+  it('that the worker answers precede RUN_END also when a call in flight delays the end (HK-1)', async () => {
+    const agent = await harness.agent();
+    const { fakes } = harness.supervisor;
+    const unused = await agent.propose('op-1', LOOK_UP);
+    const receipt = await agent.receipt(unused, {}, { status: CallStatus.VOID, argsSha256: '' });
+    const own = (event: Uint8Array<ArrayBuffer>) => ({ event, mac: new Uint8Array() });
+    fakes.answer(AgentWorkerService.method.cancel, () => ({
+      ended: 1,
+      events: [
+        own(encoded(agent, 'STEP_START', { step: 2 })),
+        own(encoded(agent, 'STEP_END', { step: 2 })),
+      ],
+    }));
+    fakes.answer(ExecutionMeterService.method.closeTab, () => ({ tab: {} }));
+    const states = [VoidState.IN_FLIGHT, VoidState.BURNT];
+    fakes.answer(ToolGatewayService.method.voidWrit, () => ({
+      state: states.shift() ?? VoidState.BURNT,
+      receipt,
+    }));
+    expect(await timeline(agent)).toEqual([
+      RUN_START,
+      'decision',
+      STEP_START,
       STEP_END,
       RUN_END,
       'result',

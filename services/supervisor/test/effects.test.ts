@@ -1,11 +1,19 @@
 import { readFileSync } from 'node:fs';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
+import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import { Verdict } from '@writ/contracts/writ/review/v1/decision_pb';
 import { RunState, RunStatus } from '@writ/contracts/writ/run/v1/run_pb';
+import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import type { AllowRuleSchema } from '@writ/contracts/writ/tool/v1/tool_pb';
-import { type JsonObject, ManualClock } from '@writ/kernel';
-import { afterEach, describe, expect, it } from 'vitest';
+import {
+  BudgetExhaustedError,
+  type JsonObject,
+  ManualClock,
+  PreconditionError,
+} from '@writ/kernel';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Family } from './family.ts';
 import {
   CONTEXT,
   finalText,
@@ -172,5 +180,48 @@ describe('the effects of a run', () => {
     const denied = toolText('get_refund_context', { user_id: 'x' });
     await other.propose('op-2', denied);
     expect((await other.propose('op-3', FINAL, { receipts: [read] })).runEnded).toBe(true);
+  });
+});
+
+describe('the effects of delegations', () => {
+  const POLICY = `
+policy: effects
+rules:
+  - id: nothing-done
+    match: { kind: final }
+    when: run.effects_refused > 0 && run.effects_done == 0
+    decide: block
+    reason: nothing_was_done
+  - id: rest
+    decide: approve
+    reason: fine
+`;
+  let family: Family;
+  beforeEach(async () => {
+    family = await Family.start({ config: { policy: { text: POLICY, file: 'policy.yaml' } } });
+  });
+  afterEach(() => family.close());
+
+  it('are refused, for the rules as for the result, without a slot for the child (SV-3, SV-7)', async () => {
+    const { fakes } = family.supervisor;
+    const full = { dimension: 'spawns', used: 3, limit: 3, message: 'All slots are held.' };
+    fakes.fail(SpawnBudgetService.method.acquire, new BudgetExhaustedError(full));
+    const lead = await family.lead();
+    expect((await lead.spawn('op-1')).slotRefusal).not.toBe('');
+    const blocked = await lead.final('op-2');
+    expect(blocked.stopReason).toBe('supervisor_block:nothing_was_done');
+    await lead.spawn('op-3');
+    expect((await lead.final('op-4')).runEnded).toBe(true);
+    expect((await family.ended(lead.runId))?.result?.stopReason).toBe('success');
+  });
+
+  it('are refused, for the rules as for the result, when the child cannot be set up (SV-3, SV-7)', async () => {
+    const { fakes } = family.supervisor;
+    const lead = await family.lead();
+    const closed = new PreconditionError('TAB_CLOSED', 'No more tabs.');
+    fakes.fail(ExecutionMeterService.method.openTab, closed);
+    await expect(lead.spawn('op-1')).rejects.toMatchObject({ reason: 'SPAWN_FAILED' });
+    const blocked = await lead.final('op-2');
+    expect(blocked.stopReason).toBe('supervisor_block:nothing_was_done');
   });
 });

@@ -1,14 +1,16 @@
+import { create, toBinary } from '@bufbuild/protobuf';
 import { durationFromMs } from '@bufbuild/protobuf/wkt';
 import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { ApprovalService } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { FreezeCause } from '@writ/contracts/writ/control/v1/freeze_pb';
+import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
 import { SpawnBudgetService } from '@writ/contracts/writ/spawn/v1/spawn_budget_service_pb';
 import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
-import { ManualClock } from '@writ/kernel';
+import { ManualClock, UnavailableError } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Family, type Member } from './family.ts';
 
@@ -53,6 +55,36 @@ describe('EndChild', () => {
     // The run continues without the child.
     const { run } = await family.supervisor.runs().getRun({ runId: lead.runId });
     expect(run?.state).toBe(RunState.RUNNING);
+  });
+
+  it('records the last events of a child before its RUN_END when its tab closes late (HK-1)', async () => {
+    const scout = await lead.child('op-1');
+    const { runId } = lead;
+    const { fakes } = family.supervisor;
+    const agent = { name: 'scout', instance: scout.instance };
+    const step = { type: HookEventType.STEP_START, emitter: 'agent-worker', step: 1 };
+    const last = create(HookEventSchema, {
+      eventId: 'evt-1',
+      tenant: 'acme',
+      runId,
+      agent,
+      ...step,
+    });
+    const event = toBinary(HookEventSchema, last);
+    const events = [{ event, mac: new Uint8Array() }];
+    fakes.answer(AgentWorkerService.method.cancel, () => ({ ended: 1, events }));
+    fakes.fail(
+      ExecutionMeterService.method.closeTab,
+      new UnavailableError('UNAVAILABLE', 'The peer is down.'),
+    );
+    await lead.end(scout.instance);
+    await family.cancelled(runId);
+    const timeline = await Array.fromAsync(family.supervisor.runs().watchRun({ runId }));
+    const ofScout = timeline.flatMap(({ event: { entry, agent: of } = {} }) =>
+      entry?.case === 'hook' && of?.instance === scout.instance ? [entry.value.type] : [],
+    );
+    const { RUN_START, STEP_START, RUN_END } = HookEventType;
+    expect(ofScout).toEqual([RUN_START, STEP_START, RUN_END]);
   });
 
   it('is idempotent with the same call_id and with another (SB-3)', async () => {

@@ -1,4 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { ActionSchema } from '@writ/contracts/writ/review/v1/action_pb';
 import type { Decision, Verdict } from '@writ/contracts/writ/review/v1/decision_pb';
 import { ReviewService } from '@writ/contracts/writ/review/v1/review_service_pb';
 import type { Run } from '@writ/contracts/writ/run/v1/run_pb';
@@ -137,13 +138,21 @@ export class Member {
 
   /** Proposes a final answer. */
   async final(callId: string, answer = 'Done.', partial = false): Promise<Decision> {
+    return await this.propose(callId, { case: 'final', value: { answer } }, partial);
+  }
+
+  /** Proposes an action. */
+  async propose(
+    callId: string,
+    kind: NonNullable<MessageInitShape<typeof ActionSchema>['kind']>,
+    partial = false,
+  ): Promise<Decision> {
     const { supervisor } = this.#family;
     const reviews = supervisor.fakes
       .peer('agent-worker')
       .client(ReviewService, { audience: 'supervisor', address: supervisor.service.address });
-    const value = { kind: { case: 'final', value: { answer } } } as const;
     const { decision } = await reviews.reviewAction(
-      { callId, partial, proposal: { case: 'action', value } },
+      { callId, partial, proposal: { case: 'action', value: { kind } } },
       await this.options(),
     );
     if (decision === undefined) throw new Error('The response has no decision.');

@@ -4,6 +4,7 @@ import { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gateway_se
 import { ManualClock } from '@writ/kernel';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { Family } from './family.ts';
+import { refundTools } from './refund-tools.ts';
 import { openSecondStore } from './supervisor-under-test.ts';
 
 const TABLES = ['agents', 'decisions', 'receipts', 'approvals', 'timeline', 'runs'] as const;
@@ -78,4 +79,26 @@ it('deletes the content of children with retention RUN after their run, and keep
   expect(records.map(({ agentInstance }) => agentInstance).toSorted()).toEqual(
     [child.instance, grandchild.instance].toSorted(),
   );
+});
+
+it('keeps the digests of the arguments in the trace of a purged child (SUP-4, SV-7)', async () => {
+  const listed = { registryVersion: 'v1', tools: refundTools() };
+  family.supervisor.fakes.answer(ToolGatewayService.method.listTools, () => listed);
+  const lead = await family.lead();
+  const child = await lead.child('op-1', 'digger');
+  // Not a tool of the child: a refused call is in the trace, too.
+  const value = { tool: 'get_refund_context', argumentsJson: '{"user_id":42}' };
+  await child.propose('op-1', { case: 'tool', value });
+  await child.final('op-2');
+  await lead.final('op-9');
+  const before = (await family.ended(lead.runId))?.result?.trace;
+  expect(before?.map(({ argsHash }) => argsHash)).toContain('feaa769a39ae');
+
+  clock.advance(30_000);
+  const audit = family.supervisor.as('anna', AuditService);
+  const purges = { runId: lead.runId, kind: 'agent_purged' };
+  await expect
+    .poll(async () => (await audit.listAuditRecords(purges)).records, { interval: 5 })
+    .toHaveLength(1);
+  expect((await family.ended(lead.runId))?.result?.trace).toEqual(before);
 });

@@ -6,7 +6,8 @@ import {
   AgentWorkerService,
 } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { SupervisorUnderTest } from './supervisor-under-test.ts';
+import { agentsOf, insertAgent } from '../src/store/agent/agents.ts';
+import { openSecondStore, SupervisorUnderTest } from './supervisor-under-test.ts';
 
 const { findAgents, deliver } = AgentWorkerService.method;
 const { listOpenTabs, closeTab } = ExecutionMeterService.method;
@@ -19,11 +20,28 @@ describe('the comparison of open runs with the peers', () => {
   });
   afterEach(() => supervisor.close());
 
-  async function started(): Promise<string> {
-    const start = { requestId: 'req-1', agent: 'worker', goal: 'Do it.' };
+  async function started(requestId = 'req-1'): Promise<string> {
+    const start = { requestId, agent: 'worker', goal: 'Do it.' };
+    const before = supervisor.fakes.deliveries.length;
     const { run } = await supervisor.runs().startRun(start);
-    await supervisor.fakes.called(deliver);
+    await supervisor.fakes.called(deliver, before + 1);
     return run?.runId ?? '';
+  }
+
+  /** Inserts live children of the root of a run. */
+  async function insertChildren(runId: string, count: number): Promise<void> {
+    const key = { tenant: 'acme', runId };
+    const store = await openSecondStore(supervisor);
+    const [root] = await agentsOf(store.db, key);
+    if (root === undefined) throw new Error('The run has no root.');
+    const child = { ...root, parent_instance: root.instance, active_since: null };
+    await store.transaction(
+      async (trx) => {
+        for (let n = 0; n < count; n += 1) await insertAgent(trx, { ...child, instance: `c-${n}` });
+      },
+      { run: key },
+    );
+    await store.close();
   }
 
   const run = async (runId: string) => (await supervisor.runs().getRun({ runId })).run;
@@ -58,6 +76,17 @@ describe('the comparison of open runs with the peers', () => {
     const runId = await started();
     await vi.waitFor(() => expect(supervisor.fakes.requests(findAgents).length).toBeGreaterThan(8));
     expect((await run(runId))?.state).toBe(RunState.RUNNING);
+  });
+
+  it('compares every agent, however many a run has (BD-3)', async () => {
+    const compared = new Set<string>();
+    supervisor.fakes.answer(findAgents, ({ agents }) => {
+      for (const { runId, agentInstance } of agents) compared.add(`${runId}/${agentInstance}`);
+      return { presences: agents.map(() => AgentPresence.ALIVE) };
+    });
+    const runIds = [await started(), await started('req-2')].toSorted();
+    await insertChildren(runIds[0] ?? '', 1_200);
+    await vi.waitFor(() => expect(compared.size).toBe(1_202), { timeout: 10_000 });
   });
 
   it('closes tabs and pools of unknown runs, and keeps those of runs that live (BD-3)', async () => {

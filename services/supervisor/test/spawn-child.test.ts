@@ -259,6 +259,23 @@ describe('SpawnChild', () => {
     await family.cancelled(lead.runId);
   });
 
+  it('tells a live child that its run is ending, not that it has ended (RT-4, SYS-3)', async () => {
+    const lead = await family.lead();
+    const scout = await lead.child('op-1');
+    const { fakes } = family.supervisor;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    fakes.fail(ExecutionMeterService.method.freeze, () => promise);
+    const { runId } = lead;
+    await family.supervisor.runs().cancelRun({ requestId: 'c-ending', runId });
+    await expect(scout.final('op-1')).rejects.toMatchObject({
+      reason: 'RUN_ENDED',
+      message: `Run ${runId} is ending with cancelled, so agent ${scout.instance} can no longer act.`,
+      metadata: { agent: scout.instance, stop_reason: 'cancelled' },
+    });
+    resolve();
+    await family.ended(runId);
+  });
+
   it('spawns nothing for a run or a parent that has ended (SUP-8, RT-4)', async () => {
     const lead = await family.lead();
     const nested = await lead.child('op-1', 'lead');

@@ -50,9 +50,9 @@ interface StepAttempt {
 }
 
 /**
- * How an attempt to drive an order ended. The store must be read for its key again after a failure, which is recorded with the time
- * of the next attempt, and when an earlier order of another replica came first. `claimed`: another replica drives its key, or
- * the store could not be asked.
+ * How an attempt to drive an order ended. `must read`: the attempt failed, and the store has the time of the next one,
+ * or an earlier order of the key was driven instead; the store must be read again. `claimed`: another replica drives
+ * the key, or the store could not be read.
  */
 type DriveOutcome = 'driven' | 'must read' | 'claimed';
 
@@ -119,7 +119,7 @@ export class OrderDriver {
     return key && (await loadRun(this.#context.store.db, key));
   }
 
-  /** Drives an order in a span of its run, read here unless it is given; returns whether it has not failed. */
+  /** Drives an order in a span of its run, which is read here unless `known`; returns false if the order failed. */
   async #drive(order: OrderRow, known?: RunRow): Promise<boolean> {
     const { telemetry } = this.#context;
     const ids = { tenant: order.tenant, run_id: order.run_id, order_id: order.order_id };
@@ -140,7 +140,7 @@ export class OrderDriver {
       );
       return true;
     } catch (error) {
-      // A peer that shuts down is ordinary; the order is retried on its next replica or start.
+      // The shutdown of a peer is no fault: the order is retried with another replica of it, or after its restart.
       const level = reasonOf(error) === 'DRAINING' ? 'info' : 'warn';
       telemetry.log[level](
         { ...ids, reason: reasonOf(error), ...(isWritError(error) ? {} : { err: error }) },
@@ -152,7 +152,10 @@ export class OrderDriver {
     }
   }
 
-  /** Executes the remaining steps; saves a failure before throwing it. */
+  /**
+   * Executes the remaining steps; saves a failure before throwing it. The next attempt begins at the recorded step,
+   * because the steps since then may have passed on values in memory.
+   */
   async #runSteps(order: OrderRow, run: RunRow | undefined): Promise<void> {
     const { kind } = order;
     if (!isOrderKind(kind)) throw new TypeError(`Unknown kind of order: ${kind}`);
@@ -174,7 +177,7 @@ export class OrderDriver {
         if (outcome === 'over') return;
         if (outcome === 'committed') recordedStep = next ?? '';
       } catch (error) {
-        const failures = (index === 0 ? order.attempts : 0) + 1;
+        const failures = (recordedStep === order.step ? order.attempts : 0) + 1;
         await this.#recordFailure(attempt, failures, error);
         throw error;
       }
@@ -182,8 +185,9 @@ export class OrderDriver {
   }
 
   /**
-   * Executes one step and commits its changes with the progress of the order; returns whether the order is done. If
-   * another replica drives the same order, a step may run twice; the replica that commits first continues alone.
+   * Executes one step and commits its changes with the progress of the order. Returns `over` when this replica has no
+   * further step to execute, and `unchanged` when there was nothing to commit. If another replica drives the same
+   * order, a step may run twice; the replica that commits first continues alone.
    */
   async #runStep(
     attempt: StepAttempt,
@@ -224,7 +228,7 @@ export class OrderDriver {
   }
 
   async #recordFailure(
-    { kind, order, step, memo }: StepAttempt,
+    { kind, order, memo }: StepAttempt,
     failures: number,
     error: unknown,
   ): Promise<void> {
@@ -246,7 +250,6 @@ export class OrderDriver {
           ? Math.min(orderRetryMaxMs, HALT_RETRY_MAX_MS)
           : orderRetryMaxMs;
         await saveOrder(trx, progressOf(order), {
-          step,
           attempts: failures,
           next_attempt_at: new Date(now.getTime() + backoffMs(failures, { baseMs, maxMs })),
           last_error: reasonOf(error),

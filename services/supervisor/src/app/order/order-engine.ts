@@ -20,8 +20,8 @@ const MAX_AT_ONCE = 64;
 /** Longest pause, so that an order placed by another process is found. */
 const MAX_SLEEP_MS = 5_000;
 /**
- * Time after which the orders that another replica has placed are read, ms; those that are still due after this time again are
- * driven here as well.
+ * Time after which the orders that another replica has placed are read, ms. An order that is due for this time after
+ * the first read is driven here as well.
  */
 const OTHERS_AFTER_MS = 500;
 
@@ -121,7 +121,7 @@ export class OrderEngine {
     if (this.#mustRead) this.#loop.wake();
   }
 
-  /** Reads the orders of other replicas, once for all that come meanwhile. */
+  /** Reads the orders of other replicas soon, once for all hints until then. */
   #readOthersSoon(): void {
     if (this.#isStopped) return;
     this.#othersTimer ??= setTimeout(() => {
@@ -212,7 +212,7 @@ export class OrderEngine {
     const key = keyOf(order);
     const isFree = !this.#driving.has(key);
     this.#outside(() => this.#offer({ order, isOwn: false }));
-    // The run of a start that waits behind another order is ending.
+    // A start that waits behind another order belongs to a run that is ending.
     if (isFree) await this.#driving.get(key)?.ended;
   }
 

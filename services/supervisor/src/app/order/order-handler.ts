@@ -17,7 +17,7 @@ export interface DrivenOrder {
   readonly order: OrderRow;
   /** The run before the step. */
   readonly run: RunRow;
-  /** Values that one step passes to the next and that must not be stored; lost in a crash. */
+  /** Values that one step passes to the next and that must not be stored; lost in a crash and in a failure. */
   readonly memo: Memo;
 }
 
@@ -33,7 +33,7 @@ export interface HaltOrderHandler {
 export interface StepDone {
   /** Whether the remaining steps are unnecessary. */
   readonly over?: boolean;
-  /** The step did not apply and changed nothing: the next one is taken without a commit. */
+  /** The step changed no rows of the supervisor: the next one follows without a commit. */
   readonly unchanged?: boolean;
   /** Longest wait for another transaction that shares the commit, ms; default 0, because clients wait for it. */
   readonly commitDelayMs?: number;

@@ -24,8 +24,8 @@ export type RecordCarried = (tx: Tx) => Promise<void>;
 
 /**
  * Verifies the receipts that a worker sends along, before the transaction, which then does not wait for signatures.
- * Returns how to record them in it. A receipt needs only the gateway's signature; an observation is recorded only if
- * a receipt holds the digest of exactly these bytes (SV-7).
+ * Returns a function that records them in it. A receipt needs only the gateway's signature; an observation is recorded
+ * only if a receipt has the digest of exactly these bytes (SV-7).
  * @throws InvalidRequestError RECEIPT_INVALID; PermissionDeniedError RECEIPT_WRONG_RUN for another tenant or run, and
  *   RECEIPT_MISMATCH in the transaction; UnavailableError KEYS_UNAVAILABLE
  */

@@ -26,9 +26,9 @@ import {
 import { approvesCall, signWrit, writColumns } from './sign-writ.ts';
 
 /**
- * The current state of a decision, with a new writ if it approves a tool call; each writ is audited (SV-6). The
- * gateway executes a call_id once: for a call that has a receipt, the writ only returns the recorded result to a
- * worker that lost it (TG-1).
+ * The current state of a decision, with a new writ if it approves a tool call of an agent that has not ended and is not
+ * halted; each writ is audited (SV-6). The gateway executes a call_id once: for a call that has a receipt, the writ
+ * only returns the recorded result to a worker that lost it (TG-1).
  */
 export async function currentDecision(
   tx: Tx,
@@ -46,7 +46,7 @@ export async function currentDecision(
 
 /**
  * {@link currentDecision} for the agent of a call, in a transaction of its own.
- * @throws NotFoundError DECISION_NOT_FOUND; what assertMayAct and assertHoldsSlot throw
+ * @throws NotFoundError DECISION_NOT_FOUND; what admitAgent, assertMayAct and assertHoldsSlot throw
  */
 export async function readOwnDecision(
   context: SupervisorContext,
@@ -79,7 +79,7 @@ export async function readCurrentDecision(
   return await transact(context, read, { run: key });
 }
 
-/** Audits a writ that was not signed together with its decision: after an approval, or a repeated one (SV-8). */
+/** Audits a writ that was not signed together with its decision: after an approval, or for a repeat (SV-8). */
 async function auditWrit({ trx, at }: Tx, row: DecisionRow): Promise<void> {
   const action = actionFrom(row.executed_action);
   const facts = {

@@ -21,8 +21,8 @@ export type ReceiptOutcome = 'recorded' | 'known' | 'mismatch';
 
 /**
  * Records a verified receipt, whichever caller sent it and however late: facts, audit record, and the result of a run
- * that has ended (SV-3, TG-8). A receipt with unknown outcome opens an approval (TG-5). The timeline has the tool events
- * from the receipt, before what follows from it; if the gateway does not publish them itself, they are published (HK-1).
+ * that has ended (SV-3, TG-8). A receipt with unknown outcome opens an approval (TG-5). The tool events of the receipt
+ * are on the timeline before what follows from it; they are also published if the gateway does not do so (HK-1).
  */
 export async function recordReceipt(tx: Tx, receipt: Receipt): Promise<ReceiptOutcome> {
   const { trx, at, context } = tx;

@@ -16,14 +16,14 @@ import { recordReceipt } from './record-receipt.ts';
 export interface Reported {
   /** Receipts that the gateway need not send again. */
   readonly acknowledgedIds: string[];
-  /** Those among them that are not valid; empty for a token without an id. */
+  /** The ids that invalid tokens claim; an empty string for a token without an id. */
   readonly invalidIds: readonly string[];
 }
 
 /**
  * Records the valid receipts and the refused attempts of a report. The worker has carried most receipts before, and a
- * recorded one needs no transaction (CO-1). The others are recorded in one transaction for each run, so that a long report
- * holds up one run at a time (SYS-5).
+ * recorded one needs no transaction (CO-1). The others are recorded in one transaction for each run, so that a long
+ * report delays one run at a time (SYS-5).
  */
 export async function recordReported(
   context: SupervisorContext,

@@ -81,10 +81,10 @@ export interface ReviewRequest {
 
 /**
  * Reviews one proposal in the transaction that locks the facts of its run (SV-1, SV-3). It checks, in this order: the
- * lease epoch, whether run and agent may act, receipts, whether the call_id was decided before, time, steps, the shape
- * of the action, its arguments, the policy.
- * @throws PreconditionError STALE_EPOCH, RUN_ENDED, HALTED, AGENT_PAUSED; InvalidRequestError CALL_ID_REUSED;
- *   UnavailableError TOOL_LIST_UNAVAILABLE; what recording receipts throws
+ * lease epoch, whether run and agent may act, the slot, receipts, whether the call_id was decided before, time, steps,
+ * the shape of the action, its arguments, the policy.
+ * @throws PreconditionError STALE_EPOCH, RUN_ENDED, HALTED, AGENT_PAUSED; NotFoundError AGENT_NOT_FOUND;
+ *   InvalidRequestError CALL_ID_REUSED; UnavailableError TOOL_LIST_UNAVAILABLE; what recording receipts throws
  */
 export async function reviewProposal(tx: Tx, request: ReviewRequest): Promise<DecisionMessage> {
   const { trx, at, context } = tx;
@@ -140,8 +140,8 @@ export async function reviewProposal(tx: Tx, request: ReviewRequest): Promise<De
 }
 
 /**
- * Reads what every review needs in one round trip, where there are any, and keeps it for the transaction. Returns the decision
- * on the same call.
+ * Reads the rows that every review needs, on PostgreSQL in one round trip, and caches them for the transaction. Returns
+ * the decision on the same call.
  */
 async function readRows(
   { trx, context }: Tx,

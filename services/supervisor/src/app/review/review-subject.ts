@@ -18,7 +18,7 @@ import { noteSlotChange, slotOf } from '../../store/agent/pauses.ts';
 import { assertNotHalted } from '../../store/halt/halts.ts';
 import { loadRun, type RunRow } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
-import { agentRefOf, parentRefOf, rootRefOf } from '../../wire/supervision.ts';
+import { agentRefOf, parentRefOf } from '../../wire/supervision.ts';
 
 /** The agent whose proposals are reviewed, with its run and manifest. */
 export interface ReviewSubject {
@@ -64,18 +64,19 @@ export async function assertAlive(
   trx: SupervisorTransaction,
   subject: ReviewSubject,
 ): Promise<void> {
+  if (isAlive(subject)) return;
   const { run, agent, key } = subject;
-  if (!isAlive(subject)) {
-    const root = rootRefOf(run).instance;
-    const ended =
-      agent.ended_at === null ? await loadAgent(trx, { ...key, instance: root }) : agent;
-    const stopReason = ended.ending_stop_reason ?? '';
-    throw new PreconditionError(
-      'RUN_ENDED',
-      `Agent ${agent.instance} of run ${run.run_id} has ended with ${stopReason}.`,
-      { run_id: run.run_id, agent: agent.instance, stop_reason: stopReason },
-    );
-  }
+  const { run_id, root_instance } = run;
+  const isEnding = agent.ended_at === null;
+  const ended = isEnding ? await loadAgent(trx, { ...key, instance: root_instance }) : agent;
+  const stopReason = ended.ending_stop_reason ?? '';
+  throw new PreconditionError(
+    'RUN_ENDED',
+    isEnding
+      ? `Run ${run_id} is ending with ${stopReason}, so agent ${agent.instance} can no longer act.`
+      : `Agent ${agent.instance} of run ${run_id} has ended with ${stopReason}.`,
+    { run_id, agent: agent.instance, stop_reason: stopReason },
+  );
 }
 
 /**
@@ -93,7 +94,7 @@ export async function assertHoldsSlot(
   if (pauseHolds(slotOf(agent), caller.slotGrant?.expireTime, at)) {
     throw new PreconditionError(
       'AGENT_PAUSED',
-      `Agent ${agent.instance} of run ${agent.run_id} is paused because another agent holds its slot. Retry when it is resumed, or end it with a partial final.`,
+      `Agent ${agent.instance} of run ${agent.run_id} is paused and has no slot. Retry when it is resumed, or end it with a partial final.`,
       { run_id: agent.run_id, agent: agent.instance },
     );
   }

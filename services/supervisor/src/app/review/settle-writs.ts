@@ -7,7 +7,7 @@ import { recordReceipt } from './record-receipt.ts';
 
 /**
  * Settles the writs of an ended run that have no receipt: the gateway returns the receipt, or voids the writ (TG-8).
- * Returns how many calls are still in flight.
+ * Returns how many calls still have no receipt.
  */
 export async function settleWrits(context: SupervisorContext, run: RunKey): Promise<number> {
   const { store, peers, verifier, telemetry } = context;

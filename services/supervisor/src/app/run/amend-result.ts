@@ -1,5 +1,6 @@
 import { derivedId } from '@writ/kernel';
-import { buildResult } from '../../domain/result/build-result.ts';
+import { rebuildResult } from '../../domain/result/build-result.ts';
+import type { RunResult } from '../../domain/result/run-result.ts';
 import { type RunRow, saveRun } from '../../store/run/runs.ts';
 import { findSequence, replaceEntry } from '../../store/run/timeline.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
@@ -8,13 +9,15 @@ import { encodeResult } from '../../wire/timeline.ts';
 import { readResultRecords } from './read-result-records.ts';
 
 /**
- * Rebuilds the result of an ended run, also on its timeline, after a late receipt or observation (SV-7, TG-8). Does
- * nothing while the run is in progress, and nothing after its content was deleted (SUP-4).
+ * Rebuilds the result of an ended run, also on its timeline, after a late receipt or observation (SV-7, TG-8), or after
+ * the content of some agents was deleted. Does nothing while the run is in progress, and nothing after its own content
+ * was deleted (SUP-4).
  */
 export async function amendResult(trx: SupervisorTransaction, run: RunRow): Promise<void> {
   if (run.result === null || run.purged_at !== null) return;
   const key = { tenant: run.tenant, runId: run.run_id, instance: run.root_instance };
-  const result = buildResult(await readResultRecords(trx, key));
+  const former = JSON.parse(run.result) as RunResult;
+  const result = rebuildResult(await readResultRecords(trx, key), former);
   await saveRun(trx, key, { result: JSON.stringify(result) });
   const sequence = await findSequence(trx, { ...key, eventId: resultEventId(run.run_id) });
   if (sequence === undefined) return;

@@ -8,14 +8,14 @@ import { ignoreNotFound } from '../order/order-handler.ts';
 
 type Context = Pick<SupervisorContext, 'store' | 'clock' | 'peers' | 'telemetry' | 'config'>;
 
-/** Maximum number of runs, tabs and pools that a round compares. */
+/** Maximum number of tabs and pools that a round compares. */
 const PAGE = 200;
-/** Maximum number of agents per request. */
-const MAX_AGENTS = 1_000;
+/** Maximum number of agents that a round compares: that of a request. */
+const AGENTS_PAGE = 1_000;
 /** Maximum number of differences of one tenant that a round repairs. */
 const MAX_PER_TENANT = 20;
 
-const BEFORE_ALL: RunKey = { tenant: '', runId: '' };
+const BEFORE_ALL: AgentKey = { tenant: '', runId: '', instance: '' };
 
 /** Maximum number of differences kept between rounds; those beyond it are found again. */
 const MAX_SUSPECTS = 10_000;
@@ -30,7 +30,7 @@ export class Reconciler {
   readonly #agents = new Set<string>();
   readonly #tabs = new Set<string>();
   readonly #pools = new Set<string>();
-  #afterRun: RunKey = BEFORE_ALL;
+  #afterAgent: AgentKey = BEFORE_ALL;
   #afterTab: AgentKey | undefined;
   #afterPool: RunKey | undefined;
   #nextRoundAt: number;
@@ -57,10 +57,10 @@ export class Reconciler {
   async #compareAgents(): Promise<void> {
     const { store, clock, peers, config, telemetry } = this.#context;
     const createdBefore = new Date(clock.now().getTime() - config.reconcileMs);
-    const page = { after: this.#afterRun, limit: PAGE, createdBefore };
-    const agents = (await settledAgents(store.db, page)).slice(0, MAX_AGENTS);
-    const isLastPage = new Set(agents.map(({ runId }) => runId)).size < PAGE;
-    this.#afterRun = (isLastPage ? undefined : agents.at(-1)) ?? BEFORE_ALL;
+    const page = { after: this.#afterAgent, limit: AGENTS_PAGE, createdBefore };
+    const agents = await settledAgents(store.db, page);
+    const isLastPage = agents.length < AGENTS_PAGE;
+    this.#afterAgent = (isLastPage ? undefined : agents.at(-1)) ?? BEFORE_ALL;
     if (agents.length === 0) return;
     const isAlive = await peers.agentWorker.findAgents(agents);
     const unknown = agents.filter((_, index) => isAlive[index] === false);
@@ -75,7 +75,7 @@ export class Reconciler {
     }
   }
 
-  /** Returns the agents without the external ones that agent-proxy lets live. */
+  /** Returns the agents without the external ones, except those that agent-proxy reports as ended or unknown. */
   async #withoutExternal(agents: readonly AgentKey[]): Promise<readonly AgentKey[]> {
     const { store, peers } = this.#context;
     const external: AgentKey[] = [];
@@ -143,7 +143,7 @@ export class Reconciler {
   }
 
   /**
-   * Returns the differences that an earlier round had found, at most some per tenant, and keeps the others.
+   * Returns the differences that an earlier round also found, up to the limit per tenant, and keeps the others.
    * @param compared everything that this round compared
    */
   #confirmed<K extends RunKey>(

@@ -47,7 +47,7 @@ export interface EvidenceStep extends Omit<StepRecord, 'action' | 'verdict'> {
 /** What an approver sees of the run. */
 export interface Evidence {
   readonly goal: string;
-  /** Empty when the policy names no fact. */
+  /** Empty when the policy names no recorded fact, or the facts exceed the size limit. */
   readonly factsJson: string;
   readonly steps: readonly EvidenceStep[];
   readonly truncated: boolean;

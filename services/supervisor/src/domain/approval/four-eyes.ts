@@ -13,13 +13,13 @@ export interface Decider {
 export interface FourEyesSettings {
   /** Whether it applies to every action, regardless of the policy. */
   readonly fourEyes: boolean;
-  /** The person of the development key, who works alone; exempt unless the policy sets four_eyes. */
+  /** The person of the development key, who works alone; exempt unless `fourEyes` or the policy sets the rule. */
   readonly developer?: string | undefined;
 }
 
 /**
- * Denies an approval by the person who started the run, unless the policy permits it (SV-5). This includes the outcome
- * of a call: it releases what the call counted towards caps.
+ * Denies an approval by the person who started the run, unless the policy permits it (SV-5). The same applies to
+ * resolving the outcome of a call, which releases what the call counted towards caps.
  * @throws PermissionDeniedError FOUR_EYES_REQUIRED
  */
 export function assertFourEyes(

@@ -52,7 +52,8 @@ export type YesOutcome =
 /**
  * Applies the current policy and caps to an action that a person approves (SV-5): `escalate` rules are skipped, all
  * others apply. If a revise rule would change the arguments, the result contains the revised arguments.
- * @throws InvalidRequestError INVALID_ARGUMENTS naming the argument, EDITS_REQUIRE_TOOL_CALL
+ * @throws InvalidRequestError INVALID_ARGUMENTS naming the argument, EDITS_REQUIRE_TOOL_CALL, INVALID_REQUESTED_AMOUNT,
+ *   INVALID_REQUESTED_AMOUNT_TYPE
  * @throws PreconditionError APPROVAL_REJECTED_BY_POLICY, APPROVAL_ABOVE_CAP, TOOL_REMOVED
  * @throws PermissionDeniedError APPROVAL_CAP_MISSING, APPROVAL_ARGUMENT_LOCKED
  */
@@ -72,7 +73,7 @@ export function judgeYes(
       skipEscalation: true,
     });
   if (isCall(action)) {
-    const edited = checkShape(action, tool, 'proposed');
+    const edited = checkShape(action, tool, 'proposed', yes);
     const before = isCall(yes.action) ? yes.action.args : {};
     assertEditable(policy, { tool: action.name, ruleId: yes.ruleId, before, edited }, (args) => {
       return reviewed({ ...action, args }).action.args;
@@ -85,8 +86,8 @@ export function judgeYes(
   }
   const revised = outcome.action.args ?? action.args;
   if (!sameArguments(revised, action.args)) return { kind: 'proposal', args: revised };
-  const args = checkShape(action, tool, 'executed');
-  const basis = checkCaps(policy, action.name, args, yes.approver);
+  const args = checkShape(action, tool, 'executed', yes);
+  const basis = checkCaps(policy, action.name, args, yes);
   const edited = isCall(yes.action) && !sameArguments(args, yes.action.args);
   return { kind: 'go', action: { ...action, args }, edited, basis };
 }
@@ -109,25 +110,35 @@ function checkShape(
   { kind, name, args }: ToolAction | ClientToolAction,
   tool: ReviewedTool | undefined,
   phase: 'proposed' | 'executed',
+  yes: Yes,
 ): JsonObject {
   if (kind === 'client_tool') return args;
   if (tool === undefined) {
     throw new PreconditionError(
       'TOOL_REMOVED',
-      `Tool ${name} was removed from the tool gateway, so the action cannot be approved.`,
+      `Tool ${name} was removed from the tool gateway, so the action cannot be approved; reject it.`,
       { tool: name },
     );
   }
   const checked = checkArguments(tool.contract, args, { phase });
   const [problem] = checked.problems;
   if (problem === undefined) return checked.args;
-  throw new InvalidRequestError('INVALID_ARGUMENTS', `${EDITS_FIELD}: ${problem.message}`, {
-    field: EDITS_FIELD,
-    argument: problem.argument,
-  });
+  throw new InvalidRequestError(
+    'INVALID_ARGUMENTS',
+    yes.edits === undefined
+      ? `Tool ${name} does not accept the arguments: ${problem.message} Approve with edits, or reject the action.`
+      : `${EDITS_FIELD}: ${problem.message}`,
+    { ...fieldOf(yes), argument: problem.argument },
+  );
 }
 
-function checkCaps(policy: Policy, tool: string, args: JsonObject, approver: Approver): string {
+/** The field of the request that has the arguments: there is one only if the answer has edits. */
+function fieldOf({ edits }: Yes): { readonly field?: string } {
+  return edits === undefined ? {} : { field: EDITS_FIELD };
+}
+
+function checkCaps(policy: Policy, tool: string, args: JsonObject, yes: Yes): string {
+  const { approver } = yes;
   const check = checkHumanDecision(policy, { tool, args, approver });
   if (check.allowed) return check.basis;
   const { reason, message } = check;
@@ -146,11 +157,9 @@ function checkCaps(policy: Policy, tool: string, args: JsonObject, approver: App
     case 'no_human_cap':
       throw new PermissionDeniedError('APPROVAL_CAP_MISSING', message, { tool });
     case 'invalid_requested_amount':
-      throw new InvalidRequestError('INVALID_REQUESTED_AMOUNT', message, { field: EDITS_FIELD });
+      throw new InvalidRequestError('INVALID_REQUESTED_AMOUNT', message, fieldOf(yes));
     case 'invalid_requested_amount_type':
-      throw new InvalidRequestError('INVALID_REQUESTED_AMOUNT_TYPE', message, {
-        field: EDITS_FIELD,
-      });
+      throw new InvalidRequestError('INVALID_REQUESTED_AMOUNT_TYPE', message, fieldOf(yes));
   }
 }
 

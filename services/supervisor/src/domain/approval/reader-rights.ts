@@ -32,7 +32,7 @@ export interface EditableArgument {
 /** What policy and settings let the reader do, as far as it depends on the reader. */
 export interface ReaderRights {
   readonly mayApprove: boolean;
-  /** Whether the reader may approve at all, possibly with other values of editable arguments. */
+  /** Whether the reader may approve with other values of editable arguments. */
   readonly mayEdit: boolean;
   /** Empty when the reader may approve. */
   readonly refusal: string;

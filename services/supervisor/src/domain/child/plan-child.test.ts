@@ -191,6 +191,14 @@ describe('planChild', () => {
     expect(plan({ tools: ['look'] }).manifest.initialToolChoice).toBe('');
   });
 
+  it('keeps a delegation as the initial tool choice, whatever tools are requested (AG-2, SUP-9)', () => {
+    const nested = { ...SCOUT, subAgents: LEAD.subAgents, initialToolChoice: 'handoff_scout' };
+    const choiceOf = (child: AgentManifest) =>
+      planChild(PARENT, child, { ...NO_TERMS, tools: ['look'] }, 'op-1').manifest.initialToolChoice;
+    expect(choiceOf(nested)).toBe('handoff_scout');
+    expect(choiceOf({ ...nested, subAgents: [] })).toBe('');
+  });
+
   it('derives instances from run, parent and call (SUP-9)', () => {
     const names = [
       plan().instance,

@@ -6,6 +6,7 @@ import {
   type PriorityName,
 } from '@writ/kernel';
 import type { AgentManifest } from '../manifest/agent-manifest.ts';
+import { offeredTools } from '../manifest/applicable-settings.ts';
 import {
   assertModelAllowed,
   childInstanceOf,
@@ -60,6 +61,7 @@ export function planChild(
   const tools = toolsOf(child, terms.tools);
   const models = modelsOf(child, terms.models);
   const [model = child.model.model, ...alsoAllowed] = models;
+  const isOffered = offeredTools(tools, child.subAgents).includes(child.initialToolChoice);
   const entry = parent.manifest.subAgents.find(({ name }) => name === child.name);
   return {
     instance: childInstanceOf(child.name, parent.runId, parent.instance, callId),
@@ -67,7 +69,7 @@ export function planChild(
     manifest: {
       ...child,
       tools,
-      initialToolChoice: tools.includes(child.initialToolChoice) ? child.initialToolChoice : '',
+      initialToolChoice: isOffered ? child.initialToolChoice : '',
       model: { ...child.model, model, alsoAllowed },
       limits: { ...child.limits, ...toolCallsOf(parent.manifest, child) },
       executionBudget: budgetOf(parent, child, terms),

@@ -71,7 +71,7 @@ export interface AgentManifest
   /** Caps of the session of a run that this agent is the root of; unset = none (EM-3). */
   readonly sessionBudget?: ExecutionBudget;
   readonly spawnBudget: SpawnBudget;
-  /** The priority of a sub-agent is the highest in this place; unset = that of its own manifest. */
+  /** The `priority` of an entry caps that of the child; unset = the priority of the child's own manifest. */
   readonly subAgents: readonly (Required<Pick<ContractChild, 'askTimeoutMs'>> & ContractChild)[];
   readonly context: ContextSettings;
   /** Unset: the store of the worker. */

@@ -26,9 +26,9 @@ const WITH_MODEL = without('user-proxy', 'flow');
 const WITH_LOOP = without('external');
 const WITH_MODEL_LOOP = without('user-proxy', 'flow', 'external');
 const WITH_TOOLS = [...CHATS, 'json-action', 'custom'] as const satisfies readonly AgentKind[];
-/** An external agent calls its tools through agent-proxy; refusals of the MCP endpoint are its own affair (AP-3). */
+/** An external agent calls its tools through agent-proxy; its own program handles refused MCP calls (AP-3). */
 const WITH_TOOL_LIST = [...WITH_TOOLS, 'external'] as const satisfies readonly AgentKind[];
-/** They ask their sub-agents for an answer; those of an external agent act in its program (AP-6). */
+/** Kinds that wait for the answers of their sub-agents; those of an external agent run in its own program (AP-6). */
 const WITH_ASKED = [...CHATS, 'flow', 'custom'] as const satisfies readonly AgentKind[];
 const WITH_CHILDREN = [...WITH_ASKED, 'external'] as const satisfies readonly AgentKind[];
 const FEEDS = ['information', 'personal-feed'] as const satisfies readonly AgentKind[];
@@ -77,7 +77,8 @@ export const APPLICABLE_KINDS: Readonly<Record<string, readonly AgentKind[]>> = 
 
 /**
  * Rejects settings without an effect on the kind of the agent, and names that do not exist.
- * @throws InvalidRequestError SETTING_NOT_APPLICABLE, UNKNOWN_MIDDLEWARE, INVALID_MANIFEST naming the field
+ * @throws InvalidRequestError SETTING_NOT_APPLICABLE, MODEL_NOT_APPLICABLE, UNKNOWN_MIDDLEWARE, INVALID_MANIFEST
+ *   naming the field
  */
 export function assertApplicable(settings: AgentSettings, extensions: Extensions): void {
   for (const [setting, kinds] of Object.entries(APPLICABLE_KINDS)) {
@@ -173,12 +174,20 @@ function assertStrategies(
 /** The first call can only be bound to a tool that the model is offered (AG-2). */
 function assertToolChoice(settings: AgentSettings): void {
   const { initial_tool_choice: choice, tools = [], sub_agents: children = [] } = settings;
-  const offered = [...tools, ...children.map(({ name }) => `handoff_${name}`)];
+  const offered = offeredTools(tools, children);
   if (choice === undefined || offered.includes(choice)) return;
   throw invalid(
     'initial_tool_choice',
     `"${choice}" is not a tool of this agent. Its tools: ${offered.join(', ') || 'none'}.`,
   );
+}
+
+/** The tools that a model is offered: those of its agent, and one for each sub-agent (AG-3). */
+export function offeredTools(
+  tools: readonly string[],
+  subAgents: readonly { readonly name: string }[],
+): readonly string[] {
+  return [...tools, ...subAgents.map(({ name }) => `handoff_${name}`)];
 }
 
 /** Options of the kinds that have some of their own; custom agents define theirs. */
@@ -212,7 +221,7 @@ function isWithOptions(kind: AgentKind): kind is keyof typeof KIND_OPTIONS {
   return kind in KIND_OPTIONS;
 }
 
-/** Its tab and its tokens name every model that it may use (AP-1). */
+/** The tab and the tokens of an external agent name every model that it may use (AP-1). */
 function assertExternal(settings: AgentSettings): void {
   const { model, options = {}, sub_agents: children = [] } = settings;
   const { max_open_runs: most = 1 } = options;
@@ -226,7 +235,7 @@ function assertExternal(settings: AgentSettings): void {
     throw invalid('options.max_open_runs', 'must be a whole number of at least 1.');
   }
   if (children.length > 1) {
-    throw invalid('sub_agents.1', 'is one too many: an external agent has one kind of sub-agents.');
+    throw invalid('sub_agents.1', 'must be removed: an external agent has at most one sub-agent.');
   }
   for (const [index, alias] of (model?.also_allowed ?? []).entries()) {
     if (!alias.includes('*')) continue;
@@ -236,7 +245,7 @@ function assertExternal(settings: AgentSettings): void {
 
 const DURATION = /^(\d+(ms|s|m|h|d))+$/;
 
-/** What the review of tools that the client executes is configured with has no effect without it (AP-5). */
+/** Settings of the review of client-executed tools have no effect unless `client_tools` is `review` (AP-5). */
 function assertClientTools({ options = {}, on_refusal, limits }: AgentSettings): void {
   const { client_tools: mode = 'unreviewed', hold } = options;
   if (mode !== 'unreviewed' && mode !== 'review') {

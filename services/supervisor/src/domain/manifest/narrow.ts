@@ -71,7 +71,6 @@ export function assertModelAllowed(
 
 /** `*` matches any characters. */
 function fits(pattern: string, text: string): boolean {
-  // RegExp.escape needs Node 24.
   const source = pattern.split('*').map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
   return new RegExp(`^${source.join('.*')}$`).test(text);
 }

@@ -44,6 +44,20 @@ export function buildResult(records: ResultRecords): RunResult {
   };
 }
 
+/**
+ * Builds the result of an ended run again, after a late receipt or observation or after the content of agents was
+ * deleted. The digests of the arguments are those of the `former` result, because the arguments may be deleted (SUP-4).
+ */
+export function rebuildResult(records: ResultRecords, former: RunResult): RunResult {
+  const hashes = new Map(former.trace.map((row) => [traceKeyOf(row), row.argsHash]));
+  const result = buildResult(records);
+  const trace = result.trace.map((row) => ({
+    ...row,
+    ...omitUndefined({ argsHash: hashes.get(traceKeyOf(row)) }),
+  }));
+  return { ...result, trace };
+}
+
 /** `nothing_done` instead of `success` when an action with an effect was refused, and none took place. */
 function effectiveStopReason(
   stopReason: string,
@@ -56,11 +70,11 @@ function effectiveStopReason(
     effects.map((decision) => {
       const { executedAction, handoff } = decision;
       const receipt = receiptOf(decision);
-      const isStarted = handoff === undefined || handoff.kind === 'made';
       return {
         isTool: decision.action?.kind === 'tool',
         isApproved: executedAction !== undefined,
-        stopReason: decision.stopReason ?? (isStarted ? undefined : handoffFailure(handoff)),
+        stopReason: decision.stopReason,
+        hasNoChild: handoff !== undefined && handoff.kind !== 'made',
         status: receipt?.status,
         outcome: receipt?.outcome,
       };
@@ -160,4 +174,8 @@ function observationOf(
 
 function keyOf(call: { readonly instance: string; readonly callId: string }): string {
   return `${call.instance}/${call.callId}`;
+}
+
+function traceKeyOf({ agent, callId }: TraceRow): string {
+  return keyOf({ instance: agent.instance, callId });
 }

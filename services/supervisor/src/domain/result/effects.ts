@@ -6,6 +6,8 @@ export interface EffectRecord {
   readonly isApproved: boolean;
   /** Why the action stopped; undefined when it did not, and while its approval is pending. */
   readonly stopReason: string | undefined;
+  /** Whether the child of a delegation got no slot or could not be set up. */
+  readonly hasNoChild: boolean;
   /** Undefined without a receipt. */
   readonly status: 'ok' | 'error' | 'refused' | 'unknown' | 'void' | undefined;
   /** Undefined when the call was not executed. */
@@ -23,7 +25,7 @@ export function countEffects(records: readonly EffectRecord[]): EffectsView {
   };
 }
 
-/** Whether an action with an effect was refused, and none was executed or is pending. */
+/** Whether an action with an effect was refused, and none took effect or is pending. */
 export function isNothingDone(effects: EffectsView): boolean {
   const { effects_done, effects_pending, effects_refused } = effects;
   return effects_refused > 0 && effects_done === 0 && effects_pending === 0;
@@ -32,8 +34,9 @@ export function isNothingDone(effects: EffectsView): boolean {
 /** State of an action with an effect; `pending` until its approval or receipt. */
 type EffectState = 'done' | 'failed' | 'refused' | 'pending';
 
-function stateOf({ isTool, isApproved, stopReason, status, outcome }: EffectRecord): EffectState {
-  if (stopReason !== undefined) return 'refused';
+function stateOf(record: EffectRecord): EffectState {
+  const { isTool, isApproved, stopReason, hasNoChild, status, outcome } = record;
+  if (stopReason !== undefined || hasNoChild) return 'refused';
   if (!isApproved) return 'pending';
   // A delegation is done once the child runs, whatever its answer.
   if (!isTool) return 'done';

@@ -32,7 +32,7 @@ export interface DecisionRecord {
   /** A delegation, or a call of a tool that is not read-only. */
   readonly hasEffect: boolean;
   readonly rawText: string | undefined;
-  /** Undefined for an invalid proposal. */
+  /** Undefined when the proposal was not parsed, or is not a valid action. */
   readonly action: RecordedAction | undefined;
   readonly revisedAction: RecordedAction | undefined;
   /** Undefined until the action is approved. */

@@ -67,7 +67,7 @@ export interface RunResult {
   readonly rawAction?: string;
   /** The action at which the run stopped. */
   readonly action?: RecordedAction;
-  /** One sentence that explains the stop reason; empty for success. */
+  /** One sentence that explains the stop reason; empty for `success` and `closed`. */
   readonly detail: string;
   /** The unverified sentence that the worker or a called service reported; empty without one. */
   readonly workerDetail: string;

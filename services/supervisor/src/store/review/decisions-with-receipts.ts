@@ -4,14 +4,17 @@ import type { EffectRecord } from '../../domain/result/effects.ts';
 import type { SupervisorReader } from '../supervisor-store.ts';
 import { callKeyOf } from './decisions.ts';
 
-/** The actions with an effect of all agents of a run, each with the receipt of the highest revision (SV-7). */
+/**
+ * The actions with an effect of all agents of a run, each with its spawn or the receipt of the highest revision (SV-7).
+ */
 export async function effectsOf(db: SupervisorReader, run: RunKey): Promise<EffectRecord[]> {
   const latest = new Map((await selectEffects(db, run)).rows.map((row) => [row.decision_id, row]));
   return [...latest.values()].map((row) => ({
-    // Only tool calls have the digest of a definition.
+    // Of the actions with an effect, only tool calls have the digest of a definition.
     isTool: row.definition_digest !== null,
     isApproved: row.executed_action !== null,
     stopReason: row.stop_reason ?? undefined,
+    hasNoChild: row.spawn_state === 'refused' || row.spawn_state === 'failed',
     status: row.status ?? undefined,
     outcome: row.outcome ?? undefined,
   }));
@@ -19,11 +22,19 @@ export async function effectsOf(db: SupervisorReader, run: RunKey): Promise<Effe
 
 const selectEffects = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKey) =>
   withReceipts(db)
+    .leftJoin('spawns', (join) =>
+      join
+        .onRef('spawns.tenant', '=', 'decisions.tenant')
+        .onRef('spawns.run_id', '=', 'decisions.run_id')
+        .onRef('spawns.parent_instance', '=', 'decisions.instance')
+        .onRef('spawns.call_id', '=', 'decisions.call_id'),
+    )
     .select([
       'decisions.decision_id',
       'decisions.definition_digest',
       'decisions.executed_action',
       'decisions.stop_reason',
+      'spawns.state as spawn_state',
       'receipts.status',
       'receipts.outcome',
     ])

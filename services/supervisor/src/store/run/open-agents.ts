@@ -2,46 +2,47 @@ import type { AgentKey, RunKey } from '@writ/kernel';
 import { sql } from 'kysely';
 import type { SupervisorReader } from '../supervisor-store.ts';
 
-/** A page of runs that have not ended. */
-export interface OpenRunsPage {
-  readonly after: RunKey;
+/** A page of live agents. */
+export interface LiveAgentsPage {
+  readonly after: AgentKey;
   readonly limit: number;
+  /** Latest creation of their runs. */
   readonly createdBefore: Date;
 }
 
 /**
- * Returns the live agents of a page of runs without an open order, by tenant and run: an order in progress explains any
- * difference to the peers. One statement.
+ * Returns a page of the live agents of runs without an open order, by tenant, run and instance: an order in progress
+ * explains any difference to the peers. One statement.
  */
 export async function settledAgents(
   db: SupervisorReader,
-  { after, limit, createdBefore }: OpenRunsPage,
+  { after, limit, createdBefore }: LiveAgentsPage,
 ): Promise<AgentKey[]> {
-  const page = db
+  const rows = await db
     .selectFrom('runs')
-    .select(['tenant', 'run_id'])
-    .where('ended_at', 'is', null)
-    .where('created_at', '<=', createdBefore)
-    .where((run) =>
-      run.or([
-        run('tenant', '>', after.tenant),
-        run.and([run('tenant', '=', after.tenant), run('run_id', '>', after.runId)]),
+    .innerJoin('agents', (join) =>
+      join.onRef('agents.tenant', '=', 'runs.tenant').onRef('agents.run_id', '=', 'runs.run_id'),
+    )
+    .select(['runs.tenant', 'runs.run_id', 'agents.instance'])
+    .where('runs.ended_at', 'is', null)
+    .where('runs.created_at', '<=', createdBefore)
+    .where('runs.run_id', 'not in', openOrders(db))
+    .where('agents.ended_at', 'is', null)
+    .where((row) =>
+      row.or([
+        row('runs.tenant', '>', after.tenant),
+        row.and([row('runs.tenant', '=', after.tenant), row('runs.run_id', '>', after.runId)]),
+        row.and([
+          row('runs.tenant', '=', after.tenant),
+          row('runs.run_id', '=', after.runId),
+          row('agents.instance', '>', after.instance),
+        ]),
       ]),
     )
-    .where('run_id', 'not in', openOrders(db))
-    .orderBy('tenant')
-    .orderBy('run_id')
+    .orderBy('runs.tenant')
+    .orderBy('runs.run_id')
+    .orderBy('agents.instance')
     .limit(limit)
-    .as('page');
-  const rows = await db
-    .selectFrom(page)
-    .innerJoin('agents', (join) =>
-      join.onRef('agents.tenant', '=', 'page.tenant').onRef('agents.run_id', '=', 'page.run_id'),
-    )
-    .select(['agents.tenant', 'agents.run_id', 'agents.instance'])
-    .where('agents.ended_at', 'is', null)
-    .orderBy('agents.tenant')
-    .orderBy('agents.run_id')
     .execute();
   return rows.map((row) => ({ tenant: row.tenant, runId: row.run_id, instance: row.instance }));
 }

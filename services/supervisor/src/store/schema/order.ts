@@ -9,10 +9,10 @@ export const orders = table('orders', {
     run_id: column.text(),
     /** JSON, by kind. */
     payload: column.text(),
-    /** The next step. */
+    /** The step at which the next attempt begins. */
     step: column.text(),
     state: column.text<'open' | 'done' | 'failed'>(),
-    /** Failures since the last step that succeeded. */
+    /** Failures since this step was recorded. */
     attempts: column.integer(),
     next_attempt_at: column.timestamp(),
     /** Reason of the last failure; never content. */

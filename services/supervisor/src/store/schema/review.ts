@@ -37,7 +37,7 @@ export const decisions = table('decisions', {
     policy_version: column.text(),
     /** The model's text, if it was the proposal. */
     raw_text: column.text().nullable(),
-    /** Null for an invalid proposal. */
+    /** Null when the proposal was not parsed, or is not a valid action. */
     action: column.text().nullable(),
     revised_action: column.text().nullable(),
     executed_action: column.text().nullable(),
@@ -45,7 +45,7 @@ export const decisions = table('decisions', {
     /** A delegation, or a call of a tool that is not read-only. */
     has_effect: column.boolean(),
     approval_id: column.text().nullable(),
-    /** Null when the agent may continue. */
+    /** Why the action is not executed; null when it is approved, or its approval is pending. */
     stop_reason: column.text().nullable(),
     phase: column.text<Phase>().nullable(),
     /** False only while an approval is pending. */
