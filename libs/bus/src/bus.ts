@@ -51,7 +51,8 @@ export interface Bus {
   /**
    * Resolves when the bus has accepted the message, so that the outbox may mark it as published. Live
    * subscribers receive it as well, again for every repeat.
-   * @throws InvalidRequestError INVALID_SUBJECT; UnavailableError if the message was not accepted
+   * @throws InvalidRequestError INVALID_SUBJECT, INVALID_HEADER, BUS_MESSAGE_TOO_LARGE; PermissionDeniedError
+   *   BUS_PERMISSION_DENIED; PreconditionError BUS_STREAM_MISMATCH; UnavailableError if the message was not accepted
    */
   publish(message: BusMessage): Promise<void>;
 
@@ -65,7 +66,8 @@ export interface Bus {
   /**
    * Subscribes to every message of a subject, each delivered at least once.
    * @throws InvalidRequestError INVALID_SUBJECT, INVALID_ID; PreconditionError BUS_DURABLE_MISMATCH if the
-   *   durable consumer exists with another subject; UnavailableError BUS_CLOSED
+   *   durable consumer exists with another subject, BUS_CONSUMER_MISMATCH, BUS_FEATURE_UNSUPPORTED;
+   *   PermissionDeniedError BUS_PERMISSION_DENIED; UnavailableError BUS_CLOSED
    */
   subscribe(options: DurableOptions): Promise<Subscription>;
 
@@ -75,10 +77,16 @@ export interface Bus {
    */
   hasSubscribers(): boolean;
 
-  /** Publishes a message to the current live subscribers; succeeds without any. */
+  /**
+   * Publishes a message to the current live subscribers; succeeds without any. It may be dropped.
+   * @throws InvalidRequestError INVALID_SUBJECT, INVALID_HEADER
+   */
   publishLive(message: BusMessage): void;
 
-  /** Subscribes to messages of both `publish` and `publishLive`. */
+  /**
+   * Subscribes to messages of both `publish` and `publishLive`.
+   * @throws InvalidRequestError INVALID_SUBJECT; UnavailableError BUS_CLOSED
+   */
   subscribeLive(options: LiveOptions): Subscription;
 
   /** Stops the delivery; resolves when running handlers have finished. */

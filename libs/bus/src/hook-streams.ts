@@ -32,7 +32,7 @@ export const HOOK_EMITTERS = {
 /** A service that emits hook events. */
 export type HookEmitter = keyof typeof HOOK_EMITTERS;
 
-/** All of them, in the order of {@link HOOK_EMITTERS}. */
+/** All emitters, in the order of {@link HOOK_EMITTERS}. */
 export const HOOK_EMITTER_NAMES = Object.keys(HOOK_EMITTERS) as readonly HookEmitter[];
 
 /** A JetStream stream: its name and its subjects. */

@@ -22,7 +22,7 @@ export interface InProcessBusOptions {
    * its consumer would be lost; publishing fails instead, and the message remains in its outbox.
    */
   readonly requiredConsumers?: readonly string[];
-  /** Time limit of a durable handler for one message, ms; default 30 000. */
+  /** Time limit of a durable handler for one message, or for one batch in `handleAll`, ms; default 30 000. */
   readonly handlerTimeoutMs?: number;
 }
 

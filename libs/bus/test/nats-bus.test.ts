@@ -215,6 +215,38 @@ describe.skipIf(!isNatsAvailable())('a bus over NATS', () => {
     });
   });
 
+  it('adds the events of a newer release to a stream, which older replicas accept (BD-6)', async () => {
+    const token = fresh();
+    const plan = (...events: string[]) => [
+      { name: token, subjects: events.map((event) => `${token}.*.${event}`) },
+    ];
+    const publish = (bus: Bus, event: string) =>
+      bus.publish({ ...message(token, event), subject: `${token}.r1.${event}` });
+    await open(token, { streams: plan('A', 'B') });
+    const emitter = await open(token, { streams: plan('B', 'C'), createsStreams: false });
+    await publish(emitter.bus, 'B');
+    // The emitter does not change the stream.
+    await expect(publish(emitter.bus, 'C')).rejects.toMatchObject({
+      kind: 'unavailable',
+      reason: 'BUS_DELIVERY_FAILED',
+    });
+    await open(token, { streams: plan('B', 'C') });
+    await publish(emitter.bus, 'C');
+    const older = await open(token, { streams: plan('A', 'B') });
+    await publish(older.bus, 'A');
+    const { config } = await manage((manager) => manager.streams.info(token));
+    expect(config.subjects.toSorted()).toEqual(['A', 'B', 'C'].map((it) => `${token}.*.${it}`));
+  });
+
+  it('accepts a stream with wider subjects (BD-6)', async () => {
+    const token = fresh();
+    await open(token);
+    const { bus } = await open(token, { streams: [{ name: token, subjects: [`${token}.a`] }] });
+    await bus.publish(message(token, 'e1'));
+    const { config } = await manage((manager) => manager.streams.info(token));
+    expect(config.subjects).toEqual([`${token}.>`]);
+  });
+
   it('rejects settings that the server would ignore silently (HK-2)', async () => {
     const streamConfig = { allow_what_no_server_knows: true };
     await expect(open(fresh(), { streamConfig })).rejects.toMatchObject({

@@ -94,4 +94,26 @@ describe.skipIf(!isNatsAvailable())('the way to NATS over TLS', () => {
     ]);
     for (const answer of refused) expect(answer).toMatch(/is unreachable/);
   });
+
+  it.each([
+    ['caFile', 'WRIT_NATS_CA_FILE'],
+    ['certFile', 'WRIT_NATS_CERT_FILE'],
+    ['keyFile', 'WRIT_NATS_KEY_FILE'],
+  ])(
+    'is refused at the start when %s cannot be read, naming the setting (SYS-3)',
+    async (name, setting) => {
+      const missing = join(dir, 'missing.pem');
+      await expect(
+        createNatsBus({
+          servers: [`tls://${server.address}`],
+          name: 'supervisor',
+          tls: { ...own(), [name]: missing },
+          onError: () => undefined,
+        }),
+      ).rejects.toMatchObject({
+        reason: 'INVALID_TLS_FILE',
+        message: `${missing} cannot be read (ENOENT); correct the file or ${setting}.`,
+      });
+    },
+  );
 });

@@ -7,9 +7,9 @@ import {
 } from '@writ/kernel';
 
 /**
- * The permissions of a person on the public services: `caller` starts runs, `approver` answers
- * approvals, `admin` may do everything in the own tenant, `operator` halts across tenants. The role `agent` has none
- * there: its key is that of a program that is an external agent, at agent-proxy only (AP-1).
+ * The permissions of a person on the public services: `caller` starts runs, `approver` decides approvals, `auditor`
+ * reads, `admin` may do everything, each in its tenant; `operator` orders halts and changes caps in every tenant. The
+ * role `agent` has none there: its key belongs to an external agent and is valid at agent-proxy only (AP-1).
  */
 export type Role = 'caller' | 'approver' | 'auditor' | 'admin' | 'operator' | 'agent';
 
@@ -91,7 +91,7 @@ export const METADATA = {
   slotGrant: 'writ-slot-grant',
   epoch: 'writ-epoch',
   traceparent: 'traceparent',
-  /** The clock of the sender, in calls between services and in their answers: milliseconds since 1970 (BD-3). */
+  /** The time of the sender, in calls between services and in their responses: milliseconds since 1970 (BD-3). */
   time: 'writ-time',
 } as const;
 

@@ -33,8 +33,8 @@ export function setHttp2Options(server: Server, options: ServerOptions): void {
 /**
  * Passes the start of every call of `server` to `begin`, with the path of its method, instead of starting it at once.
  * grpc-js starts a call in the event of its stream, a thousand of which can be emitted by one read of a connection; an
- * interceptor (https://github.com/grpc/grpc-node/pull/2650) is called only then. Must be called before the first
- * connection. A stream that is closed before its start has no call.
+ * interceptor (https://github.com/grpc/grpc-node/pull/2650) is called only then. Must be called before a port is bound
+ * or a connection injector is created. A stream that is closed before its start has no call.
  */
 export function interceptStarts(
   server: Server,
@@ -94,7 +94,10 @@ export function sessionOf(wire: object): ServerHttp2Session | undefined {
   return inner?.stream?.session as ServerHttp2Session | undefined;
 }
 
-/** Calls `use` with each new connection of `server`. Must be called before the first connection. */
+/**
+ * Calls `use` with each new connection of `server`. Must be called before a port is bound or a connection injector is
+ * created.
+ */
 export function onSession(server: Server, use: (session: ServerHttp2Session) => void): void {
   const inner = server as unknown as InnerServer;
   const handlerOf = inner._sessionHandler.bind(server);
@@ -144,7 +147,7 @@ export function isLostStream(error: { readonly code: number; readonly details: s
 
 /**
  * Extracts the cause from the error message of a failed connection, `No connection established. Last error: …`
- * (https://github.com/grpc/grpc-node/issues/2603); empty without one.
+ * (https://github.com/grpc/grpc-node/issues/2603); another message is itself the cause.
  */
 export function connectErrorCause(message: string): string {
   const [, cause = message] = /Last error: (.*?)\.? Resolution note/.exec(message) ?? [];

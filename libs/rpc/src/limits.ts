@@ -5,7 +5,7 @@
 export interface RpcLimits {
   /** Maximum size of a request or response message, bytes. Default 4 MiB. */
   readonly maxMessageBytes?: number;
-  /** Maximum calls in flight on the server, reserved methods excepted. Default 10,000. */
+  /** Maximum calls in flight on the server, without reserved methods, health and reflection. Default 10,000. */
   readonly maxConcurrentCalls?: number;
   /** Maximum calls in flight of the people of one tenant. Default 5,000. */
   readonly maxCallsPerTenant?: number;
@@ -25,7 +25,7 @@ export interface RpcLimits {
    */
   readonly maxUnaryMs?: number;
   /**
-   * Maximum unauthenticated calls in flight (health and reflection), a tenth of which streams leave free. Default
+   * Maximum unauthenticated calls in flight (health and reflection), of which streams may use nine tenths. Default
    * 1,000.
    */
   readonly maxOpenCalls?: number;

@@ -233,11 +233,15 @@ describe('a call that fails with a transient error', () => {
       reason: 'UNAVAILABLE',
     });
     expect(counter.calls).toBe(3);
-    const slow = client({ retry: { initialDelayMs: 1e9, maxDelayMs: 1e9 } });
+    spans.clear();
+    const slow = client({ retry: { initialDelayMs: 1e9, maxDelayMs: 1e9 }, telemetry });
     const before = performance.now();
     const error = await rejection(slow.startRun(START, { ...idempotent, timeoutMs: 30_000 }));
     expect(error).toMatchObject({ reason: 'UNAVAILABLE' });
     expect(performance.now() - before).toBeLessThan(30_000);
+    expect(spans.spans().map(({ events }) => events.map(({ name }) => name))).toEqual([
+      ['exception'],
+    ]);
   });
 
   it('is not retried once it is cancelled', async () => {

@@ -58,6 +58,21 @@ describe('JSON over HTTP/1.1', () => {
     expect(json.details[0].debug.metadata.field).toBe('goal');
   });
 
+  it('is rejected with a short answer when a malformed value is long (BD-1)', async () => {
+    const { address } = await edge();
+    const long = 'x'.repeat(1_000_000);
+    const { status, json } = await post(address, 'StartRun', {
+      ...START,
+      runBudget: { maxTokens: long },
+    });
+    expect(status).toBe(400);
+    expect(json.details).toMatchObject([
+      { debug: { reason: 'MALFORMED_MESSAGE' } },
+      { debug: { fieldViolations: [{ field: 'max_tokens' }] } },
+    ]);
+    expect(JSON.stringify(json).length).toBeLessThan(20_000);
+  });
+
   it('is rejected when a field is misspelled, because an ignored budget would be unlimited (SYS-4)', async () => {
     const { address } = await edge();
     const { status, json } = await post(address, 'StartRun', { ...START, run_bugdet: {} });

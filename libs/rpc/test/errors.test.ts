@@ -108,6 +108,19 @@ describe.each(TRANSPORTS)('over %s', (transport) => {
     });
   });
 
+  it('shortens the path of an invalid field, which contains keys of the caller (BD-1)', async () => {
+    const { client } = await start(transport, {});
+    const key = 'X'.repeat(3_000_000);
+    const error = await rejection(client().startRun({ ...START, labels: { [key]: 'x' } }, ALLOWED));
+    const field = `labels["${'X'.repeat(119)}…`;
+    expect(error).toMatchObject({
+      reason: 'INVALID_FIELD',
+      message: expect.stringContaining(`${field}: `),
+      metadata: { field },
+      violations: [{ field }],
+    });
+  });
+
   it('lists all invalid fields, nested ones with their path (SYS-3)', async () => {
     const { client } = await start(transport, {});
     const request = { start: { ...START, agent: 'A!', labels: { 'A B': 'x' } } };

@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { OverloadedError } from '@writ/kernel';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { type Gate, reserved } from '../src/index.ts';
+import { type Gate, reserved, type WebHook } from '../src/index.ts';
 import { ALLOWED, drained, KEY, rejection, START, start, TRANSPORTS } from './fixture.ts';
 
 describe.each(TRANSPORTS)('over %s', (transport) => {
@@ -180,5 +180,36 @@ describe('an edge whose client never ends its requests (BD-2)', () => {
     expect(headers[':status']).toBe(408);
     await once(stream, 'close');
     await vi.waitFor(() => client().startRun(START, ALLOWED));
+  });
+
+  it('ends a request of the web hook, but none without content (BD-1)', async () => {
+    const release = Promise.withResolvers<void>();
+    const failed: unknown[] = [];
+    const web: WebHook = (request, response) => {
+      const ends = request.method === 'GET' ? release.promise : text(request);
+      ends.then(
+        () => response.end('answer'),
+        (error: unknown) => failed.push(error),
+      );
+      return true;
+    };
+    const { server } = await start('edge', {}, { limits, web });
+    const session = connectHttp2(`http://127.0.0.1:${server.port}`);
+    onTestFinished(() => session.destroy());
+    const socket = connect(server.port, '127.0.0.1');
+    onTestFinished(() => void socket.destroy());
+    const without = session.request({ ':path': '/page' });
+    const answer = fetch(`http://127.0.0.1:${server.port}/page`);
+    const stream = session.request({ ':method': 'POST', ':path': '/page' });
+    stream.write('{');
+    socket.write('POST /page HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{');
+    const [headers] = await once(stream, 'response');
+    stream.resume();
+    expect(headers[':status']).toBe(408);
+    expect(await text(socket)).toContain('HTTP/1.1 408 ');
+    await vi.waitFor(() => expect(failed).toHaveLength(2));
+    release.resolve();
+    expect(await text(without)).toBe('answer');
+    expect(await (await answer).text()).toBe('answer');
   });
 });

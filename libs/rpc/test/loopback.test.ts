@@ -1,9 +1,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { getEventListeners } from 'node:events';
 import { Client } from '@grpc/grpc-js';
 import { NotFoundError, type WritError } from '@writ/kernel';
 import { createTelemetry } from '@writ/telemetry';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { createRpcServer, Loopback } from '../src/index.ts';
+import { MessageQueue } from '../src/loopback/message-queue.ts';
 import { ALLOWED, clientOf, drained, gate, rejection, runRoute, START, start } from './fixture.ts';
 
 /** An unused address, where only a call without a connection can succeed. */
@@ -60,19 +62,27 @@ it('opens no connection to a server that is not serving, or has ended (SYS-5)', 
   expect(connections).not.toHaveBeenCalled();
 });
 
-it('waits for the start of a server, up to the deadline of the call (SYS-5)', async () => {
+/** A server that has not started, and a client of it. */
+async function unstarted(handlers: Parameters<typeof runRoute>[0]) {
   const telemetry = createTelemetry({ service: 'test', logLevel: 'silent' });
   const loopback = new Loopback();
   const server = await createRpcServer({
     host: '127.0.0.1',
     port: 0,
-    routes: [runRoute({ startRun: async () => ({ run: { runId: 'local' } }) })],
+    routes: [runRoute(handlers)],
     gate,
     telemetry,
     loopback,
   });
   onTestFinished(() => server.close(0));
   const client = clientOf(server.address, telemetry, { loopback, retry: { maxAttempts: 1 } });
+  return { server, client };
+}
+
+it('waits for the start of a server, up to the deadline of the call (SYS-5)', async () => {
+  const { server, client } = await unstarted({
+    startRun: async () => ({ run: { runId: 'local' } }),
+  });
   expect(await rejection(client.startRun(START, { ...ALLOWED, timeoutMs: 20 }))).toMatchObject({
     kind: expect.stringMatching(/unavailable|deadline_exceeded/),
   });
@@ -80,6 +90,28 @@ it('waits for the start of a server, up to the deadline of the call (SYS-5)', as
   await new Promise(setImmediate);
   server.setServing(true);
   expect((await started).run?.runId).toBe('local');
+});
+
+it('rejects calls that wait for the start of a server that closes instead (SYS-4, SYS-5)', async () => {
+  const startRun = vi.fn(async () => ({}));
+  const { server, client } = await unstarted({ startRun });
+  const waiting = rejection(client.startRun(START, ALLOWED));
+  await new Promise(setImmediate);
+  await server.close(0);
+  expect(await waiting).toMatchObject({ kind: 'unavailable', reason: 'DRAINING' });
+  expect(startRun).not.toHaveBeenCalled();
+});
+
+it('cancels a call that is aborted while it waits for the start of a server (SYS-3)', async () => {
+  const { client } = await unstarted({ startRun: async () => ({}) });
+  const aborting = new AbortController();
+  const { signal } = aborting;
+  const unary = rejection(client.startRun(START, { ...ALLOWED, signal }));
+  const stream = drained(client.watchRun({ runId: 'r' }, { ...ALLOWED, signal }));
+  await new Promise(setImmediate);
+  aborting.abort(new Error('not needed'));
+  expect(await unary).toMatchObject({ kind: 'cancelled' });
+  expect((await stream).error).toMatchObject({ kind: 'cancelled' });
 });
 
 it('runs a handler outside the context of the code that calls it (SYS-5)', async () => {
@@ -122,6 +154,19 @@ it('applies backpressure of a slow reader, and ends the stream when the reader s
   }
   expect(await ended.promise).toMatchObject({ kind: 'cancelled' });
   expect(produced).toBeLessThan(12);
+});
+
+it('keeps no listener of a wait for a slow reader that is over (BD-1)', async () => {
+  const { signal } = new AbortController();
+  const queue = new MessageQueue();
+  const messages = queue[Symbol.asyncIterator]();
+  for (let n = 0; n < 5; n += 1) {
+    const pushed = queue.push(Buffer.alloc(100_000), signal);
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1);
+    await messages.next();
+    await pushed;
+  }
+  expect(getEventListeners(signal, 'abort')).toEqual([]);
 });
 
 it('delivers the messages before an error to a slow reader (SYS-3)', async () => {

@@ -1,3 +1,4 @@
+import { promises as dns } from 'node:dns';
 import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { createTelemetry } from '@writ/telemetry';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -6,8 +7,8 @@ import { ALLOWED, rejection, START, start } from './fixture.ts';
 
 const telemetry = createTelemetry({ service: 'test', logLevel: 'silent' });
 
-/** Starts replicas that respond with their number, and a client of all of them. */
-async function replicas(count: number) {
+/** Starts replicas that respond with their number, and a client of all of them, by their names if there are any. */
+async function replicas(count: number, names: readonly string[] = []) {
   const servers = await Promise.all(
     Array.from({ length: count }, (_, index) =>
       start('grpc-js', { startRun: async () => ({ run: { runId: `from-${index}` } }) }),
@@ -15,7 +16,11 @@ async function replicas(count: number) {
   );
   const client = createRpcClient(RunService, {
     telemetry,
-    address: servers.map(({ address }) => address).join(', '),
+    address: servers
+      .map(({ address, server }, index) =>
+        names[index] === undefined ? address : `${names[index]}:${server.port}`,
+      )
+      .join(', '),
   });
   onTestFinished(() => client.close());
   const call = async () => (await client.startRun(START, { ...ALLOWED, retry: true })).run?.runId;
@@ -81,5 +86,24 @@ describe('a client of a service with several replicas', () => {
     });
     onTestFinished(() => client.close());
     expect(await client.startRun(START, ALLOWED)).toMatchObject({ run: { runId: 'r' } });
+  });
+
+  it('keeps the replicas of a name whose lookup fails later (SYS-4, SYS-5)', async () => {
+    const failing = new Set<string>();
+    const lookup = vi.spyOn(dns, 'lookup').mockImplementation(async (host) => {
+      if (failing.has(host)) throw new Error(`getaddrinfo EAI_AGAIN ${host}`);
+      return [{ address: '127.0.0.1', family: 4 }] as never;
+    });
+    const names = ['a.test', 'b.test', 'c.test'];
+    const { answers, servers } = await replicas(3, names);
+    await vi.waitFor(async () => expect(new Set(await answers(3)).size).toBe(3));
+    failing.add('b.test');
+    lookup.mockClear();
+    // A lost connection makes the client look the names up again.
+    await servers[2]?.server.close(0);
+    await vi.waitFor(() => expect(lookup).toHaveBeenCalledTimes(3));
+    await Promise.allSettled(lookup.mock.results.map(({ value }) => value));
+    await vi.waitFor(async () => expect(times(await answers(10), 'from-2')).toBe(0));
+    expect(times(await answers(10), 'from-1')).toBe(5);
   });
 });

@@ -37,6 +37,7 @@ it('keeps the time in which a client repeats a call when the clock is set (BD-3)
         return 'done';
       },
       isRetryable: () => true,
+      onRetry: () => undefined,
       deadlineAt: performance.now() + 60_000,
       signal: undefined,
     },

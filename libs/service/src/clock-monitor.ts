@@ -4,9 +4,9 @@ import type { Telemetry } from '@writ/telemetry';
 const INTERVAL_MS = 1_000;
 const LOG_INTERVAL_MS = 60_000;
 const MIN_THRESHOLD_MS = 10_000;
-/** Beyond the leeway the peers reject the tokens of a service anyway; below the threshold it may still correct itself. */
+/** Threshold in leeways. Beyond one leeway peers reject its tokens already; the margin is time to correct the clock. */
 const LEEWAYS = 1.5;
-/** Together with the own clock, the fewest of which one can be found wrong. */
+/** The fewest peers that, with the own clock, form a majority against a wrong clock. */
 const MIN_PEERS = 2;
 /** Default of {@link ClockMonitorParts.aloneMs}. */
 export const ALONE_MS = 30_000;
@@ -26,7 +26,8 @@ export interface ClockMonitorParts {
 
 /**
  * Compares the clock of a service with those of its peers every second (BD-3). A service whose clock is more than one
- * and a half leeways from those of the majority is skewed; it recovers when its clock is corrected.
+ * and a half leeways, and more than ten seconds, from those of the majority is skewed; it recovers when its clock is
+ * corrected.
  */
 export class ClockMonitor {
   readonly #parts: ClockMonitorParts;
@@ -57,8 +58,8 @@ export class ClockMonitor {
   }
 
   /**
-   * Whether the own clock is close to those of the majority, of two peers at least. After `aloneMs` without so many
-   * peers it counts as right, since nothing can tell.
+   * Whether the own clock is close to those of the majority of at least two peers. Without two peers it counts as
+   * correct after `aloneMs`, because there is no majority.
    */
   get isConfirmed(): boolean {
     const { peerClocks, clock, aloneMs = ALONE_MS } = this.#parts;
@@ -91,7 +92,7 @@ export class ClockMonitor {
     this.#isSkewed = isSkewed;
     if (!isSkewed) {
       this.#loggedAt.delete('');
-      telemetry.log.info(seen, 'clock skew below threshold, health reports SERVING');
+      telemetry.log.info(seen, 'clock skew below threshold');
     }
     onChange();
   }

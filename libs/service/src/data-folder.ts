@@ -71,7 +71,7 @@ export async function lockDataFolder(
 
 /**
  * Creates the data folder if it does not exist.
- * @throws InvalidRequestError INVALID_FILE: the folder cannot be created or written
+ * @throws InvalidRequestError INVALID_FILE: the folder cannot be created
  */
 export function createDataFolder(dataDir: string): void {
   try {

@@ -1,4 +1,5 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import fs, { mkdtempSync, rmSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Bus } from '@writ/bus';
@@ -10,6 +11,7 @@ import {
   type OutboxDatabase,
   openStore,
   outboxTable,
+  type Store,
 } from '@writ/store';
 import { createTelemetry } from '@writ/telemetry';
 import { expect, it, onTestFinished, vi } from 'vitest';
@@ -23,10 +25,12 @@ function recorded(
     readonly prepare?: () => Promise<void>;
     readonly clock?: ManualClock;
     readonly drain?: () => Promise<void>;
+    readonly file?: string;
   } = {},
 ) {
   const steps: string[] = [];
   const hosts: ServiceHost<ServiceConfig>[] = [];
+  const stores: Store<OutboxDatabase>[] = [];
   const step = (name: string) => async () => void steps.push(name);
   const server = {
     address: 'host:1',
@@ -48,7 +52,8 @@ function recorded(
     async open(host: ServiceHost<ServiceConfig>) {
       hosts.push(host);
       host.defer(step('close first'));
-      const store = await host.openStore(() => openOutbox());
+      const store = await host.openStore(() => openOutbox(change.file));
+      stores.push(store);
       host.defer(step('close second'));
       const late = {
         start: step('start late'),
@@ -71,12 +76,12 @@ function recorded(
   const telemetry = createTelemetry({ service: 'spawn-budget', logLevel: 'silent' });
   const { clock = systemClock } = change;
   const parts: ServiceParts = { telemetry, bus, clock, addressOf: () => 'nowhere:1' };
-  return { steps, hosts, log: telemetry.log, create: () => create(config, parts) };
+  return { steps, hosts, stores, log: telemetry.log, create: () => create(config, parts) };
 }
 
-async function openOutbox() {
+async function openOutbox(file = ':memory:') {
   return await openStore<OutboxDatabase>({
-    location: { dialect: 'sqlite', file: ':memory:' },
+    location: { dialect: 'sqlite', file },
     migrations: initialMigration([outboxTable]),
     service: 'test',
   });
@@ -118,6 +123,29 @@ it('reports NOT_SERVING while its clock is far from those of its peers (BD-3)', 
   expect(hosts[0]?.isClockSkewed()).toBe(true);
   clock.step(3_600_000);
   await vi.waitFor(() => expect(steps).toEqual(['not serving', 'serving']));
+});
+
+it('reports NOT_SERVING when the disk of its SQLite file has failed (SYS-4)', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'writ-service-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const { steps, stores, create } = recorded({ file: join(folder, 'service.db') });
+  const service = await create();
+  // Its last event cannot be stored.
+  onTestFinished(() => service.stop().catch(() => undefined));
+  await service.start();
+  steps.length = 0;
+  const sync = vi.spyOn(fs, 'fdatasync');
+  sync.mockImplementationOnce((_file, done) => done(new Error('EIO')));
+  // For modules that import the function by its name.
+  syncBuiltinESMExports();
+  const message = { eventId: 'e', subject: 's', payload: new Uint8Array() };
+  const written = stores[0]?.transaction(async (trx) =>
+    appendOutbox(trx, message, systemClock.now()),
+  );
+  await expect(written).rejects.toMatchObject({ reason: 'STORE_DISK_FAILED' });
+  sync.mockRestore();
+  syncBuiltinESMExports();
+  await vi.waitFor(() => expect(steps).toEqual(['not serving']));
 });
 
 it('closes what was opened when opening fails', async () => {

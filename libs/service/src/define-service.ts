@@ -10,7 +10,7 @@ const FLUSH_MS = 2_000;
 /** A stop that takes longer logs what it waits for, ms. */
 const SLOW_STOP_MS = 1_000;
 
-/** Work that a service does beside its calls. */
+/** Work that a service does besides serving calls. */
 export interface BackgroundWork {
   start(): Promise<void> | void;
   /** Begins nothing more; resolves when the current work has ended. */

@@ -43,7 +43,7 @@ export interface ServiceConfig {
   readonly keyRotationMs?: number | undefined;
   /** Tolerated difference to the clocks of other services, ms; default 60,000. */
   readonly clockLeewayMs?: number | undefined;
-  /** For this time after its start it waits for the clocks of its peers before it signs a checkpoint, ms; default 30,000. */
+  /** Time after its start in which a service without two peers does not rely on its clock, ms; default 30,000. */
   readonly clockAloneMs?: number | undefined;
   /** Maximum wait for in-flight calls at shutdown, ms. */
   readonly drainMs: number;
@@ -56,8 +56,8 @@ export interface OpenOptions<DB> {
   /** `flushIntervalMs` of the relay, if it is not the default. */
   readonly flushIntervalMs?: number;
   /**
-   * Runs in the transaction in which a service continues with a database that went back in time (BD-4); it must not act
-   * before the halt of the order is in force.
+   * Runs in the transaction in which a service continues with a database that went back in time (BD-4); the service
+   * must not act before the halt of the order is in force.
    */
   readonly onRecovery?: (trx: StoreTransaction<DB>, order: RecoveryOrder) => Promise<void>;
 }
@@ -75,11 +75,17 @@ export interface ServiceHost<C, P extends ServiceParts = ServiceParts> {
   readonly peerClocks: PeerClocks;
   /** Whether the own clock is far from those of the peers: work that a time makes due must wait (BD-3). */
   readonly isClockSkewed: () => boolean;
-  /** The time; while the own clock is far from those of the peers, the time by their majority: for what other replicas act on (BD-3). */
+  /**
+   * The time, for what other replicas act on (BD-3): by the own clock, or by the majority of the peers while the own
+   * clock is far from theirs.
+   */
   readonly sharedNow: () => Date;
-  /** Whether the own clock has been compared with those of the peers and is close to them: only then is a time signed that lasts (BD-3). */
+  /**
+   * Whether the own clock is close to the majority of at least two peers or, without two peers, `clockAloneMs` have
+   * passed since the start. Only then may a time be signed that lasts (BD-3).
+   */
   readonly isClockConfirmed: () => boolean;
-  /** Sends the events of the outbox: within the flush interval, or at once. */
+  /** Sends the events of the outbox: at the next flush, or at once. */
   readonly relay: Pick<OutboxRelay, 'wake' | 'flushSoon'>;
   /**
    * Opens the store, creates the relay of its outbox and reports commits and backlog. Keeps the marker of the store.
@@ -90,7 +96,8 @@ export interface ServiceHost<C, P extends ServiceParts = ServiceParts> {
   ): Promise<S>;
   /**
    * Binds the listener for services; it serves after `start()`.
-   * @throws UnavailableError PORT_IN_USE naming the setting; InternalError CALLER_RULE_MISSING
+   * @throws UnavailableError PORT_IN_USE naming the setting, LISTEN_FAILED; PreconditionError CLEARTEXT_NOT_ALLOWED;
+   *   InternalError CALLER_RULE_MISSING
    */
   listen(
     routes: readonly Route[],
@@ -124,7 +131,7 @@ export class Host<C extends ServiceConfig, P extends ServiceParts> implements Se
   #keeper: Pick<StoreKeeper<unknown>, 'start'> | undefined;
   readonly #name: ServiceName;
   readonly #resources: ResourceStack;
-  #store: Pick<Store<never>, 'dialect' | 'commits' | 'checkAvailable'> | undefined;
+  #store: Pick<Store<never>, 'commits' | 'checkAvailable'> | undefined;
 
   private constructor(
     name: ServiceName,
@@ -223,8 +230,9 @@ export class Host<C extends ServiceConfig, P extends ServiceParts> implements Se
   }
 
   /**
-   * Calls `setServing` now and at every change: false while the database is unavailable, which a SQLite file never is,
-   * the clock is far from those of the peers (BD-3), or after the database went back in time (BD-4).
+   * Calls `setServing` now and at every change: false while the database is unavailable, which a SQLite file is after
+   * its disk failed (SYS-4), or the clock is far from those of the peers (BD-3), and after the database went back in
+   * time (BD-4).
    */
   monitorHealth(setServing: (isServing: boolean) => void): void {
     const { telemetry, peerClocks, clock } = this;
@@ -241,7 +249,7 @@ export class Host<C extends ServiceConfig, P extends ServiceParts> implements Se
       report();
     });
     report();
-    if (this.#store?.dialect !== 'postgres') return;
+    if (this.#store === undefined) return;
     const onChange = (isAvailable: boolean): void => {
       isStoreAvailable = isAvailable;
       report();

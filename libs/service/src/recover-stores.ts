@@ -58,9 +58,10 @@ export function inspectStores(env: NodeJS.ProcessEnv, dataDir: string): KeptStor
  * Orders the services of a data folder to continue with the databases that are left: at their next start everything
  * is halted, and the runs that had not ended are ended. A later call replaces an order that was not carried out yet.
  * @param stores the databases that went back, from {@link inspectStores}
- * @param given the halt of everything that the supervisor has in force, if it is not in this folder
+ * @param kept all databases of the folder, from {@link inspectStores}
  * @returns the id of the halt
- * @throws PreconditionError DATA_FOLDER_LOCKED: a service is running; InvalidRequestError HALT_REQUIRED
+ * @throws PreconditionError DATA_FOLDER_LOCKED: a service with a SQLite file is running; InvalidRequestError
+ *   HALT_REQUIRED
  */
 export async function orderRecovery(
   stores: readonly KeptStore[],
@@ -94,6 +95,7 @@ export async function orderRecovery(
 export interface RecoveryParts {
   readonly dataDir: string;
   readonly clock: Clock;
+  /** The halt of everything that the supervisor has in force, if the supervisor is not in this folder. */
   readonly haltId: string | undefined;
 }
 

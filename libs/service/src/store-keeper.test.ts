@@ -130,6 +130,25 @@ describe.each(PLACES)('a store with a marker in %s', (place) => {
     await use(at);
   });
 
+  it('keeps an order that is given while the store is used, until the next start (BD-4)', async () => {
+    const at = await location(place);
+    const { store, keeper, close } = await open(at);
+    await keeper.open();
+    const seen = readMarker(at.marker.file);
+    if (seen === undefined) throw new Error('There is no marker.');
+    const recovery = { haltId: 'hlt_1', orderedAt: seen.seenAt };
+    await writeMarker(at.marker.file, { ...seen, recovery });
+    await write(store);
+    await close();
+    expect(readMarker(at.marker.file)).toMatchObject({ mark: seen.mark + 1, recovery });
+    const next = await open(at);
+    const onRecovery = vi.fn(async () => undefined);
+    await next.keeper.open(onRecovery);
+    expect(onRecovery).toHaveBeenCalledWith(expect.anything(), recovery);
+    await next.close();
+    expect(readMarker(at.marker.file)?.recovery).toBeUndefined();
+  });
+
   it('reports once that the store was reset to an earlier state while in use (BD-4)', async () => {
     const at = await location(place, 10);
     const { store, keeper, close } = await open(at);
@@ -139,12 +158,15 @@ describe.each(PLACES)('a store with a marker in %s', (place) => {
     await write(store);
     await vi.waitFor(() => expect(readMarker(at.marker.file)?.mark).toBeGreaterThan(1));
     expect(onBehind).not.toHaveBeenCalled();
-    const seen = readMarker(at.marker.file)?.mark;
-    await setBack(at, 2);
+    const seen = readMarker(at.marker.file);
+    await setBack(at, 1);
     await write(store);
     await vi.waitFor(() => expect(onBehind).toHaveBeenCalledTimes(1));
-    expect(readMarker(at.marker.file)?.mark).toBe(seen);
     await close();
+    expect(onBehind).toHaveBeenCalledTimes(1);
+    expect(readMarker(at.marker.file)).toEqual(seen);
+    // The marks of the service do not hide it from the next start.
+    await expect(open(at)).rejects.toMatchObject({ reason: 'STORE_BEHIND' });
   });
 
   it('is refused when another database is in its place (BD-4)', async () => {

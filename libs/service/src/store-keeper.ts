@@ -26,8 +26,8 @@ export interface StoreKeeperParts {
 /**
  * Keeps beside the keys of a service how far its database has come (BD-4), so that a start on an older copy is refused.
  * The mark is raised in the database first and then written to the file, so after a crash the file is never ahead. A
- * copy is found to be older when the database was marked since: at every start, at the end, and every few seconds
- * while it is used.
+ * copy is detected as older if the database was marked after the copy was made. It is marked at every start, at the
+ * end, and every few seconds while it is used.
  */
 export class StoreKeeper<DB> {
   readonly #parts: StoreKeeperParts;
@@ -37,6 +37,7 @@ export class StoreKeeper<DB> {
   #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> = Promise.resolve();
   #isStopped = false;
+  #isBehind = false;
   #isUnwritable = false;
   #onBehind: () => void = () => undefined;
 
@@ -47,7 +48,7 @@ export class StoreKeeper<DB> {
 
   /**
    * Marks the database, which was opened with its marker. If an operator ordered to continue with an older copy,
-   * `onRecovery` runs in the same transaction, and the database gets a new generation.
+   * `onRecovery` runs in the same transaction, and a copy that is older gets a new generation.
    */
   async open(
     onRecovery: (trx: StoreTransaction<DB>, order: RecoveryOrder) => Promise<void> = async () =>
@@ -67,7 +68,7 @@ export class StoreKeeper<DB> {
     if (order !== undefined) {
       log.warn({ halt_id: order.haltId, mark: mark.mark }, 'continuing with a recovered database');
     }
-    await this.#write(mark);
+    await this.#write(mark, 'ends the order');
   }
 
   /** Marks the database while it is used; calls `onBehind` once if it goes back in time under the service. */
@@ -93,14 +94,18 @@ export class StoreKeeper<DB> {
 
   async #tick(): Promise<void> {
     const { commits } = this.#store;
-    if (commits === this.#commits || this.#last === undefined) return;
+    const last = this.#last;
+    if (commits === this.#commits || last === undefined || this.#isBehind) return;
     try {
-      const mark = await advanceMark(this.#store);
-      if (isBehind(mark, { ...this.#last, mark: this.#last.mark + 1 })) {
+      // Not raised if it went back, because the next start must detect it, too.
+      const mark = await advanceMark(this.#store, (found) =>
+        isBehind(found, last) ? found : next(found),
+      );
+      if (isBehind(mark, next(last))) {
         this.#report(mark);
         return;
       }
-      await this.#write(mark);
+      await this.#write(mark, 'keeps an order');
       this.#commits = commits;
     } catch (error) {
       const isFull = isWritError(error) && error.reason === 'STORE_DISK_FULL';
@@ -110,6 +115,7 @@ export class StoreKeeper<DB> {
 
   #report({ mark }: StoreMark): void {
     this.#isStopped = true;
+    this.#isBehind = true;
     this.#parts.log.error(
       { mark, seen: this.#last?.mark },
       'database went back in time; stop the service and run writ recover',
@@ -117,18 +123,18 @@ export class StoreKeeper<DB> {
     this.#onBehind();
   }
 
-  async #write({ generation, mark }: StoreMark): Promise<void> {
+  /** Writes the marker; an order that was given while the service runs is carried out at its next start. */
+  async #write(
+    { generation, mark }: StoreMark,
+    mode: 'keeps an order' | 'ends the order',
+  ): Promise<void> {
     const { service, label: store, location, log, clock } = this.#parts;
     this.#last = { generation, mark };
-    const marker: StoreMarker = {
-      service,
-      store,
-      generation,
-      mark,
-      seenAt: clock.now().toISOString(),
-    };
+    const seenAt = clock.now().toISOString();
+    const marker: StoreMarker = { service, store, generation, mark, seenAt };
     try {
-      await writeMarker(location.file, marker);
+      const recovery = mode === 'keeps an order' ? readMarker(location.file)?.recovery : undefined;
+      await writeMarker(location.file, { ...marker, recovery });
       this.#isUnwritable = false;
     } catch (error) {
       if (this.#isUnwritable) return;

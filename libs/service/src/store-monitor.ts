@@ -4,8 +4,8 @@ import { type Logger, outageFields } from '@writ/telemetry';
 
 const INTERVAL_MS = 1_000;
 /**
- * A server that is silent for this time answers no statement within its time limit either. A shorter time would take
- * every replica of a slow database out of service.
+ * A server that is silent for this time answers no statement within its default time limit either. A shorter time would
+ * take every replica of a slow database out of service.
  */
 const SILENCE_MS = 6_000;
 
@@ -48,7 +48,7 @@ export class StoreMonitor {
     const isAvailable = error === undefined;
     if (isAvailable !== this.#isAvailable) {
       this.#isAvailable = isAvailable;
-      if (isAvailable) log.info('database available, health reports SERVING');
+      if (isAvailable) log.info('database available');
       else log.error(describe(error), 'database unavailable, health reports NOT_SERVING');
       onChange(isAvailable);
     }

@@ -2,7 +2,7 @@
 export interface ObservedCommit {
   /** The result of {@link CommitObserver.caller} for each transaction that wrote. */
   readonly callers: readonly unknown[];
-  /** Start of the first statement, ms of `performance.now()`. */
+  /** When the commit's first transaction was started, before its wait for locks; ms of `performance.now()`. */
   readonly startedAt: number;
 }
 

@@ -11,10 +11,11 @@ export interface OpenStoreOptions extends Omit<StoreOptions, 'marker'> {
 /**
  * Opens the store of a service and runs the missing migrations in one transaction, once for all processes that start
  * together. A missing file with its directory, or a missing schema, is created, unless its marker says that it had data.
- * @throws PreconditionError STORE_EMPTIED, STORE_BEHIND, STORE_SCHEMA_TOO_NEW, STORE_MIGRATION_CHANGED; InternalError
- *   STORE_MIGRATION_FAILED, STORE_INVALID_MIGRATION_NAME; UnavailableError STORE_DISK_FAILED,
- *   STORE_WAL_UNSUPPORTED, STORE_BUSY, STORE_UNREACHABLE; DataLossError STORE_CORRUPT; PreconditionError
- *   STORE_POSTGRES_TOO_OLD, STORE_WITHOUT_LOCKS
+ * @throws PreconditionError STORE_EMPTIED, STORE_BEHIND, STORE_SCHEMA_TOO_NEW, STORE_MIGRATION_CHANGED,
+ *   STORE_POSTGRES_TOO_OLD, STORE_WITHOUT_LOCKS; InvalidRequestError INVALID_FILE for an unreadable marker;
+ *   InternalError STORE_MIGRATION_FAILED, STORE_INVALID_MIGRATION_NAME, STORE_INVALID_SCHEMA_NAME; UnavailableError
+ *   STORE_DISK_FAILED, STORE_WAL_UNSUPPORTED, STORE_BUSY, STORE_UNREACHABLE; OverloadedError STORE_DISK_FULL;
+ *   DataLossError STORE_CORRUPT; other errors of the file system or the server, such as a wrong password, unchanged
  */
 export async function openStore<DB>(options: OpenStoreOptions): Promise<Store<DB>> {
   const { location } = options;

@@ -14,7 +14,7 @@ export interface SharedStore<DB> extends Store<DB> {
 
 /** Options of {@link openSharedStore}. */
 export interface SharedStoreOptions<DB> extends OpenStoreOptions {
-  /** Called for every durable transaction; must not throw. */
+  /** Called after every committed transaction; must not throw. */
   readonly onCommit?: (trx: Transaction<DB>) => void;
 }
 

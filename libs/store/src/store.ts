@@ -11,7 +11,7 @@ export interface MarkerLocation {
   readonly everyMs: number;
 }
 
-/** The database of a service. `:memory:` lasts as long as the process. */
+/** The database of a service. `:memory:` lasts until the store is closed. */
 export type StoreLocation =
   | {
       readonly dialect: 'sqlite';
@@ -66,9 +66,9 @@ export interface TransactionOptions {
   readonly tenant?: string | undefined;
   /**
    * Name of rows that belong to no run, such as those of a background loop or of one slice of a tenant, alone or together
-   * with `run`. Transactions of
-   * one resource do not overlap. Only transactions with this resource, or without any of these options, write these rows; if
-   * every transaction with the resource names a run of one tenant, also those with this `tenant`.
+   * with `run`. Transactions of one resource do not overlap. Only transactions with this resource, or without any of
+   * these options, write these rows; if every transaction with the resource names a run of one tenant, also those with
+   * this `tenant`.
    */
   readonly resource?: string | undefined;
   /** Goes before waiting transactions that are not urgent: halts must not wait for a flood of requests (BD-2). */
@@ -82,9 +82,9 @@ export interface TransactionOptions {
    */
   readonly relaxedDurability?: boolean;
   /**
-   * Longest wait for another transaction that shares the commit, ms; default 0. The work runs with that transaction,
-   * in the order of arrival, or alone after this time. For work that no response waits for (CO-1), such as
-   * {@link COMMIT_DELAY_MS}. Ignored by databases that replicas share.
+   * Longest wait for another transaction that shares the commit, ms, usually {@link COMMIT_DELAY_MS}; default 0. The
+   * work runs with that transaction, in the order of arrival, or alone after this time. For work that no response waits
+   * for (CO-1). Ignored by databases that replicas share.
    */
   readonly commitDelayMs?: number;
 }
@@ -110,9 +110,10 @@ export interface Store<DB> {
    * is rolled back and the error passes through. Transactions run one after the other in order of arrival, unless they
    * name different runs or tenants; waiting ones may share a commit, in which each still fails alone. Nothing is
    * retried. `work` must only make database calls, because other transactions wait for it.
-   * @throws InternalError STORE_NESTED_TRANSACTION if called inside of a transaction of this store;
-   *   DeadlineError STORE_TRANSACTION_TIMEOUT; UnavailableError STORE_BUSY, STORE_COMMIT_FAILED,
-   *   STORE_DISK_FAILED, STORE_CLOSED; OverloadedError STORE_QUEUE_FULL, STORE_DISK_FULL
+   * @throws InternalError STORE_NESTED_TRANSACTION if called inside of a transaction of this store,
+   *   STORE_TRANSACTION_LOST; DeadlineError STORE_TRANSACTION_TIMEOUT; UnavailableError STORE_BUSY,
+   *   STORE_COMMIT_FAILED, STORE_COMMIT_UNKNOWN, STORE_UNREACHABLE, STORE_DISK_FAILED, STORE_CLOSED; ConflictError
+   *   STORE_CONFLICT; OverloadedError STORE_QUEUE_FULL, STORE_DISK_FULL
    */
   transaction<T>(
     work: (trx: Transaction<DB>) => Promise<T>,
@@ -120,9 +121,11 @@ export interface Store<DB> {
   ): Promise<T>;
 
   /**
-   * Resolves when the database answers and accepts writes; takes no lock. There is no time limit: an unreachable server
-   * may never answer. A SQLite file is always available.
-   * @throws UnavailableError STORE_UNREACHABLE, STORE_CLOSED
+   * Resolves when the database answers and accepts writes. Takes no lock, unless the last attempt to open a session for
+   * writes failed: then it runs an empty transaction. An unresponsive server is reported after the timeouts of its
+   * sessions. A SQLite file is available until its disk has failed.
+   * @throws UnavailableError STORE_UNREACHABLE, STORE_BUSY, STORE_DISK_FAILED, STORE_CLOSED; OverloadedError
+   *   STORE_QUEUE_FULL
    */
   checkAvailable(): Promise<void>;
 

@@ -64,6 +64,36 @@ describe.runIf(PLACES.includes('PostgreSQL'))('the availability of a store', () 
     await write();
   });
 
+  it('continues on the open session when no second one can be opened (SYS-4)', async () => {
+    const { role, admin, location } = await limitedRole();
+    const { store } = await openLedgerAt(location);
+    const write = (runId: string, until?: Promise<void>) => {
+      const begun = Promise.withResolvers<void>();
+      const ended = store.transaction(
+        async (trx) => {
+          await trx.selectFrom('entry').select('id').execute();
+          begun.resolve();
+          await until;
+        },
+        { run: { tenant: 'acme', runId } },
+      );
+      return { begun: begun.promise, ended };
+    };
+    const released = Promise.withResolvers<void>();
+    const first = write('run-1', released.promise);
+    await first.begun;
+    await store.checkAvailable();
+    const sessions = 'select pid from pg_stat_activity where usename = $1';
+    await vi.waitFor(async () => expect((await admin.query(sessions, [role])).rowCount).toBe(2));
+    await admin.query(`alter role ${role} connection limit 2`);
+    const waiting = write('run-1');
+    await expect(write('run-2').ended).rejects.toMatchObject(UNREACHABLE);
+    await expect(store.checkAvailable()).resolves.toBeUndefined();
+    released.resolve();
+    await Promise.all([first.ended, waiting.ended]);
+    await write('run-2').ended;
+  });
+
   it('ends on a standby server, which accepts reads, until it is promoted (SYS-4)', async () => {
     const [port = 0] = await freePorts(1);
     const postgres = await startDedicatedPostgres(port);

@@ -55,7 +55,7 @@ export class DurableSubscription implements Subscription {
   async unsubscribe(): Promise<void> {
     this.#ended = true;
     this.#ending.abort();
-    // Before the current message is acknowledged, or the server would deliver the next one here.
+    // Stopped before the current message is acknowledged, or the server would deliver the next one here.
     for (const messages of this.#open) messages.stop();
     await Promise.all(this.#loops);
   }

@@ -23,7 +23,8 @@ import type { NatsSession } from './session.ts';
  * subscribers; a message that fails blocks those behind it until it is handled.
  *
  * @throws UnauthenticatedError BUS_CREDENTIALS_REJECTED, PermissionDeniedError BUS_PERMISSION_DENIED,
- *   PreconditionError BUS_SERVER_TOO_OLD, BUS_JETSTREAM_DISABLED, BUS_STREAM_MISMATCH, BUS_FEATURE_UNSUPPORTED
+ *   PreconditionError INVALID_TLS_FILE, BUS_SERVER_TOO_OLD, BUS_JETSTREAM_DISABLED, BUS_STREAM_MISMATCH,
+ *   BUS_FEATURE_UNSUPPORTED, BUS_SETTING_REJECTED, BUS_DURABLE_MISMATCH, BUS_CONSUMER_MISMATCH
  */
 export async function createNatsBus(options: NatsBusOptions): Promise<Bus> {
   const bus = new NatsBus({

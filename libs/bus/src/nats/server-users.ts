@@ -25,7 +25,7 @@ interface NatsPermissions {
   readonly subscribe: readonly string[];
 }
 
-/** One user for each service, with the name of the service. */
+/** One user for each service that emits events, with the name of the service. */
 export const SERVICE_USERS: readonly NatsUser[] = HOOK_EMITTER_NAMES.map((service) => ({
   user: service,
   service,

@@ -27,8 +27,9 @@ export interface NatsSession {
 /**
  * Connects and checks the server and its streams.
  * @throws UnavailableError BUS_UNREACHABLE, BUS_STREAM_MISSING, UnauthenticatedError BUS_CREDENTIALS_REJECTED,
- *   PermissionDeniedError BUS_PERMISSION_DENIED, PreconditionError BUS_SERVER_TOO_OLD, BUS_JETSTREAM_DISABLED,
- *   BUS_STREAM_MISMATCH, BUS_FEATURE_UNSUPPORTED
+ *   PermissionDeniedError BUS_PERMISSION_DENIED, PreconditionError INVALID_TLS_FILE, BUS_SERVER_TOO_OLD,
+ *   BUS_JETSTREAM_DISABLED, BUS_STREAM_MISMATCH, BUS_FEATURE_UNSUPPORTED, BUS_SETTING_REJECTED, BUS_DURABLE_MISMATCH,
+ *   BUS_CONSUMER_MISMATCH
  */
 export async function openSession(settings: NatsSettings): Promise<NatsSession> {
   let connection: NatsConnection | undefined;
@@ -87,18 +88,18 @@ function checkServer({ info }: NatsConnection): string {
 }
 
 /**
- * The TLS options of a connection; undefined if neither a file nor a `tls://` URL requires TLS. A server without TLS
- * is rejected then, where the client library alone would fall back to cleartext. Files are read for every
- * connection, so that changes apply to the next one.
+ * The TLS options of a connection; undefined if neither a file nor a `tls://` URL requires TLS. With these options a
+ * server without TLS is rejected; without them the client library would fall back to cleartext. Files are read for
+ * every connection, so that changes apply to the next one.
  */
 function tlsOptions({ tls, servers }: NatsSettings): TlsOptions | undefined {
   if (tls === undefined && !servers.some((server) => /^tls:/i.test(server))) return undefined;
   const { caFile, certFile, keyFile } = tls ?? {};
   const hosts = servers.map(hostOf);
   const options = {
-    ...(caFile !== undefined && { ca: readFileSync(caFile, 'utf8') }),
-    ...(certFile !== undefined && { cert: readFileSync(certFile, 'utf8') }),
-    ...(keyFile !== undefined && { key: readFileSync(keyFile, 'utf8') }),
+    ...(caFile !== undefined && { ca: readPem(caFile, 'WRIT_NATS_CA_FILE') }),
+    ...(certFile !== undefined && { cert: readPem(certFile, 'WRIT_NATS_CERT_FILE') }),
+    ...(keyFile !== undefined && { key: readPem(keyFile, 'WRIT_NATS_KEY_FILE') }),
     // The library passes no host name to Node if the server is given by its address.
     checkServerIdentity: (_: string, shown: PeerCertificate): Error | undefined => {
       const problems = hosts.map((host) => checkServerIdentity(host, shown));
@@ -106,6 +107,21 @@ function tlsOptions({ tls, servers }: NatsSettings): TlsOptions | undefined {
     },
   };
   return options;
+}
+
+/** @throws PreconditionError INVALID_TLS_FILE naming the setting */
+function readPem(file: string, setting: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown';
+    throw new PreconditionError(
+      'INVALID_TLS_FILE',
+      `${file} cannot be read (${code}); correct the file or ${setting}.`,
+      { file },
+      { cause },
+    );
+  }
 }
 
 function hostOf(server: string): string {

@@ -7,6 +7,7 @@ import {
 } from '@nats-io/jetstream';
 import { PreconditionError, UnavailableError } from '@writ/kernel';
 import type { StreamPlan } from '../hook-streams.ts';
+import { matchSubject } from '../subjects.ts';
 import { ensureConsumer } from './consumers.ts';
 import { apiErrorOf } from './errors.ts';
 import type { NatsSettings } from './options.ts';
@@ -14,7 +15,7 @@ import { compareConfig } from './read-back.ts';
 
 const STREAM_NOT_FOUND = 10_059;
 const NANOS = 1_000_000;
-/** After a crash an outbox repeats its last messages; this is the maximum delay. */
+/** Time in which JetStream drops a repeated message; after a crash an outbox repeats its last messages. */
 const DUPLICATE_WINDOW_MS = 120_000;
 
 /** A message is kept until every consumer has acknowledged it; a full stream rejects messages. */
@@ -31,9 +32,11 @@ const OBSERVED = {
 /**
  * Creates the streams that do not exist, with the consumers of observers, and checks the others: a message is kept
  * until every consumer has acknowledged it, and a full stream rejects messages instead of deleting old ones (HK-2),
- * except in a stream for observers.
- * @throws PreconditionError BUS_STREAM_MISMATCH, BUS_FEATURE_UNSUPPORTED, BUS_SETTING_REJECTED; UnavailableError
- *   BUS_STREAM_MISSING if a stream does not exist and must not be created
+ * except in a stream for observers. Subjects are added to a stream and never removed, because replicas of another
+ * version may publish under them (BD-6).
+ * @throws PreconditionError BUS_STREAM_MISMATCH, BUS_FEATURE_UNSUPPORTED, BUS_SETTING_REJECTED, for the consumers of
+ *   observers BUS_DURABLE_MISMATCH, BUS_CONSUMER_MISMATCH; UnavailableError BUS_STREAM_MISSING if a stream does not
+ *   exist and must not be created
  */
 export async function ensureStreams(
   manager: JetStreamManager,
@@ -52,7 +55,6 @@ async function ensureStream(
   const { name, subjects, republish, observers } = plan;
   const wanted = {
     name,
-    subjects: [...subjects],
     storage: StorageType.File,
     max_msgs: -1,
     max_msgs_per_subject: -1,
@@ -63,6 +65,7 @@ async function ensureStream(
   };
   const created = {
     ...wanted,
+    subjects: [...subjects],
     ...(republish && { republish }),
     max_bytes: settings.streamBytes,
     num_replicas: settings.replicas,
@@ -74,12 +77,30 @@ async function ensureStream(
     mismatch: 'BUS_STREAM_MISMATCH',
   });
   if (!settings.createsStreams) return;
-  // A stream of an earlier version has no copies.
-  if (republish !== undefined && config.republish === undefined)
-    await manager.streams.update(name, { ...config, republish });
+  await updateStream(manager, plan, config);
   const limits = { ackWaitMs: settings.ackWaitMs, version };
   for (const durable of observers ?? [])
     await ensureConsumer(manager, { stream: name, durable, filter: undefined }, limits);
+}
+
+/** Adds what a stream of an earlier version lacks: subjects and the copies for observers. */
+async function updateStream(
+  manager: JetStreamManager,
+  { name, subjects, republish }: StreamPlan,
+  config: StreamConfig,
+): Promise<void> {
+  const isStored = (subject: string) => config.subjects.some((own) => matchSubject(own, subject));
+  const added = subjects.filter((subject) => !isStored(subject));
+  if (added.length === 0 && (republish === undefined || config.republish !== undefined)) return;
+  try {
+    await manager.streams.update(name, {
+      ...config,
+      subjects: [...config.subjects, ...added],
+      ...(republish && { republish }),
+    });
+  } catch (error) {
+    throw rejectedSettings(name, error);
+  }
 }
 
 async function findStream(
@@ -112,13 +133,18 @@ async function createStream(
     // Another replica created it, possibly with other limits, which are not compared.
     const other = await findStream(manager, config.name);
     if (other !== undefined) return other;
-    const refusal = apiErrorOf(error);
-    if (refusal?.status !== 400) throw error;
-    throw new PreconditionError(
-      'BUS_SETTING_REJECTED',
-      `The NATS server rejected the settings of stream ${config.name}: ${refusal.message}.`,
-      { stream: config.name },
-      { cause: error },
-    );
+    throw rejectedSettings(config.name, error);
   }
+}
+
+/** The named error if the server rejected the settings of a stream; otherwise the error itself. */
+function rejectedSettings(stream: string, error: unknown): unknown {
+  const refusal = apiErrorOf(error);
+  if (refusal?.status !== 400) return error;
+  return new PreconditionError(
+    'BUS_SETTING_REJECTED',
+    `The NATS server rejected the settings of stream ${stream}: ${refusal.message}.`,
+    { stream },
+    { cause: error },
+  );
 }

@@ -62,7 +62,7 @@ export class Calls implements CallHost {
     return tooMany(this.#busy - this.#reserved, maxConcurrentCalls, 'The server');
   }
 
-  /** Counts a call of a person, once the gate has admitted it; its error when the person or tenant has too many. */
+  /** Counts a call of a person that the gate has admitted; returns the error when person or tenant has too many. */
   holderRefusal({ served }: ServerCall, { person }: Caller): WritError | undefined {
     if (person === undefined || served.reserved) return undefined;
     const { maxCallsPerTenant, maxCallsPerPerson } = this.#limits;
@@ -94,12 +94,17 @@ export class Calls implements CallHost {
     else this.#byHolder.delete(holder);
   }
 
+  /** Rejects new calls with DRAINING. */
+  rejectNew(): void {
+    this.#isDraining = true;
+  }
+
   /**
    * Rejects new calls, aborts endless streams at once, waits up to `graceMs` for the other calls and
    * then aborts the rest with UNAVAILABLE. Never rejects.
    */
   async drain(graceMs: number): Promise<void> {
-    this.#isDraining = true;
+    this.rejectNew();
     this.#abort(({ endless }) => endless);
     await this.#idle(graceMs);
     this.#abort(() => true);

@@ -12,7 +12,10 @@ import type { Caller } from '../caller.ts';
 /** The context of a call that a handler receives besides the request (SUP-5). */
 export interface CallContext {
   readonly method: DescMethod;
-  /** Aborts with a CancellationError when the client cancels, a DeadlineError at the deadline. */
+  /**
+   * Aborts with a CancellationError when the client cancels, a DeadlineError at the deadline, and an UnavailableError
+   * DRAINING when the server shuts down.
+   */
   readonly signal: AbortSignal;
   /** Time left until the deadline of the call, ms; Infinity without one. No step of the wall clock changes it (BD-3). */
   readonly remainingMs: number;

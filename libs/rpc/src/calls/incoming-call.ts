@@ -1,6 +1,6 @@
 /** The part of a call that a transport knows before it reads the content. */
 export interface IncomingCall {
-  /** `grpc` or `connect_rpc`, for the span. */
+  /** `grpc`, `connect_rpc` or `http`, for the span. */
   readonly rpcSystem: string;
   /** Time left until the client's deadline, ms. */
   readonly timeoutMs: number | undefined;

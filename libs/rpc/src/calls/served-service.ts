@@ -23,7 +23,7 @@ export interface ServedMethod {
   readonly open: boolean;
   /** Whether a drain aborts its calls at once. */
   readonly endless: boolean;
-  /** Whether it has a reserve under the limits of calls. */
+  /** Whether its calls count against `maxReservedCalls` instead of the other limits. */
   readonly reserved: boolean;
 }
 

@@ -23,7 +23,7 @@ export interface CallHost {
   readonly disconnections: InTurns;
   /** The error for a call that must not start; undefined when it may. */
   refusal(call: ServerCall): WritError | undefined;
-  /** Counts `call` for its caller; the error when that one has too many calls in flight. */
+  /** Counts `call` for its caller; returns the error when the caller has too many calls in flight. */
   holderRefusal(call: ServerCall, caller: Caller): WritError | undefined;
   /** Called when `call` has ended. */
   ended(call: ServerCall, caller: Caller): void;
@@ -64,7 +64,7 @@ export class ServerCall {
     return this.#interruption.signal;
   }
 
-  /** Authenticates and authorizes the call. Throws the error of the gate. */
+  /** Authenticates and authorizes the call. Throws the error of the gate, TOO_MANY_CALLS or DRAINING. */
   async admit(): Promise<void> {
     const refusal = this.#host.refusal(this);
     if (refusal !== undefined) throw refusal;

@@ -2,10 +2,13 @@ import { create, type DescMessage, type Message } from '@bufbuild/protobuf';
 import { pathToString } from '@bufbuild/protobuf/reflect';
 import { createValidator, type Violation } from '@bufbuild/protovalidate';
 import { InternalError } from '@writ/kernel';
+import { truncate } from '../errors/error-details.ts';
 import { InvalidFieldsError } from '../errors/invalid-fields-error.ts';
 
 /** Further violations are counted but not listed: the status must fit into headers. */
 const MAX_VIOLATIONS = 16;
+/** Longest path of a field, in characters, because keys of maps are chosen by the caller (BD-1). */
+const MAX_PATH = 128;
 
 /** Shared by all servers of a process; caches the compiled rules. */
 const validator = createValidator({ regexMatch: matches });
@@ -35,7 +38,7 @@ export function warmValidation(schemas: Iterable<DescMessage>): void {
 /**
  * Validates `message` against the rules of its contract.
  * @throws InvalidFieldsError INVALID_FIELD naming the first invalid field, with `metadata.field` and
- *   `metadata.rule`
+ *   `metadata.rule`; InternalError INVALID_VALIDATION_RULES when the rules cannot be evaluated
  */
 export function assertValid(schema: DescMessage, message: Message): void {
   const result = validator.validate(schema, message);
@@ -53,7 +56,7 @@ export function assertValid(schema: DescMessage, message: Message): void {
 
 function invalidFields(violations: readonly Violation[]): InvalidFieldsError {
   const found = violations.map((violation) => ({
-    field: pathToString(violation.field),
+    field: truncate(pathToString(violation.field), MAX_PATH),
     description: violation.forKey ? `key ${violation.message}` : violation.message,
     rule: violation.ruleId,
   }));

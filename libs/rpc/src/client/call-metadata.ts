@@ -33,7 +33,7 @@ export function callMetadata(options: MetadataOptions): Metadata {
   for (const [key, value] of Object.entries(options.headers ?? {})) set(key, value);
   const { serviceToken } = options;
   set(METADATA.authorization, serviceToken === undefined ? undefined : `Bearer ${serviceToken}`);
-  // Only services tell their time.
+  // Only services send their time.
   if (serviceToken !== undefined) set(METADATA.time, String(options.timeMs));
   set(METADATA.agentToken, options.agentToken);
   set(METADATA.slotGrant, options.slotGrant);

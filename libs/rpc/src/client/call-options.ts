@@ -10,8 +10,8 @@ export interface CallOptions {
   readonly epoch?: bigint | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /**
-   * The call is idempotent: retry on UNAVAILABLE until its deadline. Unary only. Default: the
-   * `idempotency_level` of the method.
+   * The call is idempotent: retry on UNAVAILABLE, within its deadline and `maxAttempts` of the client. Unary only.
+   * Default: the `idempotency_level` of the method.
    */
   readonly retry?: boolean | undefined;
   /** With `retry`: retry on ABORTED too. */

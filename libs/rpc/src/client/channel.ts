@@ -25,7 +25,7 @@ interface ChannelOptions {
   readonly telemetry: Telemetry;
   /** Servers of this process, called without a connection. */
   readonly loopback: Loopback | undefined;
-  /** Receives the clock of the called service with each answer over a connection. */
+  /** Receives the time of the called service with each response over a connection. */
   readonly onPeerTime: ((timeMs: number) => void) | undefined;
 }
 
@@ -86,7 +86,7 @@ export class Channel {
     }
   }
 
-  /** Makes a unary call. Rejects with the error of grpc-js. */
+  /** Makes a unary call. Rejects with the error of grpc-js, or CLIENT_CLOSED. */
   unary(path: string, request: Buffer, metadata: Metadata, options: StartOptions): Promise<Buffer> {
     const { signal, ...callOptions } = options;
     const local = this.#local(path);
@@ -116,7 +116,7 @@ export class Channel {
     });
   }
 
-  /** Makes a server-streaming call. Throws the error of grpc-js. Ending the iteration cancels the call. */
+  /** Makes a server-streaming call; throws like {@link unary}. Ending the iteration cancels the call. */
   async *stream(
     path: string,
     request: Buffer,

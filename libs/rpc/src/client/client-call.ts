@@ -61,7 +61,7 @@ export class ClientCall {
   readonly #method: DescMethod;
   readonly #name: string;
   readonly #options: CallOptions;
-  /** Absent when traces are not exported. */
+  /** Absent when traces are not exported, or when the server's span is enough. */
   readonly #span: Span | undefined;
   readonly #startedAt = performance.now();
   /** Whether an attempt may have reached the server. */
@@ -133,7 +133,8 @@ export class ClientCall {
 
   /**
    * The metadata, with fresh credentials, and options of one attempt.
-   * @throws DeadlineError DEADLINE_EXCEEDED when no time is left; the signal's reason when it is aborted
+   * @throws DeadlineError DEADLINE_EXCEEDED when no time is left; the signal's reason when it is aborted;
+   *   InvalidRequestError INVALID_HEADER; the error of `serviceToken` or of the address
    */
   async start(): Promise<{ metadata: Metadata; deadline?: Date; signal: AbortSignal | undefined }> {
     const { serviceToken } = this.#peer;

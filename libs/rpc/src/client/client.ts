@@ -40,9 +40,9 @@ export interface RpcClientOptions {
   readonly health?: ReplicaHealth;
   /** Servers of this process, which are called without HTTP/2 (SYS-5); omitted, every call uses a connection. */
   readonly loopback?: Loopback | undefined;
-  /** The clock that calls with a service token show to the called service; default: the system clock. */
+  /** The clock whose time calls with a service token carry (BD-3); default: the system clock. */
   readonly clock?: Clock;
-  /** Receives the clock of the called service with each answer over a connection, in milliseconds since 1970 (BD-3). */
+  /** Receives the time of the called service with each response over a connection, ms since 1970 (BD-3). */
   readonly onPeerTime?: ((timeMs: number) => void) | undefined;
 }
 
@@ -135,14 +135,14 @@ async function callUnary(
   };
   const isRetryable = (error: unknown): boolean => {
     if (!isIdempotent || !isWritError(error)) return false;
-    const shouldRetry =
-      error.kind === 'unavailable' || (error.kind === 'aborted' && options.retryAborted === true);
-    if (shouldRetry) call.retried(error);
-    return shouldRetry;
+    return (
+      error.kind === 'unavailable' || (error.kind === 'aborted' && options.retryAborted === true)
+    );
   };
+  const onRetry = (error: unknown): void => call.retried(call.failure(error));
   try {
     const { deadlineAt } = call;
-    const attempts = { work, isRetryable, deadlineAt, signal: options.signal };
+    const attempts = { work, isRetryable, onRetry, deadlineAt, signal: options.signal };
     const response = await context.with(call.context, () => retrying(retry, attempts));
     call.end();
     return response;

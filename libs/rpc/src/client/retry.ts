@@ -14,6 +14,8 @@ export interface RetryOptions {
 interface Attempts<T> {
   readonly work: (attempt: number) => Promise<T>;
   readonly isRetryable: (error: unknown) => boolean;
+  /** Called before each further attempt with the error of the one before. */
+  readonly onRetry: (error: unknown) => void;
   /** Monotonic time, ms, after which no attempt starts. */
   readonly deadlineAt: number;
   readonly signal: AbortSignal | undefined;
@@ -25,7 +27,7 @@ interface Attempts<T> {
  */
 export async function retrying<T>(
   { initialDelayMs = 50, maxDelayMs = 2_000, maxAttempts = 8 }: RetryOptions,
-  { work, isRetryable, deadlineAt, signal }: Attempts<T>,
+  { work, isRetryable, onRetry, deadlineAt, signal }: Attempts<T>,
 ): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -35,6 +37,7 @@ export async function retrying<T>(
       const delayMs = backoffMs(attempt, { baseMs: initialDelayMs, maxMs: maxDelayMs });
       if (performance.now() + delayMs >= deadlineAt) throw error;
       await sleep(delayMs, undefined, { signal });
+      onRetry(error);
     }
   }
 }

@@ -28,7 +28,7 @@ export class ConnectCall {
       onAuthenticated: () => markAuthenticated(context.values.get(requestKey)),
       header: (name) => requestHeader.get(name) ?? undefined,
     });
-    // Connect aborts it when the client disconnects, and when the call has ended, with the error
+    // Connect aborts the signal when the client disconnects, and when the call has ended, with the error
     // that it is about to send, if any.
     if (signal.aborted) this.#aborted(signal.reason);
     else signal.addEventListener('abort', () => this.#aborted(signal.reason), { once: true });

@@ -36,8 +36,9 @@ export function edgeRequests(parts: Parts): (request: WebRequest, response: WebR
       if (!endless.has(path)) limitRequest(request, response, requestMs);
       void handleRpc(handler, request, response, parts);
     } else if (isGrpc(request)) sendUnimplemented(path, response);
-    else if (events(request, response)) limitRequest(request, response, requestMs);
-    else if (web?.(request, response) !== true) sendNotFound(path, response);
+    else if (events(request, response) || web?.(request, response) === true)
+      limitRequest(request, response, requestMs);
+    else sendNotFound(path, response);
   };
   return (request, response) => {
     if (cors.handle(request, response)) return;
@@ -56,7 +57,7 @@ export function edgeRequests(parts: Parts): (request: WebRequest, response: WebR
   };
 }
 
-/** Time for the deadline of the call itself to send its error, which also says what it waited for, ms. */
+/** Time by which the deadline of the call comes first, ms: its error also says what the call waited for. */
 const DEADLINE_MS = 1_000;
 
 /**
@@ -65,7 +66,7 @@ const DEADLINE_MS = 1_000;
  */
 function limitRequest(request: WebRequest, response: WebResponse, ms: number): void {
   const timer = setTimeout(() => {
-    if (request.readableEnded || response.writableEnded) return;
+    if (isReceived(request) || response.writableEnded) return;
     const message = `The request was not received within ${ms} ms.`;
     if (!response.headersSent) {
       response.writeHead(408, { 'content-type': 'application/json' });
@@ -77,10 +78,21 @@ function limitRequest(request: WebRequest, response: WebResponse, ms: number): v
   request.once('end', clear).once('close', clear);
 }
 
-/** Over HTTP/2 only the stream ends: a reset without error asks the client to send no more (RFC 9113, section 8.1). */
+/** A handler need not read a request without content. */
+function isReceived(request: WebRequest): boolean {
+  if (request.readableEnded) return true;
+  if (request.httpVersionMajor < 2) return request.complete;
+  return (request as unknown as Http2ServerRequest).stream.endAfterHeaders;
+}
+
+/**
+ * Fails the reader of the content, which would otherwise look complete over HTTP/2. There only the stream ends: a reset
+ * without error asks the client to send no more (RFC 9113, section 8.1).
+ */
 function stopReceiving(request: WebRequest): void {
-  if (request.httpVersionMajor < 2) request.destroy();
-  else (request as unknown as Http2ServerRequest).stream.close(constants.NGHTTP2_NO_ERROR);
+  request.destroy();
+  if (request.httpVersionMajor >= 2)
+    (request as unknown as Http2ServerRequest).stream.close(constants.NGHTTP2_NO_ERROR);
 }
 
 async function handleRpc(

@@ -34,7 +34,7 @@ export interface EdgeOptions extends RpcServerOptions {
  * HTTP/1.1, with health and reflection (SYS-2). ALPN selects the HTTP version under TLS; in cleartext,
  * HTTP/2 requires prior knowledge. Health reports NOT_SERVING until `setServing(true)`.
  *
- * @throws UnavailableError PORT_IN_USE when the port is in use, naming `portSetting`
+ * @throws UnavailableError PORT_IN_USE when the port is in use, naming `portSetting`, or LISTEN_FAILED
  */
 export async function createEdge(options: EdgeOptions): Promise<RpcServer> {
   const { host, port, portSetting, routes, gate, telemetry, tls } = options;

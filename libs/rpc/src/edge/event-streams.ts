@@ -22,7 +22,7 @@ export interface EventStream {
   readonly method: DescMethodServerStreaming;
   /** The path, with fields of the request in braces, such as `/v1/runs/{run_id}/events`. */
   readonly path: string;
-  /** The field of the request that continues after the id of an event; undefined when events have no ids. */
+  /** The field of the request for the id of the last received event; undefined when events have no ids. */
   readonly resumeField?: string;
   /** Whether a response is a heartbeat, which server-sent events carry as a comment. */
   isHeartbeat(response: Message): boolean;
@@ -30,7 +30,7 @@ export interface EventStream {
   idOf(response: Message): string | undefined;
 }
 
-/** What {@link eventStreams} serves, and how. */
+/** Options of {@link eventStreams}. */
 export interface EventStreamOptions {
   readonly streams: readonly EventStream[];
   readonly services: readonly ServedService[];
@@ -60,7 +60,7 @@ export function eventStreams({ streams, services, calls, limits }: EventStreamOp
     for (const { stream, served: method, pattern } of served) {
       const match = pattern.exec(path);
       if (match === null) continue;
-      // It has no content; what is sent nevertheless is discarded.
+      // A GET has no content; content that is sent nevertheless is discarded.
       request.resume();
       const call = calls.open(method, incomingCall(request));
       const target = { stream, served: method, call, limits };
@@ -158,7 +158,7 @@ class StreamResponse {
     } finally {
       clearTimeout(timer);
     }
-    // Nothing is left after the last event of a client that reconnects: 204 ends the retries of an EventSource.
+    // A client that reconnects after the last event receives none: 204 ends the retries of an EventSource.
     if (isFirst && !this.#response.headersSent) this.#response.writeHead(204);
   }
 
@@ -183,7 +183,10 @@ class StreamResponse {
     return `${id === undefined ? '' : `id: ${id}\n`}data: ${json}\n\n`;
   }
 
-  /** Resolves when the client can take more, so that a slow reader holds one message and no further one. */
+  /**
+   * Resolves when the client can take more, so that a slow reader holds one message and no further one; disconnects a
+   * client that reads nothing for `maxUnaryMs`.
+   */
   async #send(text: string): Promise<void> {
     const response = this.#response;
     if (response.write(text)) return;
@@ -199,7 +202,7 @@ class StreamResponse {
     });
   }
 
-  /** Before the first event, the error of the RPC as JSON with its HTTP status; later, the last event. */
+  /** Sends the error of the RPC: before the headers as JSON with its HTTP status, later as the last event. */
   #fail(error: unknown): void {
     if (this.#response.destroyed) return;
     const thrown = toConnectError(error);
@@ -213,7 +216,7 @@ class StreamResponse {
   }
 }
 
-/** Text of a URL as JSON of the fields that it names. */
+/** Converts the parameters of a URL to the JSON of the request; `true` and `false` of a boolean field are booleans. */
 function toFields(
   { input }: DescMethodServerStreaming,
   values: Readonly<Record<string, string>>,

@@ -6,11 +6,11 @@ import type { WebHook, WebRequest, WebResponse } from './web.ts';
 export interface StaticFilesOptions {
   /** The folder with index.html; undefined when there is none. */
   readonly folder: string | undefined;
-  /** One sentence that `/` answers without a folder. */
+  /** One sentence that `/` returns when there is no folder. */
   readonly missing: string;
   /** JSON documents by path, such as `/console.json`, readable without credentials. */
   readonly documents?: Readonly<Record<string, object>>;
-  /** Origins besides the own one to which the pages may connect, such as an OIDC issuer's. */
+  /** Further origins to which the pages may connect, such as an OIDC issuer's. */
   readonly connectTo?: readonly string[];
 }
 

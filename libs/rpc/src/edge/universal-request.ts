@@ -12,8 +12,8 @@ export const requestKey: ContextKey<WebRequest | undefined> = createContextKey<
 >(undefined);
 
 /**
- * Raises the limit of streams of the HTTP/2 connection of a request that is authenticated. A `web` hook that authenticates
- * requests itself calls it.
+ * Raises the limit of streams of the HTTP/2 connection of an authenticated request. A `web` hook that authenticates
+ * requests itself must call it.
  */
 export function markAuthenticated(exchange: WebRequest | WebResponse | undefined): void {
   const { stream } = (exchange ?? {}) as { readonly stream?: Partial<ServerHttp2Stream> };

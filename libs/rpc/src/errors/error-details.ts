@@ -69,7 +69,10 @@ export function statusOf(
     ...(error instanceof InvalidFieldsError
       ? {
           badRequest: create(BadRequestSchema, {
-            fieldViolations: error.violations.map((violation) => ({ ...violation })),
+            fieldViolations: error.violations.map(({ field, description }) => ({
+              field: truncate(field),
+              description: truncate(description),
+            })),
           }),
         }
       : {}),
@@ -83,12 +86,13 @@ function retryInfoOf({ retry_after_ms: ms }: ErrorMetadata): Pick<ErrorStatus, '
   return { retryInfo: create(RetryInfoSchema, { retryDelay: durationFromMs(Number(ms)) }) };
 }
 
-/** Lone surrogates are not allowed in headers: grpc-js would throw while sending. */
-function truncate(message: string): string {
-  const sendable = message.toWellFormed();
-  return sendable.length <= MAX_MESSAGE_CHARACTERS
-    ? sendable
-    : `${sendable.slice(0, MAX_MESSAGE_CHARACTERS - 1).toWellFormed()}…`;
+/**
+ * Shortens a text to `limit` characters. Lone surrogates are not allowed in headers: grpc-js would throw while
+ * sending.
+ */
+export function truncate(text: string, limit = MAX_MESSAGE_CHARACTERS): string {
+  const sendable = text.toWellFormed();
+  return sendable.length <= limit ? sendable : `${sendable.slice(0, limit - 1).toWellFormed()}…`;
 }
 
 /**

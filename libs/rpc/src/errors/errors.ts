@@ -25,8 +25,8 @@ export interface GrpcStatus {
 
 /**
  * Converts a thrown error to a gRPC status: code, message, and ErrorInfo (with BadRequest for invalid
- * fields, and RetryInfo for errors with `retry_after_ms`) in `grpc-status-details-bin` (SYS-3). An error that is not a named error becomes INTERNAL
- * without its message.
+ * fields, and RetryInfo for errors with `retry_after_ms`) in `grpc-status-details-bin` (SYS-3). An error that
+ * is not a named error becomes INTERNAL without its message.
  */
 export function toGrpcStatus(error: unknown): GrpcStatus {
   const { code, message, info, badRequest, retryInfo } = statusOf(wrapUnknown(error));

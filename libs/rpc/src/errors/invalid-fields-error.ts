@@ -9,8 +9,8 @@ export interface FieldViolation {
 }
 
 /**
- * A request that violates rules of its contract. The message names the first field, `violations` lists
- * all of them; they are sent as google.rpc.BadRequest (SYS-3).
+ * A request that violates rules of its contract. The message names the first field; `violations`, of which a
+ * server lists at most 16, are sent as google.rpc.BadRequest (SYS-3).
  */
 export class InvalidFieldsError extends InvalidRequestError {
   readonly violations: readonly FieldViolation[];

@@ -28,7 +28,7 @@ export class Loopback {
     return this.#servers.get(address);
   }
 
-  /** Makes `server` reachable at `address`, also after its end: it then rejects calls with DRAINING. */
+  /** Makes `server` reachable at `address`, also after it is closed: it then rejects calls with DRAINING. */
   add(address: string, server: LoopbackServer): void {
     this.#servers.set(address, server);
   }
@@ -74,7 +74,7 @@ export class LoopbackServer {
     return this.#methods.has(path);
   }
 
-  /** Follows the health of the server; a server that has ended is called, too, and rejects with DRAINING. */
+  /** Follows the health of the server. A closed server is set to serving, so that calls fail with DRAINING. */
   setServing(isServing: boolean): void {
     if (isServing) {
       this.#state = 'serving';
@@ -123,8 +123,8 @@ export class LoopbackServer {
   }
 
   /**
-   * Waits for the start of the server, up to the deadline of the call.
-   * @throws the status of a call to a replica that reports NOT_SERVING
+   * Waits for the start of the server, up to the deadline of the call and at most 30 seconds.
+   * @throws the status of a call to a replica that reports NOT_SERVING; the reason of `signal` when it is aborted
    */
   async #untilServing({ deadline, signal }: LoopbackCallOptions): Promise<void> {
     const leftMs = deadline === undefined ? MAX_WAIT_MS : Number(deadline) - Date.now();
@@ -133,6 +133,7 @@ export class LoopbackServer {
     if (this.#state === 'starting' && !given.aborted) {
       await Promise.race([this.#started.promise, once(given, 'abort')]);
     }
+    signal?.throwIfAborted();
     if (this.#state !== 'serving') throw notServing(this.#address);
   }
 

@@ -18,8 +18,10 @@ export class MessageQueue implements AsyncIterable<Buffer> {
       signal.throwIfAborted();
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#wakeWriter = resolve;
-      signal.addEventListener('abort', () => resolve(), { once: true });
+      const onAbort = (): void => resolve();
+      signal.addEventListener('abort', onAbort);
       await promise;
+      signal.removeEventListener('abort', onAbort);
     }
   }
 

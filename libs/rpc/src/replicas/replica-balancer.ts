@@ -56,7 +56,7 @@ class ReplicaBalancer implements experimental.LoadBalancer {
   ): boolean {
     if (!(config instanceof ReplicaPolicy)) return false;
     if (!resolved.ok) {
-      // A failed name lookup does not eject known replicas.
+      // A lookup that returns no address does not eject known replicas.
       if (this.#replicas.size === 0) this.#fail(resolved.error.details);
       return true;
     }

@@ -25,6 +25,8 @@ class ReplicaResolver implements experimental.Resolver {
   readonly #addresses: readonly string[];
   readonly #listener: experimental.ResolverListener;
   readonly #hasNames: boolean;
+  /** The endpoints that the last successful lookup of each address returned. */
+  readonly #endpoints = new Map<string, readonly experimental.Endpoint[]>();
   #isResolved = false;
   #isLookingUp = false;
   #lookedUpAt = Number.NEGATIVE_INFINITY;
@@ -60,17 +62,19 @@ class ReplicaResolver implements experimental.Resolver {
   }
 
   async #lookUp(generation: number): Promise<void> {
-    const results = await Promise.allSettled(this.#addresses.map(endpointsOf));
+    const results = await Promise.allSettled(
+      this.#addresses.map(async (address) => [address, await endpointsOf(address)] as const),
+    );
     if (generation !== this.#generation) return;
     this.#isLookingUp = false;
     this.#lookedUpAt = performance.now();
-    const endpoints = results.flatMap((result) =>
-      result.status === 'fulfilled' ? result.value : [],
-    );
+    const found = results.filter((result) => result.status === 'fulfilled');
+    for (const { value } of found) this.#endpoints.set(...value);
     this.#isResolved = true;
+    // A name whose lookup failed keeps its endpoints: those that do not respond are ejected anyway.
     this.#listener(
-      endpoints.length > 0
-        ? experimental.statusOrFromValue(endpoints)
+      found.length > 0
+        ? experimental.statusOrFromValue([...this.#endpoints.values()].flat())
         : experimental.statusOrFromError({
             code: status.UNAVAILABLE,
             details: `Name lookup of ${this.#addresses.join(', ')} returned no address.`,

@@ -15,7 +15,7 @@ import { ATTR_RPC_SERVICE } from '../telemetry/rpc-attributes.ts';
  */
 export type ReplicaHealth = 'serving' | 'responding' | 'unchecked';
 
-/** The state of a replica; only `serving` replicas receive calls. */
+/** The state of a replica. `serving` replicas receive calls; when there is none, `silent` replicas do. */
 export type ReplicaState = 'serving' | 'not_serving' | 'silent' | 'lost' | 'connecting';
 
 /** The result of a health check; `inconclusive` results are ignored. */
@@ -113,7 +113,7 @@ export class ReplicaWatch {
   }
 }
 
-/** Any other status, such as UNIMPLEMENTED, proves that the server responds. */
+/** A status other than those below, such as UNIMPLEMENTED, proves that the server responds. */
 function resultOf({ code }: ServiceError): ProbeResult {
   if (code === status.DEADLINE_EXCEEDED) return 'silent';
   // The balancer is notified of a lost connection by grpc-js.

@@ -6,7 +6,7 @@ import type { ProbeResult, ReplicaState, ReplicaWatch } from './replica-watch.ts
 
 /** Pause between two health checks, ms. */
 const PROBE_INTERVAL_MS = 1_000;
-/** Initial connect timeout, ms. It doubles with every failed connection. */
+/** Initial connect timeout, ms. It doubles each time it expires. */
 const CONNECT_TIMEOUT_MS = 5_000;
 const MAX_CONNECT_TIMEOUT_MS = 30_000;
 

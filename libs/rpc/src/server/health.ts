@@ -11,7 +11,7 @@ import { open, type ServedService } from '../calls/served-service.ts';
 export class Health {
   readonly service: ServedService;
   readonly #names: ReadonlySet<string>;
-  /** Wake the watches. */
+  /** Functions that wake the watches. */
   readonly #watches = new Set<() => void>();
   #isServing = false;
   #isShutDown = false;

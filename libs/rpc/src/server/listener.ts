@@ -42,7 +42,7 @@ export class Listener {
   }
 
   /**
-   * Starts to listen. At the limit of connections, quiet ones are closed; a further one is refused while there are none.
+   * Starts to listen. Near the limit of connections, quiet ones are closed; at the limit, new ones are refused.
    * @throws UnavailableError PORT_IN_USE, or LISTEN_FAILED for another reason
    */
   static async open(options: ListenerOptions): Promise<Listener> {
@@ -117,7 +117,7 @@ function cannotListen(
       )
     : new UnavailableError(
         'LISTEN_FAILED',
-        `Failed to listen on ${host}:${port} (${code}); choose an address of this machine.`,
+        `Failed to listen on ${host}:${port} (${code}); use another address or port.`,
         { ...where, code },
         { cause },
       );

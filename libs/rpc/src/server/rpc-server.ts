@@ -22,9 +22,9 @@ export interface RpcServerOptions {
   readonly tls?: ServerTls | undefined;
   /** Where an internal port may accept cleartext; default `loopback`. Not applied to the edge. */
   readonly cleartext?: 'loopback' | 'anywhere' | undefined;
-  /** Where clients of the same process find the server without HTTP/2 (SYS-5). */
+  /** Where clients of the same process find the server without HTTP/2 (SYS-5). Not applied to the edge. */
   readonly loopback?: Loopback | undefined;
-  /** The clock that answers show to clients; default: the system clock. */
+  /** The clock whose time responses carry (BD-3); default: the system clock. Not applied to the edge. */
   readonly clock?: Clock;
 }
 

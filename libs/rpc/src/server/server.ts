@@ -30,8 +30,8 @@ import { initialStreams, limitStreams } from './stream-limit.ts';
  * Serves `routes` over gRPC, with health (grpc.health.v1) and reflection (v1, v1alpha) (SYS-2).
  * Health reports NOT_SERVING until `setServing(true)`.
  *
- * @throws UnavailableError PORT_IN_USE when the port is in use, naming `portSetting`; PreconditionError
- *   CLEARTEXT_NOT_ALLOWED when the port would accept cleartext from other hosts (SYS-4)
+ * @throws UnavailableError PORT_IN_USE when the port is in use, naming `portSetting`, or LISTEN_FAILED;
+ *   PreconditionError CLEARTEXT_NOT_ALLOWED when the port would accept cleartext from other hosts (SYS-4)
  */
 export async function createRpcServer(options: RpcServerOptions): Promise<RpcServer> {
   const { host, port, portSetting, routes, gate, telemetry, tls, clock = systemClock } = options;
@@ -99,7 +99,8 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
       local.setServing(up);
     },
     close: (graceMs) => {
-      // Clients of this process receive DRAINING instead of a closed port.
+      // Clients of this process receive DRAINING instead of a closed port, also those that wait for the start.
+      calls.rejectNew();
       local.setServing(true);
       return close(graceMs);
     },

@@ -11,7 +11,7 @@ const waiting = new WeakMap<object, number>();
 
 /**
  * Returns the limit of streams with which a connection starts. One turn of the event loop creates the streams of all
- * connections that have data, so that a client without credentials may open few on each (BD-2).
+ * connections that have data, so a client without credentials may open only a few on each (BD-2).
  */
 export function initialStreams({
   maxAnonymousStreams,
@@ -28,7 +28,7 @@ export function limitStreams(
   waiting.set(session, maxConcurrentStreams);
 }
 
-/** Raises the limit of streams of a connection, of which a call is authenticated. Has no effect the second time. */
+/** Raises the limit of streams of a connection on which a call was authenticated. Has no effect the second time. */
 export function raiseStreamLimit(session: ServerHttp2Session | undefined): void {
   if (session === undefined) return;
   const maxConcurrentStreams = waiting.get(session);

@@ -32,19 +32,20 @@ const SERVER_FAULTS: ReadonlySet<ErrorKind> = new Set([
   'data_loss',
 ]);
 
-/** Look-ups that are no work of a run. */
+/** Lookups, which are not part of the work of a run. */
 const LOOKUPS: ReadonlySet<string> = new Set([
   'writ.identity.v1.KeyService/GetKeys',
   'writ.tool.v1.ToolGatewayService/ListTools',
 ]);
 
-/** Whether a call has a span only with internal spans. */
+/** Whether the calls of a method have spans only when `internalSpans` is set. */
 export function isInternal({ parent, name }: DescMethod): boolean {
   return LOOKUPS.has(`${parent.typeName}/${name}`);
 }
 
-/** The server span of one call, a child of the client span (SYS-1). Open services have none. */
+/** The server span of one call, a child of the client span (SYS-1). */
 export class CallSpan {
+  /** Absent for open services, for lookups without `internalSpans`, and when traces are not exported. */
   readonly #span: Span | undefined;
   /** Active while the call is handled. */
   readonly context: Context;

@@ -14,7 +14,7 @@ export interface CallReport {
 }
 
 /**
- * Logs a finished call: ids, code and duration, never content. Internal errors are logged at `error`
+ * Logs a finished call: ids, code and duration, never content. INTERNAL and DATA_LOSS are logged at `error`
  * with their stack, everything else at `debug` or `trace`.
  */
 export function logCall(log: Logger, { served, caller, failure, durationMs }: CallReport): void {

@@ -14,13 +14,16 @@ export interface ExpiryOptions {
 }
 
 const DAY_MS = 86_400_000;
-/** The warnings, earliest first: due at this share of the lifetime, but at most so long before its end. */
+/** The warnings, earliest first: due when `share` of the lifetime is left, but at most `mostMs` before its end. */
 const WARNINGS = [
   { share: 1 / 5, mostMs: 30 * DAY_MS },
   { share: 1 / 20, mostMs: 3 * DAY_MS },
 ] as const;
 
-/** Logs certificates that are about to expire: at a fifth and a twentieth of the lifetime, and at expiry. */
+/**
+ * Logs certificates that are about to expire: when a fifth of the lifetime is left (at most 30 days), a twentieth (at
+ * most 3 days), and at expiry.
+ */
 export class Expiry {
   readonly #options: ExpiryOptions;
   /** The last logged level of each certificate, by fingerprint. */

@@ -3,12 +3,12 @@ import type { PeerCertificate, TLSSocket } from 'node:tls';
 import { type Server, ServerCredentials } from '@grpc/grpc-js';
 import type { Logger } from '@writ/telemetry';
 import { cachePeerCertificate } from '../grpc-js-internals.ts';
+import { MAX_TIMER_MS } from '../limits.ts';
 import { createTlsAcceptor, type ServerTls } from './tls-acceptor.ts';
 import { uriNames } from './uri-names.ts';
 
 /** Time for calls on connections with replaced certificates to finish, ms. */
 const DRAIN_MS = 10 * 60_000;
-const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** Passes accepted sockets to a grpc-js server. */
 export interface GrpcConnections {
@@ -58,12 +58,21 @@ export function grpcConnections(
   });
 }
 
-function closeAtExpiry(socket: TLSSocket): void {
+/** Destroys a connection when its client certificate expires; a timer cannot wait longer than 24 days. */
+export function closeAtExpiry(socket: TLSSocket): void {
   const shown = cachePeerCertificate(socket);
   if (shown === undefined) return;
-  const leftMs = Date.parse(shown.valid_to) - Date.now();
-  const timer = setTimeout(() => socket.destroy(), Math.min(Math.max(leftMs, 0), MAX_TIMER_MS));
-  timer.unref();
+  const expiresAt = Date.parse(shown.valid_to);
+  let timer: NodeJS.Timeout;
+  const wait = (): void => {
+    const leftMs = expiresAt - Date.now();
+    timer =
+      leftMs > MAX_TIMER_MS
+        ? setTimeout(wait, MAX_TIMER_MS)
+        : setTimeout(() => socket.destroy(), Math.max(leftMs, 0));
+    timer.unref();
+  };
+  wait();
   socket.once('close', () => clearTimeout(timer));
 }
 

@@ -106,13 +106,13 @@ export class TlsFiles {
 
   /** Logs at the second poll: files that are replaced one by one are inconsistent for a moment. */
   #keepCurrent(content: string, error: unknown): void {
-    const isSecondPoll = this.#invalid?.content === content;
-    if (isSecondPoll && this.#invalid?.logged === false) {
+    const isRepeated = this.#invalid?.content === content;
+    if (isRepeated && this.#invalid?.logged === false) {
       const why = error instanceof Error ? error.message : String(error);
       const message = 'reloaded TLS files are invalid; keeping the previous ones';
       this.#options.log.error({ why }, message);
     }
-    this.#invalid = { content, logged: isSecondPoll };
+    this.#invalid = { content, logged: isRepeated };
   }
 
   #read(texts: TlsTexts): TlsMaterial {

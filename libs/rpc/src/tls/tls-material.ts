@@ -16,9 +16,9 @@ export interface TlsFileNames {
 export interface TlsMaterial extends Pick<SecureContextOptions, 'cert' | 'key' | 'ca'> {
   /** The URI names of the certificate. */
   readonly uris: readonly string[];
-  /** Of the certificate, or of the intermediate certificate that expires first. */
+  /** The lifetime of the certificate or, if one expires before it, of that intermediate certificate. */
   readonly own: Lifetime;
-  /** Of each authority. */
+  /** The lifetime of each authority. */
   readonly authorities: readonly Lifetime[];
 }
 

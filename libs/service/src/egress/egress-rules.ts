@@ -93,7 +93,10 @@ export function readTarget(text: string, allowance: EgressAllowance): EgressTarg
     );
   }
   if (!OPEN_PORTS.includes(port) && !allowance.ports.includes(port)) {
-    throw new EgressRefusal('port', `Port ${port} is not allowed. Tools may use ports 80 and 443.`);
+    throw new EgressRefusal(
+      'port',
+      `Port ${port} is not allowed. Tools may use ports 80, 443 and those that are configured.`,
+    );
   }
   return { url, host, port, allowed: false };
 }

@@ -5,11 +5,11 @@ import type { Logger } from '@writ/telemetry';
 const EVERY_MS = 10_000;
 
 /**
- * Returns how failures of the bus are logged. An outage, such as a server that is down or streams that do not exist yet, is
- * one line every ten seconds, without a stack, that names the servers; other failures are logged each.
+ * Returns a function that logs failures of the bus. An outage, such as a server that is down or streams that do not
+ * exist yet, is one line every ten seconds, without a stack, that names the servers; every other failure is logged.
  * @param servers URLs of the NATS servers; their hosts are logged, without credentials
  * @param message the line of a failure that is no outage
- * @param now milliseconds of a clock that is never set
+ * @param now milliseconds of a monotonic clock
  */
 export function busFailures(
   log: Pick<Logger, 'warn'>,

@@ -1,11 +1,11 @@
 import { afterCommit } from '@writ/store';
 import type { Metrics, Telemetry } from '@writ/telemetry';
 
-/** Counts when a transaction is durable. */
+/** Counts when a transaction is committed. */
 export type CountAtCommit = (trx: object, ...counted: Parameters<Metrics['count']>) => void;
 
 /**
- * Returns how to count what a transaction does: nothing is counted when it is undone, and once when it is then
+ * Returns a function that counts what a transaction does: nothing when it is rolled back, and once when it is then
  * repeated.
  */
 export function countAtCommit({ metrics }: Telemetry): CountAtCommit {

@@ -23,8 +23,8 @@ type Handler = (message: BusMessage) => Promise<void>;
 type HandlerOfAll = (messages: readonly BusMessage[]) => Promise<void>;
 
 /**
- * Publishes an event below the span of its fact: with internal spans in a span of its own, which the message carries,
- * otherwise the message carries that of the fact (SYS-1, HK-2).
+ * Publishes an event below the span of its fact. With internal spans the event has a span of its own, which the message
+ * carries; otherwise the message carries the span of the fact (SYS-1, HK-2).
  */
 export function tracedPublish(telemetry: Telemetry, publish: Handler): Handler {
   const { traces, internalSpans, metrics } = telemetry;

@@ -44,6 +44,17 @@ describe('readProcessSettings', () => {
     });
   });
 
+  it('rejects a NATS user without a password and half of a client certificate (SYS-3, SYS-4)', () => {
+    const WRIT_NATS_URL = 'nats://a:4222';
+    expect(() => readProcessSettings({ WRIT_NATS_URL, WRIT_NATS_USER: 'gateway-1' })).toThrow(
+      'WRIT_NATS_USER is set without WRIT_NATS_PASSWORD; set the password of the user.',
+    );
+    for (const name of ['WRIT_NATS_CERT_FILE', 'WRIT_NATS_KEY_FILE'])
+      expect(() => readProcessSettings({ WRIT_NATS_URL, [name]: 'a' })).toThrow(
+        'WRIT_NATS_CERT_FILE and WRIT_NATS_KEY_FILE must be set together; set both or none.',
+      );
+  });
+
   it('uses TLS if all three files are set and rejects a part of them (SYS-4, SYS-6)', () => {
     const files = { WRIT_TLS_CERT_FILE: 'a', WRIT_TLS_KEY_FILE: 'b', WRIT_TLS_CA_FILE: 'c' };
     expect(readProcessSettings(files).tls).toEqual({ certFile: 'a', keyFile: 'b', caFile: 'c' });

@@ -1,4 +1,4 @@
-import { type Environment, readEnv, rejectMisspelt, variable } from '@writ/config';
+import { ConfigError, type Environment, readEnv, rejectMisspelt, variable } from '@writ/config';
 import type { ServiceName, WorkerPool } from '@writ/identity';
 import { defaultPort, variableName } from './names.ts';
 import { type PeerSettings, readPeerSettings } from './peer-settings.ts';
@@ -60,7 +60,7 @@ export function readProcessSettings(env: Environment = process.env): ProcessSett
 
 /**
  * Reads how to connect to NATS; undefined without WRIT_NATS_URL.
- * @throws ConfigError naming every variable that is malformed
+ * @throws ConfigError naming every variable that is malformed, or that another one requires
  */
 export function readNatsAccess(env: Environment): NatsAccess | undefined {
   const nats = readEnv(env, {
@@ -80,7 +80,19 @@ export function readNatsAccess(env: Environment): NatsAccess | undefined {
     certFile: file('WRIT_NATS_CERT_FILE', 'the client certificate for the NATS server'),
     keyFile: file('WRIT_NATS_KEY_FILE', 'the key of that certificate'),
   });
-  return nats.servers === undefined ? undefined : { ...nats, servers: nats.servers };
+  const { servers, user, password, certFile, keyFile } = nats;
+  if (servers === undefined) return undefined;
+  const problems: string[] = [];
+  if (user !== undefined && password === undefined)
+    problems.push(
+      'WRIT_NATS_USER is set without WRIT_NATS_PASSWORD; set the password of the user.',
+    );
+  if ((certFile === undefined) !== (keyFile === undefined))
+    problems.push(
+      'WRIT_NATS_CERT_FILE and WRIT_NATS_KEY_FILE must be set together; set both or none.',
+    );
+  if (problems.length > 0) throw new ConfigError('The environment', problems);
+  return { ...nats, servers };
 }
 
 /** Tenants with the same addresses are served by the same pool. */

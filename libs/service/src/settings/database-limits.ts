@@ -45,7 +45,7 @@ export function readDatabaseLimits(env: Environment, service: ServiceName): Data
       default: 6_000,
       min: 200,
       max: 4 * MINUTE_MS,
-      about: 'after which idle time the server rolls a transaction back',
+      about: 'the idle time after which the server rolls a transaction back',
     }),
     connectTimeoutMs: variable.duration(nameOf('CONNECT_TIMEOUT'), {
       default: 5_000,
@@ -57,7 +57,7 @@ export function readDatabaseLimits(env: Environment, service: ServiceName): Data
       default: 4,
       min: 1,
       max: 32,
-      about: 'the number of sessions for reads of a replica',
+      about: 'the number of sessions of a replica for reads',
     }),
   });
   refuseConflicts(limits, names);

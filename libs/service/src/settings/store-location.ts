@@ -51,8 +51,7 @@ export function readStoreLocation(
     }),
     markerDir: variable.string('WRIT_STORE_MARKER_DIR', {
       optional: true,
-      about:
-        'the directory in which it is kept how far the databases have come; default: keys in WRIT_DATA',
+      about: 'the directory of the markers that detect older databases; default: keys in WRIT_DATA',
     }),
     everyMs: variable.duration('WRIT_STORE_MARKER_EVERY', {
       default: 5_000,

@@ -46,7 +46,7 @@ function behind(label: string, found: StoreMark, seen: StoreMarker): Preconditio
   });
 }
 
-/** Whether a store has less than was seen of it. */
+/** Whether a store is older than what was seen of it, or is another store. */
 export function isBehind(found: StoreMark, seen: StoreMark): boolean {
   return found.generation !== seen.generation || found.mark < seen.mark;
 }

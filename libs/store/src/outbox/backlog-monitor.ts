@@ -19,7 +19,10 @@ export interface OutboxBacklog {
 export interface BacklogOptions {
   /** Threshold in messages. */
   readonly warnAt: number;
-  /** Called at the threshold, whenever the backlog doubles, and with undefined when it is normal; must not throw. */
+  /**
+   * Called at the threshold, when the backlog has doubled since, and with undefined when it is below half the
+   * threshold; must not throw.
+   */
   readonly onBacklog: (backlog: OutboxBacklog | undefined) => void;
 }
 

@@ -86,7 +86,7 @@ export async function markPublished(
   );
 }
 
-/** Deletes at most `limit` of the oldest rows published before `cutoff`; returns how many. */
+/** Deletes those of the `limit` oldest rows that were published before `cutoff`; returns how many. */
 export async function prunePublished(
   store: Store<OutboxDatabase>,
   cutoff: Date,

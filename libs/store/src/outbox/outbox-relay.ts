@@ -13,7 +13,7 @@ const PRUNE_ROWS = 1_000;
 /** Poll interval of a standby relay while messages are unpublished, ms. */
 const STANDBY_MS = 200;
 
-/** The result of a pass; `more` and `standby` leave messages in the outbox. */
+/** The result of a pass; all but `done` leave messages in the outbox. */
 type Outcome = 'done' | 'no subscriber' | 'more' | 'standby';
 
 /**
@@ -46,7 +46,7 @@ class Relay<DB extends OutboxDatabase> implements OutboxRelay {
   /** Set while the relay waits for the flush interval. */
   #endFlushWait: (() => void) | undefined;
   #withoutSubscribers = false;
-  /** The message that is being published. */
+  /** Event id of the message that is being published. */
   #publishing: string | undefined;
   /** By the monotonic clock, ms. */
   #prunedAt = Number.NEGATIVE_INFINITY;

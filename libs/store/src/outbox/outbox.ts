@@ -54,7 +54,7 @@ export function appendOutbox<DB extends OutboxDatabase>(
   });
 }
 
-/** Returns the ids of those of these events that the outbox still has; published events are deleted in time. */
+/** Returns the ids among `eventIds` that the outbox still has; published events are deleted after a while. */
 export async function recordedEvents<DB extends OutboxDatabase>(
   trx: Transaction<DB>,
   eventIds: readonly string[],

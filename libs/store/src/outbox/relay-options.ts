@@ -65,7 +65,7 @@ export interface OutboxRelayOptions<DB extends OutboxDatabase> {
 export interface OutboxRelay {
   /** Starts with the messages of a previous process. */
   start(): void;
-  /** Reports a commit; the relay publishes within `flushIntervalMs`, unless it is backing off. */
+  /** Reports a commit; the relay publishes at the next flush (see `nextFlush`), unless it is backing off. */
   wake(): void;
   /** Like `wake`, but publishes at once. */
   flushSoon(): void;

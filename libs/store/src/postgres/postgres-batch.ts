@@ -8,7 +8,10 @@ import { LockSet } from './write-locks.ts';
 /** The server allows 1,664 columns. */
 const MAX_COLUMNS = 1_000;
 
-/** Acquires the locks with their own timeout, then sets that of statements; returns the transaction id. */
+/**
+ * Returns the SQL that begins a transaction, acquires the locks with their own timeout, sets the statement timeout and
+ * selects the transaction id.
+ */
 function open({ statementTimeoutMs }: PostgresSession, locks: LockSet): string {
   // The server evaluates columns in their order; one statement for all of them costs less than one for each.
   const columns = [

@@ -18,6 +18,20 @@ it.each(['EPIPE', 'ECONNRESET', 'EPERM', '57P01', '08006'])(
   },
 );
 
+it.each([
+  ['53200', 'the PostgreSQL server is out of memory'],
+  ['53300', 'the PostgreSQL server allows no more connections'],
+  ['53400', 'a limit of the PostgreSQL server is exceeded'],
+  ['53000', 'the PostgreSQL server has too few resources'],
+])('reports SQLSTATE %s as a server without resources (SYS-3)', (code, why) => {
+  expect(translatePostgresError(withCode(code), 'Schema x', 'db:5432')).toMatchObject({
+    reason: 'STORE_UNREACHABLE',
+    message: `Schema x is unavailable: ${why}.`,
+    metadata: { sqlstate: code },
+    cause: { message: 'The PostgreSQL server is db:5432.' },
+  });
+});
+
 it('passes constraint violations through (SYS-4)', () => {
   const violation = withCode('23505');
   expect(endsConnection(violation)).toBe(false);

@@ -8,6 +8,12 @@ import {
 } from '@writ/kernel';
 import { diskFull } from '../disk-full.ts';
 
+/** What a server lacks, by SQLSTATE of class 53. */
+const LACKS: Readonly<Record<string, string>> = {
+  '53200': 'the PostgreSQL server is out of memory',
+  '53300': 'the PostgreSQL server allows no more connections',
+  '53400': 'a limit of the PostgreSQL server is exceeded',
+};
 const STALE_PLAN = 'cached plan must not change result type';
 
 /** The SQLSTATE of an error; absent if the connection failed: its codes, such as EPIPE, have no digit. */
@@ -24,8 +30,8 @@ export function endsConnection(error: unknown): boolean {
 }
 
 /**
- * Translates an error of PostgreSQL for the database `label`. Constraint violations and invalid queries pass through
- * unchanged, so that `isUniqueViolation` can recognize them.
+ * Translates an error of PostgreSQL for the database `label`. Constraint violations, invalid queries and rejected
+ * credentials pass through unchanged, so that `isUniqueViolation` can recognize its errors.
  * @param server host and port for the log: in the cause of STORE_UNREACHABLE, since callers get the message
  */
 export function translatePostgresError(error: unknown, label: string, server: string): unknown {
@@ -33,22 +39,21 @@ export function translatePostgresError(error: unknown, label: string, server: st
   const cause = { cause: error };
   const state = sqlStateOf(error);
   const metadata = state === undefined ? {} : { sqlstate: state };
+  if (state === '53100') return diskFull(label, metadata, cause);
   if (state === undefined || endsConnection(error) || state.startsWith('53')) {
-    if (state === '53100') {
-      return diskFull(label, metadata, cause);
-    }
-    return new UnavailableError(
-      'STORE_UNREACHABLE',
-      `${label} is unreachable${reasonOf(error)}.`,
-      metadata,
-      { cause: new Error(`The PostgreSQL server is ${server}.`, cause) },
-    );
+    const sentence =
+      state?.startsWith('53') === true
+        ? `is unavailable: ${LACKS[state] ?? 'the PostgreSQL server has too few resources'}`
+        : `is unreachable${reasonOf(error)}`;
+    return new UnavailableError('STORE_UNREACHABLE', `${label} ${sentence}.`, metadata, {
+      cause: new Error(`The PostgreSQL server is ${server}.`, cause),
+    });
   }
   switch (state) {
     case '55P03':
       return new UnavailableError(
         'STORE_BUSY',
-        `Another process holds the write lock of ${label}.`,
+        `Another session holds a lock of ${label}; retry later.`,
         metadata,
         cause,
       );
@@ -56,7 +61,7 @@ export function translatePostgresError(error: unknown, label: string, server: st
     case '40P01':
       return new ConflictError(
         'STORE_CONFLICT',
-        `A transaction of ${label} conflicted with another.`,
+        `A transaction of ${label} conflicted with another; retry.`,
         metadata,
         cause,
       );

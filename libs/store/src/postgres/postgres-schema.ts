@@ -14,7 +14,7 @@ export async function prepareSchema(settings: SessionSettings): Promise<void> {
   if (!NAME.test(schema)) {
     throw new InternalError(
       'STORE_INVALID_SCHEMA_NAME',
-      `Schema name ${schema} must consist of lower-case letters, digits and underscores.`,
+      `Schema name ${schema} must be 1 to 63 of a-z, 0-9 and _, and begin with a letter.`,
       { schema },
     );
   }

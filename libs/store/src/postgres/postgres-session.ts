@@ -73,7 +73,8 @@ export class PostgresSession {
 
   /**
    * Connects; `setup` holds further statements for the session.
-   * @throws UnavailableError STORE_UNREACHABLE; PreconditionError STORE_POSTGRES_TOO_OLD
+   * @throws UnavailableError STORE_UNREACHABLE; PreconditionError STORE_POSTGRES_TOO_OLD; other errors of the server,
+   *   such as a wrong password, unchanged
    */
   static async open(settings: SessionSettings, setup: string): Promise<PostgresSession> {
     const { url, label, applicationName, statementTimeoutMs, lockTimeoutMs, connectTimeoutMs } =
@@ -152,7 +153,7 @@ export class PostgresSession {
     return { command: last?.command ?? '', text: String(value ?? '') };
   }
 
-  /** Calls `listener` with the notifications of other sessions on the channels of this session. */
+  /** Calls `listener` with the payloads of notifications on the channels of this session, including its own. */
   onNotification(listener: (payload: string) => void): void {
     this.#client.on('notification', ({ payload }) => listener(payload ?? ''));
   }
@@ -214,7 +215,7 @@ export class PostgresSession {
     if (Number(version) >= OLDEST_SERVER) return;
     throw new PreconditionError(
       'STORE_POSTGRES_TOO_OLD',
-      `${this.label} is on PostgreSQL ${version}; version 14 or newer is required.`,
+      `${this.label} is on PostgreSQL ${version}; ${OLDEST_SERVER} (14) or newer is required.`,
       { server_version: version },
     );
   }

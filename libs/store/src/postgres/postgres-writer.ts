@@ -56,9 +56,9 @@ export class PostgresWriter {
     }));
   }
 
-  /** Whether the last attempt to open a session succeeded. */
+  /** Whether a session is open, or the last attempt to open one succeeded. */
   get reachable(): boolean {
-    return this.#reachable;
+    return this.#reachable || this.#hasSession;
   }
 
   get commits(): number {
@@ -185,8 +185,9 @@ export class PostgresWriter {
         await this.#commit(batch, startedAt);
       }
     } catch (error) {
-      // Without a database the others would fail after the same wait, too. If only the lock of a run was not acquired, they do not.
-      const isOwn = isBusy(error) && !slot.locks.covers('everything');
+      // Without a database the waiting transactions would fail after the same wait. If only the lock of a run was not
+      // acquired, or another session is open, they would not.
+      const isOwn = isBusy(error) ? !slot.locks.covers('everything') : this.#hasSession;
       const others = isOwn ? [] : this.#waiting.splice(0);
       for (const turn of [...turns, ...others]) turn.refuse(error);
     }
@@ -200,6 +201,11 @@ export class PostgresWriter {
       this.#reachable = true;
     }
     return await PostgresBatch.begin(slot.session, connect, slot.locks);
+  }
+
+  /** Whether a session is open, so that transactions can be served without another one. */
+  get #hasSession(): boolean {
+    return this.#slots.some(({ session }) => session?.broken === false);
   }
 
   /** Puts transactions that did not begin back before those that arrived later. */

@@ -28,8 +28,8 @@ class Placeholder {
 
 /**
  * Builds and compiles a query on its first run and caches the SQL, because building takes longer than running.
- * `build` receives placeholders, which it may only pass to the query builder; the SQL must not depend on values. Its own
- * strings become literals.
+ * `build` receives placeholders, which it may only pass to the query builder; the SQL must not depend on values. String
+ * constants of `build` become literals.
  */
 export function prepareQuery<DB, P extends object, R>(
   build: (db: Kysely<DB>, values: P) => Compilable<R>,

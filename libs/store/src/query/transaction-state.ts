@@ -1,6 +1,6 @@
 import type { CompiledQuery, Kysely, QueryResult } from 'kysely';
 
-/** Runs a compiled query directly on a connection; at once where the database is in this process. */
+/** Runs a compiled query directly on a connection: synchronously on SQLite. */
 type RunQuery = (
   sql: string,
   parameters: readonly unknown[],
@@ -78,7 +78,10 @@ export async function runCompiled<DB, R>(
   return (await run(compiled.sql, parameters)) as QueryResult<R>;
 }
 
-/** Runs a compiled statement whose result its transaction does not need: where it takes a round trip, only the commit waits for it. */
+/**
+ * Runs a compiled statement whose result its transaction does not need: where it takes a round trip, only the commit
+ * waits for it.
+ */
 export async function runCompiledWrite<DB>(
   db: Kysely<DB>,
   compiled: CompiledQuery,

@@ -5,7 +5,7 @@ import type { Claim, Replicas } from './replicas.ts';
 
 /** The server ends an idle session with its locks after this time, for example that of a paused process. */
 const IDLE_TIMEOUT_MS = 15_000;
-/** A session is valid for this time after a response, whatever the network does. */
+/** A session is valid for this time after the start of its last answered renewal, whatever the network does. */
 const VALID_MS = 10_000;
 const RENEW_MS = 4_000;
 /**

@@ -7,9 +7,9 @@ export type Migrations = Readonly<Record<string, Migration>>;
 
 /** Refuses a database that is not the expected one. */
 export interface MigrationGuard {
-  /** Called when there are no tables. */
+  /** Called when no migration was applied yet. */
   refuseEmpty(): void;
-  /** Called when the tables are current. */
+  /** Called after the missing migrations, in their transaction. */
   check(trx: Kysely<unknown>): Promise<void>;
 }
 
@@ -25,7 +25,7 @@ const NAME = /^\d{4}_[a-z0-9_]{1,100}$/;
 
 /**
  * Runs the missing migrations in one transaction, so that a crash leaves either the old schema or the new one.
- * `label` names the database in error messages. What `guard` throws leaves the database unchanged.
+ * `label` names the database in error messages. An error of `guard` leaves the database unchanged.
  */
 export async function migrate(
   db: Kysely<unknown>,

@@ -16,8 +16,8 @@ export interface GroupCommitLimits {
 }
 
 /**
- * Runs write transactions one after the other in order of arrival, urgent ones first, and commits waiting ones together (group commit);
- * each still succeeds or fails alone.
+ * Runs write transactions one after the other in order of arrival, urgent ones first, and commits waiting ones together
+ * (group commit); each still succeeds or fails alone.
  */
 export class GroupCommit {
   readonly #connection: SqliteConnection;

@@ -54,7 +54,8 @@ export class SqliteConnection {
    * Opens `file` for reading and writing; creates it with its directory if needed. Commits survive a crash of the
    * process when they return, and a power failure after {@link sync}: WAL with synchronous NORMAL. Waits up to
    * `busyTimeoutMs` for another writing process, which blocks the thread.
-   * @throws UnavailableError STORE_WAL_UNSUPPORTED, STORE_DISK_FAILED; DataLossError STORE_CORRUPT
+   * @throws UnavailableError STORE_WAL_UNSUPPORTED, STORE_DISK_FAILED, STORE_BUSY; DataLossError STORE_CORRUPT; what
+   *   mkdirSync throws if the directory cannot be created
    */
   static openWriter(file: string, label: string, busyTimeoutMs = 1_000): SqliteConnection {
     return SqliteConnection.#translating(label, () => {

@@ -45,7 +45,7 @@ export function translateSqliteError(error: unknown, label: string): unknown {
     case CANTOPEN:
       return new UnavailableError(
         'STORE_DISK_FAILED',
-        `The disk of ${label} failed.`,
+        `${label} cannot be opened, read or written; check its disk, path and permissions.`,
         { sqlite_code: String(errcode) },
         cause(error),
       );
