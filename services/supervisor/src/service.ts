@@ -33,7 +33,7 @@ import { observeHalts } from './store/halt/halts.ts';
 import { openSupervisorStore, type SupervisorStore } from './store/supervisor-store.ts';
 import { createTenantRate } from './store/tenant-rate.ts';
 
-/** The public API: runs, reviews, approvals and the audit log. */
+/** The service with the public API: runs, reviews, approvals and the audit record. */
 export type SupervisorService = Awaited<ReturnType<typeof createSupervisor>>;
 
 /**
@@ -43,7 +43,7 @@ export type SupervisorService = Awaited<ReturnType<typeof createSupervisor>>;
 export const createSupervisor = defineService({
   name: 'supervisor',
   async open(host: ServiceHost<SupervisorConfig>) {
-    const { config, bus, telemetry } = host;
+    const { config, bus, telemetry, isClockConfirmed, isClockSkewed } = host;
     const { context, reloadFiles, notifications } = await openContext(host);
     const { store } = context;
     const clocks = new ClockKeeper(store);
@@ -58,7 +58,7 @@ export const createSupervisor = defineService({
       reloadFiles,
       keepClocks: () => clocks.stayOn(),
     };
-    const sweeper = new Sweeper(sweeps, config.sweepMs, telemetry.log, host.isClockSkewed);
+    const sweeper = new Sweeper(sweeps, config.sweepMs, telemetry.log, isClockSkewed);
     const internal = internalRoutes(context);
     const routes = publicRoutes(context);
     assertRows([...internal, ...routes]);
@@ -79,7 +79,7 @@ export const createSupervisor = defineService({
       background: [
         new OrderEngine(context),
         sweeper,
-        new AuditChainer({ ...context, isClockConfirmed: host.isClockConfirmed }),
+        new AuditChainer({ ...context, isClockConfirmed, isClockSkewed }),
         new NotificationSender({ ...context, current: () => notifications.current }),
       ],
       // A step that waits for a peer is repeated after the next start.
@@ -162,7 +162,7 @@ async function openContext(host: ServiceHost<SupervisorConfig>): Promise<{
   return { context, reloadFiles, notifications };
 }
 
-/** Opens what records the audit chains outside the database (SV-8). */
+/** Opens the records of the audit chains that are kept outside the database (SV-8). */
 async function openChainGuard(
   host: ServiceHost<SupervisorConfig>,
   store: SupervisorStore,

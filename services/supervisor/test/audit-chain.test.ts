@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { formatLine, linkHash } from '@writ/audit';
-import type { JsonObject } from '@writ/kernel';
+import { type JsonObject, ManualClock } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { signChain } from '../src/app/audit/audit-chainer.ts';
 import { holdLease } from '../src/store/audit-chain/lease.ts';
@@ -12,6 +12,8 @@ import { AuditHarness, Crash, crashingAt } from './audit-harness.ts';
 
 const PROGRAM = fileURLToPath(new URL('./audit-child.ts', import.meta.url));
 const TENANTS = ['acme', 'rivals'] as const;
+const HOUR_MS = 60 * 60_000;
+const LEEWAY_MS = 60_000;
 
 describe('the audit chainer', () => {
   let harness: AuditHarness;
@@ -58,7 +60,7 @@ describe('the audit chainer', () => {
         appended[tenant] += 1 + (n % 4);
       }
       try {
-        await harness.chainer('one', crashingAt(harness.store, n % 25)).pass();
+        await harness.chainer('one', { store: crashingAt(harness.store, n % 25) }).pass();
       } catch (error) {
         if (!(error instanceof Crash)) throw error;
         crashes += 1;
@@ -130,6 +132,60 @@ describe('the audit chainer', () => {
     harness.isClockConfirmed = true;
     await harness.chainer('one').pass();
     expect((await harness.chain('acme')).checkpoints.map(({ count }) => count)).toEqual([3]);
+  });
+
+  it.each([
+    ['ahead', HOUR_MS],
+    ['behind', -HOUR_MS],
+  ])(
+    'continues while a replica whose clock is far %s holds the lease, without a fork (SV-8, BD-3)',
+    async (_, skewMs) => {
+      const clock = new ManualClock(new Date(harness.clock.now().getTime() + skewMs));
+      // It has just started, and does not know the clocks of its peers yet.
+      const wrong = harness.chainer('wrong', { clock, isClockConfirmed: () => false });
+      const right = harness.chainer('right');
+      await harness.append('acme', 2);
+      await harness.append('rivals', 1);
+      await wrong.pass();
+      expect((await harness.chain('acme')).end).toMatchObject({ sequence: 2, signed_count: 0 });
+      await harness.append('acme', 1);
+      await right.pass();
+      expect((await harness.chain('acme')).end).toMatchObject({ sequence: 3, signed_count: 3 });
+      for (let n = 0; n < 10; n += 1) {
+        await harness.append('acme', 1);
+        await Promise.all([right.pass(), wrong.pass(), wrong.pass(), right.pass()]);
+      }
+      harness.clock.advance(60_000);
+      await right.pass();
+      await assertSound('acme', 13);
+      expect((await harness.chain('rivals')).checkpoints).toHaveLength(1);
+    },
+  );
+
+  it('keeps the lease of a replica whose clock is ahead within the leeway (SV-8, BD-3)', async () => {
+    const clock = new ManualClock(new Date(harness.clock.now().getTime() + LEEWAY_MS));
+    await harness.append('acme', 1);
+    await harness.chainer('ahead', { clock }).pass();
+    await harness.append('acme', 1);
+    await harness.chainer('other').pass();
+    expect((await harness.chain('acme')).end.sequence).toBe(1);
+    harness.clock.advance(LEEWAY_MS + 5_000);
+    await harness.chainer('other').pass();
+    await assertSound('acme', 2);
+  });
+
+  it('neither links nor signs while its clock is skewed (SV-8, BD-3)', async () => {
+    let isSkewed = true;
+    const skewed = harness.chainer('skewed', {
+      isClockSkewed: () => isSkewed,
+      isClockConfirmed: () => !isSkewed,
+    });
+    await harness.append('acme', 3);
+    await skewed.pass();
+    expect((await harness.chain('acme')).end.sequence).toBe(0);
+    isSkewed = false;
+    await skewed.pass();
+    await assertSound('acme', 3);
   });
 
   it('delays a review by at most one small batch (SV-8)', async () => {

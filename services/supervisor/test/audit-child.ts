@@ -24,7 +24,7 @@ const verifier = createVerifier({ trust: trustSigners(signer), clock });
 const chainGuard = new ChainGuard({ store, verifier, log: telemetry.log });
 const events = createSupervisorEvents(telemetry);
 const own = { store, signer, clock, telemetry, events, chainGuard, config };
-new AuditChainer({ ...own, isClockConfirmed: () => true }).start();
+new AuditChainer({ ...own, isClockConfirmed: () => true, isClockSkewed: () => false }).start();
 
 for (let n = 0; ; n += 1) {
   const entry = { tenant: 'acme', kind: 'decision', callId: `op-${n}`, facts: {} } as const;

@@ -1,7 +1,13 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createVerifier, openSigner, type Signer, trustSigners } from '@writ/identity';
+import {
+  createVerifier,
+  openSigner,
+  type Signer,
+  trustSigners,
+  type Verifier,
+} from '@writ/identity';
 import { ManualClock } from '@writ/kernel';
 import { createTelemetry } from '@writ/telemetry';
 import { AuditChainer, type ChainerParts } from '../src/app/audit/audit-chainer.ts';
@@ -52,22 +58,28 @@ export class AuditHarness {
   /** Whether the clock of its chainers is known to be right. */
   isClockConfirmed = true;
 
-  chainer(replica: string, store = this.store): AuditChainer {
+  /** A chainer, with some parts of its own. */
+  chainer(replica: string, own: Partial<ChainerParts> = {}): AuditChainer {
     const telemetry = createTelemetry({ service: 'supervisor', logLevel: 'silent' });
     const config: ChainerParts['config'] = { ...CHAINER_SETTINGS, replica };
-    const { signer, clock } = this;
+    const { store, signer, clock } = this;
     const events = createSupervisorEvents(telemetry);
-    const chainGuard = this.guard(store);
+    const chainGuard = this.guard(own.store);
     const isClockConfirmed = () => this.isClockConfirmed;
-    const own = { store, signer, clock, telemetry, events, chainGuard, config };
-    return new AuditChainer({ ...own, isClockConfirmed });
+    const isClockSkewed = () => false;
+    const shared = { store, signer, clock, telemetry, events, chainGuard, config };
+    return new AuditChainer({ ...shared, isClockConfirmed, isClockSkewed, ...own });
+  }
+
+  /** Verifies what {@link signer} has signed. */
+  get verifier(): Verifier {
+    return createVerifier({ trust: trustSigners(this.signer), clock: this.clock });
   }
 
   /** A guard that has seen nothing. */
   guard(store: Pick<SupervisorStore, 'db'> = this.store): ChainGuard {
     const { log } = createTelemetry({ service: 'supervisor', logLevel: 'silent' });
-    const verifier = createVerifier({ trust: trustSigners(this.signer), clock: this.clock });
-    return new ChainGuard({ store, verifier, log });
+    return new ChainGuard({ store, verifier: this.verifier, log });
   }
 
   /** Appends records, each in its own transaction. */

@@ -8,7 +8,10 @@ import { HookEventSchema, HookEventType } from '@writ/contracts/writ/hook/v1/hoo
 import { BudgetLevel } from '@writ/contracts/writ/meter/v1/tab_pb';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { loadNotifications } from '../src/app/notify/notifications-file.ts';
+import { newNotification } from '../src/app/notify/notify.ts';
+import { insertNotifications } from '../src/store/notifications.ts';
 import { RefundHarness, refund } from './refund-harness.ts';
+import { openSecondStore } from './supervisor-under-test.ts';
 import { SECRET, WebhookReceiver } from './webhook-receiver.ts';
 
 const VARIABLES = { HOOK_SECRET: SECRET };
@@ -137,6 +140,47 @@ describe('notifications', () => {
     const [first] = await receiver.requests(1);
     expect(JSON.parse(first?.body ?? '').type).toBe('approval_requested');
   });
+});
+
+describe('an endpoint that does not respond', () => {
+  /** More than four for each attempt of the other endpoint. */
+  const OTHERS = 20;
+
+  it.each([
+    ['one', 1],
+    ['more than are read at once', 300],
+  ])(
+    'delays no notification of another tenant, with %s of its own that are older (PE-2, SYS-6)',
+    async (_, count) => {
+      receiver.hanging.add('/hangs');
+      await start(`${receiver.file('', '/hangs')}
+  rivals:
+    - name: on-call
+      url: http://127.0.0.1:${receiver.port}/hook
+      secret_env: HOOK_SECRET
+`);
+      await record('acme', count);
+      await vi.waitFor(() => expect(receivedAt('/hangs').length).toBeGreaterThan(0));
+      await record('rivals', OTHERS);
+      await vi.waitFor(() => expect(receivedAt('/hook')).toHaveLength(OTHERS));
+      expect(new Set(receivedAt('/hook').map(({ id }) => id)).size).toBe(OTHERS);
+    },
+  );
+
+  const receivedAt = (url: string) => receiver.received.filter(({ path }) => path === url);
+
+  /** Records notifications of a tenant that are due now. */
+  async function record(tenant: string, count: number): Promise<void> {
+    const at = new Date();
+    const message = { type: 'test', timestamp: at.toISOString(), data: { tenant } } as const;
+    const target = { scope: tenant, endpoint: 'on-call', tenant };
+    const rows = Array.from({ length: count }, (_, n) =>
+      newNotification(`ntf_${tenant}_${n}`, target, message, at),
+    );
+    const store = await openSecondStore(harness.supervisor);
+    await store.transaction((trx) => insertNotifications(trx, rows));
+    await store.close();
+  }
 });
 
 describe('TestNotifications', () => {

@@ -1,6 +1,6 @@
 import type { Signer } from '@writ/identity';
 import { createVerifier, trustSigners } from '@writ/identity';
-import { systemClock } from '@writ/kernel';
+import { type Clock, systemClock } from '@writ/kernel';
 import type { StoreLocation } from '@writ/store';
 import { createTelemetry } from '@writ/telemetry';
 import { AuditChainer } from '../src/app/audit/audit-chainer.ts';
@@ -15,6 +15,11 @@ import { openSupervisorStore, type SupervisorStore } from '../src/store/supervis
 const telemetry = createTelemetry({ service: 'supervisor', logLevel: 'silent' });
 /** A replica takes the chainer over from a killed one soon. */
 const LEASE_MS = 100;
+/** Of every third replica: a lease of a chainer with this clock must not keep the others waiting (BD-3). */
+const fastClock: Clock = {
+  ...systemClock,
+  now: () => new Date(systemClock.now().getTime() + 60 * 60_000),
+};
 
 let opened = 0;
 
@@ -49,7 +54,12 @@ export async function openTimelineReplica(
   };
   await chainGuard.open();
   const parts = { store, signer, clock, telemetry, events, chainGuard, config };
-  const chainer = new AuditChainer({ ...parts, isClockConfirmed: () => true });
+  const chainer = new AuditChainer({
+    ...parts,
+    clock: opened % 3 === 0 ? fastClock : clock,
+    isClockConfirmed: () => true,
+    isClockSkewed: () => false,
+  });
   chainer.start();
   const context = parts as unknown as SupervisorContext;
   return { store, context, chainer, stop: () => chainer.stop() };

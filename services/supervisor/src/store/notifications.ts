@@ -35,21 +35,31 @@ export async function findNotifications(
     .execute();
 }
 
-/** The open notifications that are due, oldest first. */
+/** The endpoint of a notification, unique among all scopes. */
+export function endpointOf({
+  scope,
+  endpoint,
+}: Pick<NotificationRow, 'scope' | 'endpoint'>): string {
+  return `${scope}/${endpoint}`;
+}
+
+/** The open notifications that are due, oldest first, except those of some endpoints; see {@link endpointOf}. */
 export async function dueNotifications(
   db: SupervisorReader,
   now: Date,
+  excluded: readonly string[],
   limit: number,
 ): Promise<NotificationRow[]> {
-  return await db
+  let query = db
     .selectFrom('notifications')
     .selectAll()
     // A literal, because a parameter would not match the partial index.
     .where('state', '=', sql.lit('open'))
-    .where('next_attempt_at', '<=', now)
-    .orderBy('next_attempt_at')
-    .limit(limit)
-    .execute();
+    .where('next_attempt_at', '<=', now);
+  if (excluded.length > 0) {
+    query = query.where(sql<string>`scope || '/' || endpoint`, 'not in', excluded);
+  }
+  return await query.orderBy('next_attempt_at').limit(limit).execute();
 }
 
 /**
@@ -82,7 +92,7 @@ export async function saveNotification(
     .set(changes)
     .where('notification_id', '=', notification_id)
     .execute();
-  noteChange(trx, 'notifications');
+  noteChange(trx, 'notification-attempts');
 }
 
 /** Deletes the notifications that ended and were created before a time. */

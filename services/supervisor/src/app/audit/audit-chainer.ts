@@ -3,12 +3,12 @@ import { type Clock, WakeableLoop } from '@writ/kernel';
 import { COMMIT_DELAY_MS, nextFlush, type TransactionOptions } from '@writ/store';
 import type { Telemetry } from '@writ/telemetry';
 import type { SupervisorConfig } from '../../config.ts';
+import { latestRecorded } from '../../domain/clock/wrong-clock.ts';
 import type { SupervisorEvents } from '../../events.ts';
 import {
   type ChainEnd,
   type ChainRow,
   chainsToSign,
-  checkpointsOf,
   saveCheckpoint,
 } from '../../store/audit-chain/checkpoints.ts';
 import { holdLease, releaseLease } from '../../store/audit-chain/lease.ts';
@@ -16,6 +16,7 @@ import { hasUnlinked, linkAudit } from '../../store/audit-chain/link-audit.ts';
 import type { SupervisorStore, SupervisorTransaction } from '../../store/supervisor-store.ts';
 import type { ChainGuard } from './chain-guard.ts';
 import type { CheckpointFile } from './checkpoint-file.ts';
+import { CheckpointKeeper } from './checkpoint-keeper.ts';
 
 /** Records linked in one transaction. In a database of one process reviews wait for it. */
 const BATCH = { own: 32, shared: 256 } as const;
@@ -30,8 +31,10 @@ export interface ChainerParts {
   readonly telemetry: Pick<Telemetry, 'log'>;
   readonly events: Pick<SupervisorEvents, 'auditCheckpoint'>;
   readonly chainGuard: ChainGuard;
-  /** Whether the own clock is known to be right: readers reject a checkpoint that was issued in the future (BD-3). */
+  /** Whether the clock is known to be right: readers reject a checkpoint that was issued in the future (BD-3). */
   readonly isClockConfirmed: () => boolean;
+  /** Whether the clock is known to be wrong: its times must not keep the lease from other replicas (BD-3). */
+  readonly isClockSkewed: () => boolean;
   /** Where checkpoints are kept outside the database. */
   readonly checkpointFile?: CheckpointFile | undefined;
   readonly config: Pick<
@@ -52,13 +55,15 @@ export interface ChainerParts {
  */
 export class AuditChainer {
   readonly #parts: ChainerParts;
+  readonly #keeper: CheckpointKeeper | undefined;
   readonly #loop: WakeableLoop;
   #unsubscribe: (() => void) | undefined;
   #isStopped = false;
 
   constructor(parts: ChainerParts) {
     this.#parts = parts;
-    const { config, telemetry } = parts;
+    const { config, telemetry, checkpointFile } = parts;
+    this.#keeper = checkpointFile && new CheckpointKeeper({ ...parts, checkpointFile });
     this.#loop = new WakeableLoop({
       pass: async () => {
         // Records committed together are linked together, in the same commit as the events of the timeline.
@@ -86,9 +91,11 @@ export class AuditChainer {
     await this.#release();
   }
 
-  /** Links all records and signs due checkpoints, if this replica holds the lease. */
+  /** Links all records and signs due checkpoints, if this replica holds the lease and its clock is not skewed. */
   async pass(): Promise<void> {
-    const { store } = this.#parts;
+    const { store, isClockSkewed } = this.#parts;
+    if (isClockSkewed()) return;
+    await this.#keeper?.complete();
     let isMore = await hasUnlinked(store.db);
     // Further batches are a backlog, which is linked without waiting for other transactions.
     for (let commitDelayMs = COMMIT_DELAY_MS; isMore && !this.#isStopped; commitDelayMs = 0) {
@@ -117,18 +124,18 @@ export class AuditChainer {
   }
 
   async #sign(): Promise<void> {
-    const { store, clock, config, chainGuard, telemetry } = this.#parts;
-    const before = new Date(clock.now().getTime() - config.auditCheckpointMs);
-    const rhythm = { records: config.auditCheckpointRecords, before };
+    const { store, clock, config, chainGuard } = this.#parts;
+    const now = clock.now();
+    const before = new Date(now.getTime() - config.auditCheckpointMs);
+    const latest = latestRecorded(now);
+    const due = { records: config.auditCheckpointRecords, before, latest };
     const marks = chainGuard.marks();
-    for (const chain of await chainsToSign(store.db, rhythm)) {
+    for (const chain of await chainsToSign(store.db, due)) {
       if (this.#isStopped) return;
       await chainGuard.check(chain, marks.get(chain.tenant));
       if (chainGuard.isRolledBack(chain.tenant)) continue;
       if (!(await this.#signOne(chain))) continue;
-      await this.#keep(chain).catch((error: unknown) => {
-        telemetry.log.error({ err: error }, 'failed to write the audit checkpoint file; retrying');
-      });
+      await this.#keeper?.keep(chain.tenant);
     }
   }
 
@@ -148,14 +155,6 @@ export class AuditChainer {
     });
     if (isSaved === true) chainGuard.remember({ tenant, count, hash, checkpoints });
     return isSaved === true;
-  }
-
-  /** Appends to the file what it does not have yet, also of other replicas and of before a crash. */
-  async #keep({ tenant, sequence }: ChainRow): Promise<void> {
-    const { store, checkpointFile } = this.#parts;
-    if (checkpointFile === undefined) return;
-    const after = checkpointFile.lastCount(tenant);
-    await checkpointFile.append(tenant, await checkpointsOf(store.db, tenant, after, sequence));
   }
 
   /** Runs `work` while holding the lease; returns undefined when another replica holds it. */

@@ -7,7 +7,7 @@ import { chainEnds, hashOf, readChainEnd } from '../../store/audit-chain/read-ch
 import type { SupervisorReader, SupervisorStore } from '../../store/supervisor-store.ts';
 import { readHookEvent } from '../../wire/hook-event.ts';
 
-/** What a chain had at some time: it may have more since then, and never less or something else. */
+/** The state of a chain at some time: later it may be longer, but never shorter or different. */
 interface ChainMark {
   readonly tenant: string;
   readonly count: number;
@@ -25,10 +25,10 @@ interface GuardParts {
 }
 
 /**
- * Keeps how far the chain of each tenant has been seen, outside the database, and refuses to sign a chain that went
- * back (SV-8): who can write the database can remove the last records and checkpoints, but gets no signature over what
- * is left. The marks come from this process, from the checkpoints that other replicas publish, and from the checkpoint
- * file. Linking continues, so that no run waits for it; only the tenant that is concerned gets no signature.
+ * Keeps the last known state of the chain of each tenant outside the database, and refuses to sign a chain that was
+ * rolled back (SV-8): an attacker who can write to the database can remove the last records and checkpoints, but gets
+ * no signature over the rest. The marks come from this process, from the checkpoints that other replicas publish, and
+ * from the checkpoint file. Linking continues, so that no run waits; only the affected tenant gets no signature.
  */
 export class ChainGuard {
   readonly #parts: GuardParts;
@@ -52,7 +52,7 @@ export class ChainGuard {
     for (const [tenant, mark] of missing) await this.check(await readChainEnd(db, tenant), mark);
   }
 
-  /** Records what is committed. */
+  /** Records the committed state of a chain. */
   remember(mark: ChainMark): void {
     const known = this.#marks.get(mark.tenant);
     const longest = known === undefined || mark.count >= known.count ? mark : known;
@@ -60,7 +60,10 @@ export class ChainGuard {
     this.#marks.set(mark.tenant, { ...longest, checkpoints });
   }
 
-  /** Records the signed checkpoint of another replica. @throws UnauthenticatedError TOKEN_INVALID */
+  /**
+   * Records a signed checkpoint of another replica, or of the checkpoint file.
+   * @throws UnauthenticatedError TOKEN_INVALID; UnavailableError KEYS_UNAVAILABLE
+   */
   async rememberSigned(signed: string): Promise<void> {
     const { claims } = await readCheckpoint(this.#parts.verifier, signed);
     const { tenant, count, headHash: hash, checkpointNumber } = claims;
@@ -88,7 +91,7 @@ export class ChainGuard {
     return new Map(this.#marks);
   }
 
-  /** Whether the chain of a tenant went back. */
+  /** Whether the chain of a tenant was rolled back. */
   isRolledBack(tenant: string): boolean {
     return this.#rolledBack.has(tenant);
   }
@@ -106,7 +109,7 @@ export class ChainGuard {
     return end;
   }
 
-  /** Compares a chain with a mark from before it was read; notes and logs a chain that went back. */
+  /** Compares a chain with a mark from before it was read; records and logs a chain that was rolled back. */
   async check(
     end: ChainEnd,
     mark: ChainMark | undefined,
@@ -138,7 +141,7 @@ function rolledBack(
   const what =
     sequence < count
       ? `has ${sequence} records, but ${count} were seen`
-      : `is another one than was seen with ${count} records`;
+      : `differs from the chain that was seen with ${count} records`;
   return new DataLossError(
     'AUDIT_CHAIN_ROLLED_BACK',
     `The audit chain of tenant ${tenant} ${what}, with checkpoint ${checkpoints}; it is not signed. Compare it with the published checkpoints, and restore the database.`,

@@ -1,7 +1,7 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { formatLine, parseLine } from '@writ/audit';
 import { readCheckpoint, type Verifier } from '@writ/identity';
-import { InvalidRequestError } from '@writ/kernel';
+import { InvalidRequestError, isClockError, UnauthenticatedError } from '@writ/kernel';
 import type { CheckpointRow } from '../../store/audit-chain/checkpoints.ts';
 
 /**
@@ -11,6 +11,8 @@ import type { CheckpointRow } from '../../store/audit-chain/checkpoints.ts';
 export class CheckpointFile {
   readonly #file: FileHandle;
   readonly #last: Map<string, number>;
+  /** The size before an append that failed; undefined after one that succeeded. */
+  #sizeBefore: number | undefined;
   /** The checkpoints of the file when it was opened. */
   readonly signed: readonly string[];
 
@@ -22,7 +24,8 @@ export class CheckpointFile {
 
   /**
    * Opens the file, and creates it for its owner only if it does not exist. A line that a crash has cut off is removed.
-   * @throws InvalidRequestError INVALID_FILE: it cannot be written, or has a line that is not a valid checkpoint
+   * @throws InvalidRequestError INVALID_FILE: it cannot be written, or has a line that is not a valid checkpoint;
+   *   UnauthenticatedError TOKEN_INVALID: a checkpoint is of the future; UnavailableError KEYS_UNAVAILABLE
    */
   static async open(path: string, verifier: Verifier): Promise<CheckpointFile> {
     const file = await open(path, 'a+', 0o600).catch((error: unknown) => {
@@ -40,6 +43,7 @@ export class CheckpointFile {
           throw unusable(path, `line ${index + 1} is not a checkpoint`);
         }
         const { claims } = await readCheckpoint(verifier, line.signed).catch((error: unknown) => {
+          if (!(error instanceof UnauthenticatedError) || isClockError(error)) throw error;
           throw unusable(path, `the signature of line ${index + 1} is invalid`, error);
         });
         last.set(claims.tenant, Number(claims.count));
@@ -64,8 +68,12 @@ export class CheckpointFile {
     const lines = checkpoints.map(
       ({ signed }) => `${formatLine({ type: 'checkpoint', signed })}\n`,
     );
+    // What a failed append has left of its lines must not stay before others.
+    if (this.#sizeBefore !== undefined) await this.#file.truncate(this.#sizeBefore);
+    this.#sizeBefore = (await this.#file.stat()).size;
     await this.#file.appendFile(lines.join(''));
     await this.#file.sync();
+    this.#sizeBefore = undefined;
     this.#last.set(tenant, last.count);
   }
 

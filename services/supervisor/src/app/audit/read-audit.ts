@@ -89,7 +89,7 @@ function noSuchRecord(after: number, last: number): InvalidRequestError {
 }
 
 /**
- * An auditor must not take a misspelt kind for a chain without such records.
+ * Checks the kind of a filter, so that an auditor does not take a misspelt kind for a chain without such records.
  * @throws InvalidRequestError INVALID_FIELD naming the kinds
  */
 export function assertKind(kind: string): void {

@@ -7,6 +7,7 @@ import {
   claimNotification,
   deleteEndedNotifications,
   dueNotifications,
+  endpointOf,
   type NotificationRow,
   saveNotification,
 } from '../../store/notifications.ts';
@@ -17,13 +18,15 @@ import type { Endpoint, Notifications } from './notifications-file.ts';
 const TIMEOUT_MS = 10_000;
 /** Time after which an attempt of a replica that died is repeated, ms. */
 const CLAIM_MS = 30_000;
-/** Due notifications that are read at once, and that one endpoint receives at once. */
-const BATCH = 200;
+/** Due notifications that are read at once, and those of a batch, which one endpoint receives at once. */
+const MAX_READ = 200;
 const AT_ONCE = 4;
+/** Endpoints that receive notifications at once. */
+const MAX_ENDPOINTS = 250;
 /** A little more than a day with the delays below. */
 const MAX_ATTEMPTS = 60;
 const MAX_DELAY_MS = 60 * 60_000;
-/** How long ended notifications are kept, against repeats. */
+/** How long ended notifications are kept after they were recorded, ms, so that a repeated event adds none. */
 const KEEP_MS = 7 * 24 * 60 * 60_000;
 /** Only the sender changes and deletes notifications. */
 const RESOURCE = 'notifications';
@@ -39,21 +42,23 @@ export interface SenderParts {
 
 /**
  * Sends recorded notifications to their endpoints, at least once each, with the same `webhook-id` in every attempt
- * (PE-2). Replicas share the work: an attempt is claimed in the store. Commits wake the sender; it also polls.
+ * (PE-2). Replicas share the work: an attempt is claimed in the store. Commits wake the sender; it also polls. A slow
+ * endpoint delays only its own notifications (SYS-6).
  */
 export class NotificationSender {
   readonly #parts: SenderParts;
   readonly #loop: WakeableLoop;
   readonly #stopping = new AbortController();
+  /** The end of the batch in flight, by endpoint. */
+  readonly #batches = new Map<string, Promise<void>>();
   #unsubscribe: (() => void) | undefined;
 
   constructor(parts: SenderParts) {
     this.#parts = parts;
-    const { log } = parts.telemetry;
     this.#loop = new WakeableLoop({
       pass: () => this.pass(),
       intervalMs: parts.config.notifyPollMs,
-      onError: (error) => log.error({ err: error }, 'failed to send notifications; retrying'),
+      onError: (error) => this.#onError(error),
     });
   }
 
@@ -68,18 +73,37 @@ export class NotificationSender {
     this.#unsubscribe?.();
     this.#stopping.abort();
     await this.#loop.stop();
+    await Promise.all(this.#batches.values());
   }
 
-  /** Sends what is due. Returns 0 when more may be due. */
+  /**
+   * Starts a batch for each endpoint that has due notifications and no batch in flight; does not wait for its end.
+   * Returns 0 when more may be due.
+   */
   async pass(): Promise<number | undefined> {
     const { store, clock, current } = this.#parts;
-    if (current().endpoints.size === 0) return undefined;
-    const due = await dueNotifications(store.db, clock.now(), BATCH);
-    const byEndpoint = Map.groupBy(due, ({ scope, endpoint }) => `${scope}/${endpoint}`);
-    const batch = [...byEndpoint.values()].flatMap((rows) => rows.slice(0, AT_ONCE));
-    await Promise.all(batch.map((row) => this.#send(row)));
+    if (current().endpoints.size === 0 || this.#batches.size >= MAX_ENDPOINTS) return undefined;
+    const due = await dueNotifications(store.db, clock.now(), [...this.#batches.keys()], MAX_READ);
+    for (const [endpoint, rows] of Map.groupBy(due, endpointOf)) {
+      if (this.#stopping.signal.aborted || this.#batches.size >= MAX_ENDPOINTS) break;
+      this.#batches.set(endpoint, this.#sendBatch(endpoint, rows.slice(0, AT_ONCE)));
+    }
     if (due.length > 0) await this.#forget();
-    return due.length > batch.length && !this.#stopping.signal.aborted ? 0 : undefined;
+    return due.length === MAX_READ ? 0 : undefined;
+  }
+
+  /** Sends notifications of one endpoint, then wakes the loop for its next ones. Never rejects. */
+  async #sendBatch(endpoint: string, rows: readonly NotificationRow[]): Promise<void> {
+    const attempts = await Promise.allSettled(rows.map((row) => this.#send(row)));
+    this.#batches.delete(endpoint);
+    const failed = attempts.find((attempt) => attempt.status === 'rejected');
+    if (failed === undefined) this.#loop.wake();
+    // The store failed: the next poll retries.
+    else this.#onError(failed.reason);
+  }
+
+  #onError(error: unknown): void {
+    this.#parts.telemetry.log.error({ err: error }, 'failed to send notifications; retrying');
   }
 
   async #send(row: NotificationRow): Promise<void> {

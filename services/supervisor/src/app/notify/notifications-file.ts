@@ -138,7 +138,9 @@ function endpointOf(
   const secret = secretOf(yaml, variables, report);
   const key = secret === undefined ? undefined : parseWebhookSecret(secret);
   if (secret !== undefined && key === undefined)
-    report('has an invalid secret: it must be whsec_ and 24 to 64 bytes in Base64.');
+    report(
+      'has an invalid secret in secret_env or secret_file: it must be whsec_ and 24 to 64 bytes in Base64.',
+    );
   if (format === 'standard' && secret === undefined)
     report('requires secret_env or secret_file, because format standard is signed.');
   const thresholds = yaml.budget_thresholds;

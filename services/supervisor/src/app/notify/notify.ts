@@ -10,8 +10,8 @@ import type { Endpoint, Notifications } from './notifications-file.ts';
 export type Notify = (trx: SupervisorTransaction, event: HookEvent, at: Date) => Promise<void>;
 
 /**
- * Returns how notifications are recorded: in the transaction of their cause, so that none is lost and none reports what
- * did not happen (HK-2). A repeated event, and a further run of the same halt, add none.
+ * Returns a function that records notifications in the transaction of their cause, so that none is lost and none
+ * reports what did not happen (HK-2). A repeated event, or the same halt in another run, adds none.
  */
 export function notifier(current: () => Notifications): Notify {
   return async (trx, event, at) => {
@@ -50,7 +50,7 @@ export function newNotification(
   };
 }
 
-/** The endpoints of a tenant; of every tenant for an event of none, such as a halt of everything. */
+/** The endpoints of a tenant, by scope; all endpoints for an event without a tenant, such as a halt of everything. */
 export function scopesOf(
   endpoints: Notifications['endpoints'],
   tenant: string,

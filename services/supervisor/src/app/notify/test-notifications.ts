@@ -17,8 +17,8 @@ const METHOD = 'writ.control.v1.ControlService/TestNotifications';
 const WAIT_MS = 5_000;
 
 /**
- * Records a test notification for every endpoint of a tenant, which the sender of all notifications sends, and waits until
- * each is accepted, or for five seconds (PE-2). A repeated request records none and does not wait.
+ * Records a test notification for every endpoint of a tenant, which the notification sender sends, and waits until each
+ * is delivered or given up, at most five seconds (PE-2). A repeated request records none and does not wait.
  * @throws PermissionDeniedError OPERATOR_REQUIRED; InvalidRequestError REQUEST_ID_REUSED
  */
 export async function testNotifications(
@@ -58,7 +58,7 @@ async function settled(
 ): Promise<readonly NotificationRow[]> {
   return await awaitChange({
     changes: store.changes,
-    topic: 'notifications',
+    topic: 'notification-attempts',
     pollMs: config.notifyPollMs,
     signal: AbortSignal.any([signal, AbortSignal.timeout(WAIT_MS)]),
     read: () => findNotifications(store.db, ids),

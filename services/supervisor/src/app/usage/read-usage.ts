@@ -30,7 +30,7 @@ export async function readTab({ store, peers }: Reader, key: AgentKey) {
 }
 
 /**
- * Reads the balances of a session, if it is not empty, and of a tenant.
+ * Reads the balances of a tenant and, unless `sessionId` is empty, of a session.
  * @throws PermissionDeniedError OPERATOR_REQUIRED
  */
 export async function readBalances(

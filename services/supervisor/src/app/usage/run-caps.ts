@@ -26,7 +26,7 @@ export async function assertBudgetChangeable(
     const sentence = `Run ${key.runId} has ended; only a running run has caps that can be set.`;
     throw new PreconditionError('RUN_ENDED', sentence, metadata);
   }
-  // The order that starts it opens the tab, under an id that belongs to the caps of StartRun.
+  // The order that starts the run opens the tab; a retry of it must send the same caps under the same request id.
   if (state === 'PENDING') {
     const sentence = `Run ${key.runId} is being started; retry.`;
     throw new UnavailableError('AGENT_NOT_DELIVERED', sentence, metadata);
@@ -34,7 +34,7 @@ export async function assertBudgetChangeable(
 }
 
 /**
- * Stores caps of a run that the meter enforces, for GetRun and for further children, which inherit from the root.
+ * Stores caps of a run that the meter enforces, for GetRun and for further children of the root, which inherit them.
  * Time limits stay. Returns the scope of the event; undefined when the run has ended meanwhile.
  */
 export async function recordRunCaps(

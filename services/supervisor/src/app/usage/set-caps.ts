@@ -13,7 +13,7 @@ import { assertBudgetChangeable, recordRunCaps } from './run-caps.ts';
 const METHOD = 'writ.usage.v1.UsageService/SetCaps';
 
 /**
- * Sets the caps of a running run, a session or a tenant: records the order and who gave it in the audit record, then
+ * Sets the caps of a running run, a session or a tenant: records the change and its author in the audit record, then
  * lets the meter enforce it. When the meter does not answer, a repeat of the request completes it (EM-3, SV-8).
  * @throws PermissionDeniedError OPERATOR_REQUIRED; InvalidRequestError REQUEST_ID_REUSED; NotFoundError RUN_NOT_FOUND;
  *   PreconditionError RUN_ENDED; UnavailableError AGENT_NOT_DELIVERED; what the meter throws
@@ -38,12 +38,12 @@ export async function setCaps(
   };
   const digest = canonicalDigest({ tenant, runId, ...facts });
   const request = { tenant: person.tenant, subject, method: METHOD, requestId, digest };
-  const order = { tenant, runId, request, facts };
+  const change = { tenant, runId, request, facts };
   const touched = {
     ...(runId !== '' && { run: { tenant, runId } }),
     resource: requestsOf(request),
   };
-  await transact(context, (tx) => recordOrder(tx, order), touched);
+  await transact(context, (tx) => recordRequest(tx, change), touched);
   const id = derivedId('req', person.tenant, subject, METHOD, requestId);
   const { balance } = await context.peers.executionMeter.setCaps({
     requestId: id,
@@ -54,13 +54,15 @@ export async function setCaps(
     ...(given && { caps: given }),
     setBy: subject,
   });
-  if (runId !== '') {
-    await transact(context, (tx) => recordChange(tx, order, id, budget ?? {}), touched);
+  if (runId !== '' && balance !== undefined) {
+    // The meter ignores a repeat: when another request followed the first attempt, the caps of that one apply.
+    const enforced = budgetFrom(balance.limit, 'balance.limit');
+    await transact(context, (tx) => recordEnforced(tx, change, id, enforced), touched);
   }
   return balance;
 }
 
-interface CapOrder {
+interface CapChange {
   readonly tenant: string;
   /** Empty for the other levels. */
   readonly runId: string;
@@ -68,8 +70,8 @@ interface CapOrder {
   readonly facts: AuditEntry['facts'];
 }
 
-async function recordOrder({ trx, at }: Tx, order: CapOrder): Promise<void> {
-  const { tenant, runId, request, facts } = order;
+async function recordRequest({ trx, at }: Tx, change: CapChange): Promise<void> {
+  const { tenant, runId, request, facts } = change;
   if (!(await rememberRequest(trx, request, at))) return;
   if (runId !== '') await assertBudgetChangeable(trx, { tenant, runId });
   // The tenant of the operator gets the audit record, too.
@@ -84,10 +86,10 @@ async function recordOrder({ trx, at }: Tx, order: CapOrder): Promise<void> {
   }
 }
 
-/** What the meter enforces is shown by the run and inherited by further children; once for each request. */
-async function recordChange(
+/** Records caps of a run that the meter enforces, once for each request. */
+async function recordEnforced(
   { trx, at, context }: Tx,
-  { tenant, runId, request }: CapOrder,
+  { tenant, runId, request }: CapChange,
   callId: string,
   caps: ExecutionBudget,
 ): Promise<void> {

@@ -16,27 +16,30 @@ export type CheckpointRow = RowOf<typeof auditCheckpoints>;
 export interface CheckpointPolicy {
   /** Number of unsigned records. */
   readonly records: number;
-  /** Or: time of the last checkpoint. */
+  /** Or: latest time of the last checkpoint. */
   readonly before: Date;
+  /** Or: a time of the last checkpoint after this one, which a wrong clock gave (BD-3). */
+  readonly latest: Date;
 }
 
 /** The chains that are due for a checkpoint. */
 export async function chainsToSign(
   db: SupervisorReader,
-  rhythm: CheckpointPolicy,
+  policy: CheckpointPolicy,
 ): Promise<ChainRow[]> {
-  return (await selectChainsToSign(db, rhythm)).rows;
+  return (await selectChainsToSign(db, policy)).rows;
 }
 
-const selectChainsToSign = prepareQuery((db: SupervisorReader, rhythm: CheckpointPolicy) =>
+const selectChainsToSign = prepareQuery((db: SupervisorReader, policy: CheckpointPolicy) =>
   db
     .selectFrom('audit_chains')
     .selectAll()
     .whereRef('sequence', '>', 'signed_count')
     .where(({ or, eb }) =>
       or([
-        eb(sql<number>`sequence - signed_count`, '>=', rhythm.records),
-        eb('signed_at', '<=', rhythm.before),
+        eb(sql<number>`sequence - signed_count`, '>=', policy.records),
+        eb('signed_at', '<=', policy.before),
+        eb('signed_at', '>', policy.latest),
       ]),
     ),
 );
@@ -66,6 +69,23 @@ export async function saveCheckpoint(
     .values({ tenant, count, signed, signed_at: at })
     .execute();
   return true;
+}
+
+/** The next checkpoints of a chain, those with a count above `after`, in order; at most `limit`. */
+export async function checkpointsAfter(
+  db: SupervisorReader,
+  tenant: string,
+  after: number,
+  limit: number,
+): Promise<CheckpointRow[]> {
+  return await db
+    .selectFrom('audit_checkpoints')
+    .selectAll()
+    .where('tenant', '=', tenant)
+    .where('count', '>', after)
+    .orderBy('count')
+    .limit(limit)
+    .execute();
 }
 
 /** The checkpoints of a chain with a count above `after` and at most `upTo`, in order. */

@@ -1,4 +1,5 @@
 import { prepareQuery } from '@writ/store';
+import { latestRecorded } from '../../domain/clock/wrong-clock.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
 /** The lease to hold. */
@@ -9,9 +10,9 @@ export interface LeaseRequest {
 }
 
 /**
- * Acquires or renews a lease that is free, expired or already held; returns whether it is held now. The row stays
- * locked until the end of the transaction, so that the transaction is exclusive, and a holder that lost the lease
- * does nothing.
+ * Acquires or renews a lease that is free, expired or already held; returns whether it is held now. A lease whose expiry
+ * only a wrong clock can have given counts as expired (BD-3). The row stays locked until the end of the transaction, so
+ * that the transaction is exclusive, whatever the clocks show, and a holder that lost the lease does nothing.
  */
 export async function holdLease(
   trx: SupervisorTransaction,
@@ -19,7 +20,8 @@ export async function holdLease(
   now: Date,
 ): Promise<boolean> {
   const expiresAt = new Date(now.getTime() + ttlMs);
-  const { numAffectedRows = 0n } = await updateFree(trx, { name, holder, expiresAt, now });
+  const latest = latestRecorded(expiresAt);
+  const { numAffectedRows = 0n } = await updateFree(trx, { name, holder, expiresAt, now, latest });
   if (numAffectedRows > 0n) return true;
   const inserted = await trx
     .insertInto('leases')
@@ -32,14 +34,19 @@ export async function holdLease(
 const updateFree = prepareQuery(
   (
     db: SupervisorReader,
-    lease: Pick<LeaseRequest, 'name' | 'holder'> & Readonly<Record<'expiresAt' | 'now', Date>>,
+    lease: Pick<LeaseRequest, 'name' | 'holder'> &
+      Readonly<Record<'expiresAt' | 'now' | 'latest', Date>>,
   ) =>
     db
       .updateTable('leases')
       .set({ holder: lease.holder, expires_at: lease.expiresAt })
       .where('name', '=', lease.name)
       .where(({ or, eb }) =>
-        or([eb('holder', '=', lease.holder), eb('expires_at', '<=', lease.now)]),
+        or([
+          eb('holder', '=', lease.holder),
+          eb('expires_at', '<=', lease.now),
+          eb('expires_at', '>', lease.latest),
+        ]),
       ),
 );
 

@@ -71,7 +71,7 @@ async function saveLinks(trx: SupervisorTransaction, links: readonly Link[]): Pr
   }
 }
 
-/** Number of the records for the next statement: above some, a power of two, so that few statements are prepared. */
+/** Records of the next statement; above MAX_PREPARED_ANY a power of two, so that few statements are prepared. */
 function partOf(left: number): number {
   return left <= MAX_PREPARED_ANY ? left : 2 ** Math.floor(Math.log2(left));
 }

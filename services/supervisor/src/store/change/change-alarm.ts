@@ -47,7 +47,7 @@ export class ChangeAlarm {
   }
 }
 
-/** Shortest interval between the reads of all watches together, for each of their subscriptions, ms. */
+/** Shortest average time between two reads of all watches together, ms; each subscription counts as a watch. */
 const MS_PER_SUBSCRIPTION = 2;
 
 /**

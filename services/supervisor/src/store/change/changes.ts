@@ -2,8 +2,8 @@ import type { RunKey } from '@writ/kernel';
 import type { Replicas } from '@writ/store';
 
 /**
- * What a component can subscribe to: a run's timeline or end, due orders, halts, outbox events, audit records and
- * their links, a tenant's approvals, the states of a tenant's runs.
+ * What a component can subscribe to: a run's timeline or end, due orders, halts, outbox events, notifications to
+ * send and ended attempts to send one, audit records and their links, a tenant's approvals, the states of a tenant's runs.
  */
 export type Topic =
   | `run:${string}/${string}`
@@ -12,6 +12,7 @@ export type Topic =
   | 'halts'
   | 'outbox'
   | 'notifications'
+  | 'notification-attempts'
   | 'audit'
   | 'audit-linked'
   | `approvals:${string}`

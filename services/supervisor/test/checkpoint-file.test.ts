@@ -1,0 +1,76 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createVerifier, openSigner, trustSigners } from '@writ/identity';
+import { ManualClock } from '@writ/kernel';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { CheckpointFile } from '../src/app/audit/checkpoint-file.ts';
+import { AuditHarness } from './audit-harness.ts';
+
+const HOUR_MS = 60 * 60_000;
+
+describe('the checkpoint file', () => {
+  let harness: AuditHarness;
+  let path: string;
+  const opened: CheckpointFile[] = [];
+  beforeEach(async () => {
+    harness = await AuditHarness.open();
+    path = join(harness.dataDir, 'checkpoints.jsonl');
+  });
+  afterEach(async () => {
+    for (const file of opened.splice(0)) await file.close();
+    await harness.close();
+  });
+
+  const openFile = async (verifier = harness.verifier): Promise<CheckpointFile> => {
+    const file = await CheckpointFile.open(path, verifier);
+    opened.push(file);
+    return file;
+  };
+  /** The stored checkpoints of both tenants, as the file has them. */
+  const stored = async (): Promise<string[]> => {
+    const [acme, rivals] = [await harness.chain('acme'), await harness.chain('rivals')];
+    return [...acme.checkpoints, ...rivals.checkpoints].map(({ signed }) => signed);
+  };
+
+  it('gets the checkpoints that it lacks at the start, also of tenants without new records (SV-8)', async () => {
+    const first = harness.chainer('one', { checkpointFile: await openFile() });
+    await harness.append('acme', 3);
+    await first.pass();
+    // As after a crash between the commit of a checkpoint and its line, or when another replica has signed it.
+    await harness.append('acme', 3);
+    await harness.append('rivals', 3);
+    await harness.chainer('one').pass();
+    expect((await openFile()).signed).toHaveLength(1);
+
+    const second = harness.chainer('one', { checkpointFile: await openFile() });
+    await second.pass();
+    const lines = await readFile(path, 'utf8');
+    await second.pass();
+    expect(await readFile(path, 'utf8')).toBe(lines);
+    expect(await stored()).toHaveLength(3);
+    expect((await openFile()).signed).toEqual(await stored());
+  });
+
+  it('is not reported to have an invalid signature while the keys are unavailable (SV-8, SYS-3)', async () => {
+    await harness.append('acme', 3);
+    await harness.chainer('one', { checkpointFile: await openFile() }).pass();
+    const keyDir = join(harness.dataDir, 'other-keys');
+    const other = await openSigner({ service: 'tool-gateway', keyDir, clock: harness.clock });
+    const { clock } = harness;
+    const withoutKeys = createVerifier({ trust: trustSigners(other), clock });
+    await expect(openFile(withoutKeys)).rejects.toMatchObject({ reason: 'KEYS_UNAVAILABLE' });
+    const early = new ManualClock(new Date(clock.now().getTime() - HOUR_MS));
+    const slow = createVerifier({ trust: trustSigners(harness.signer), clock: early });
+    await expect(openFile(slow)).rejects.toMatchObject({
+      reason: 'TOKEN_INVALID',
+      metadata: { check: 'iat' },
+    });
+    const newKeys = join(harness.dataDir, 'new-keys');
+    const forger = await openSigner({ service: 'supervisor', keyDir: newKeys, clock });
+    const foreign = createVerifier({ trust: trustSigners(forger), clock });
+    await expect(openFile(foreign)).rejects.toMatchObject({
+      reason: 'INVALID_FILE',
+      message: expect.stringContaining('the signature of line 1 is invalid'),
+    });
+  });
+});
