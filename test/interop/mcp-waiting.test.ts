@@ -105,7 +105,8 @@ it('accepts what it gave for a repeat once, from its agent, for its call only (A
   };
   const { state } = await attempt();
   expect(state).toMatch(/^[0-9a-f]{32}$/);
-  const invalid = { error: { code: -32_602, message: 'Invalid or expired requestState' } };
+  const message = 'requestState is invalid, used or expired. Repeat the call without it.';
+  const invalid = { error: { code: -32_602, message } };
   expect(await attempt({ requestState: state }, other)).toMatchObject(invalid);
   expect(await attempt({ requestState: `${state.slice(1)}0` })).toMatchObject(invalid);
   const next = await attempt({ requestState: state });
@@ -131,7 +132,7 @@ it('gives a client with tasks a task, and executes its call when a person approv
   const get = async (from = run, id = taskId) =>
     await postModern(from, 'tasks/get', { taskId: id }, { extensions: TASKS });
   expect((await get()).result).toMatchObject({ status: 'working', taskId });
-  const unknown = { code: -32_602, message: expect.stringContaining('Task not found') };
+  const unknown = { code: -32_602, message: expect.stringContaining('The task does not exist') };
   expect((await get(other)).error).toMatchObject(unknown);
   expect((await get(run, 'f'.repeat(32))).error).toMatchObject(unknown);
   expect((await get(run, 'x')).error?.code).toBe(-32_602);

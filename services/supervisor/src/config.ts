@@ -30,7 +30,7 @@ export interface SupervisorConfig {
   readonly policy: YamlInput;
   /** The file of the endpoints that are notified of approvals, halts and budgets; undefined = none. */
   readonly notifications: YamlInput | undefined;
-  /** Environment variables that this file names. Contains secrets: never logged. */
+  /** The environment, in which the notifications file names variables. Contains secrets: never logged. */
   readonly variables: Readonly<Record<string, string | undefined>>;
   /** Poll interval for notifications that are due, and the first delay after a failure, which doubles up to an hour. */
   readonly notifyPollMs: number;
@@ -49,20 +49,20 @@ export interface SupervisorConfig {
   readonly keyRotationMs: number | undefined;
   /** Tolerated difference to the clocks of other services. */
   readonly clockLeewayMs?: number | undefined;
-  /** For this time after its start it waits for the clocks of its peers before it signs a checkpoint, ms; default 30,000. */
+  /** How long after its start a replica signs no checkpoint without the clocks of two peers; default 30,000. */
   readonly clockAloneMs?: number | undefined;
-  /** Interval of the sweeps: deadlines, expired approvals, purges, changed policy and agents. */
+  /** Interval of the sweeps: deadlines, expired approvals, purges, held events, changed files. */
   readonly sweepMs: number;
   /** Interval of the comparison of open runs with the worker, the meter and spawn-budget. */
   readonly reconcileMs: number;
   /** First back-off of a failed order; doubles up to `orderRetryMaxMs`. */
   readonly orderRetryMs: number;
   readonly orderRetryMaxMs: number;
-  /** How long SpawnChild and EndChild wait for their orders before they answer UNAVAILABLE. */
+  /** How long SpawnChild, EndChild and OpenExternalRun wait for their orders before they return UNAVAILABLE. */
   readonly childWaitMs: number;
   /** How long Halt and Resume wait for the meter and the gateway. */
   readonly haltWaitMs: number;
-  /** Base URL of the model endpoint of agent-proxy, for those who get a run token. */
+  /** Base URL of the model endpoint of agent-proxy, which IssueRunToken returns. */
   readonly agentProxyUrl?: (() => string) | undefined;
   /** Limit of runs of one tenant in progress; undefined = unlimited. */
   readonly maxRunsPerTenant: number | undefined;
@@ -189,7 +189,7 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
     auditCheckpointRecords: variable.integer('WRIT_AUDIT_CHECKPOINT_RECORDS', {
       default: SUPERVISOR_DEFAULTS.auditCheckpointRecords,
       min: 1,
-      about: 'number of audit records per signed checkpoint',
+      about: 'number of audit records without a checkpoint at which one is signed',
     }),
     auditCheckpointMs: variable.duration('WRIT_AUDIT_CHECKPOINT_EVERY', {
       default: SUPERVISOR_DEFAULTS.auditCheckpointMs,

@@ -21,7 +21,7 @@ import type { SupervisorStore, SupervisorTransaction } from './store/supervisor-
 export interface SupervisorContext {
   readonly config: SupervisorConfig;
   readonly store: SupervisorStore;
-  /** Where live progress passes by. */
+  /** Source of the live progress of runs. */
   readonly bus: Pick<Bus, 'subscribeLive'>;
   readonly clock: Clock;
   readonly telemetry: Telemetry;
@@ -32,7 +32,7 @@ export interface SupervisorContext {
   readonly events: SupervisorEvents;
   /** Records the notifications of an event of another service (PE-2). */
   readonly notify: Notify;
-  /** Refuses signatures over an audit chain that went back (SV-8). */
+  /** Refuses signatures over an audit chain that was rolled back (SV-8). */
   readonly chainGuard: ChainGuard;
   /** Keeps signed checkpoints outside the database. */
   readonly checkpointFile?: CheckpointFile | undefined;
@@ -44,7 +44,7 @@ export interface SupervisorContext {
   readonly agents: ReadonlyMap<string, AgentManifest>;
   /** The endpoints that are notified now. */
   readonly notifications: Notifications;
-  /** The rules in force now; what is one decision takes them from {@link pinned}. */
+  /** The rules in force now; {@link transact} keeps them unchanged for a transaction (SV-3). */
   readonly policy: Policy;
 }
 
@@ -58,8 +58,8 @@ export interface Tx {
 
 /**
  * Runs `work` in one transaction.
- * @param options what it touches, everything by default; `background`: whether no caller waits for it; `urgent`: whether
- *   it goes before other transactions
+ * @param options what it touches, everything by default; `background`: whether no caller waits for it; `urgent`:
+ *   whether it goes before other transactions
  */
 export async function transact<T>(
   context: SupervisorContext,

@@ -78,7 +78,7 @@ export function readEdgeConfig(env: Environment): EdgeConfig {
     maxQueuedRuns: variable.integer('WRIT_MAX_QUEUED_RUNS', {
       default: EDGE_DEFAULTS.maxQueuedRuns,
       min: 1,
-      about: 'limit of runs that wait for their start; lasting load lowers it',
+      about: 'limit of runs of all tenants that wait for their start',
     }),
     maxQueuedRunsPerTenant: variable.integer('WRIT_TENANT_MAX_QUEUED_RUNS', {
       default: EDGE_DEFAULTS.maxQueuedRunsPerTenant,
@@ -107,24 +107,24 @@ export function readEdgeConfig(env: Environment): EdgeConfig {
     }),
     audience: variable.string('WRIT_OIDC_AUDIENCE', {
       optional: true,
-      about: 'the required audience of its tokens',
+      about: 'the required audience of OIDC tokens',
     }),
     jwksUrl: variable.url('WRIT_OIDC_JWKS_URL', {
       optional: true,
-      about: 'URL of its public keys; https, or http on loopback',
+      about: 'URL of the public keys of the OIDC issuer; https, or http on loopback',
     }),
     jwksFile: variable.string('WRIT_OIDC_JWKS_FILE', {
       optional: true,
-      about: 'the file with its public keys, instead of a URL',
+      about: 'the file with the public keys of the OIDC issuer, instead of a URL',
     }),
     algorithms: variable.list('WRIT_OIDC_ALGORITHMS', {
       default: [...OIDC_DEFAULTS.algorithms],
       item: new RegExp(`^(${OIDC_ALGORITHMS.join('|')})$`),
       about: 'the accepted signature algorithms',
     }),
-    subjectClaim: claimVariable('WRIT_OIDC_SUBJECT_CLAIM', OIDC_DEFAULTS.subjectClaim),
-    tenantClaim: claimVariable('WRIT_OIDC_TENANT_CLAIM', OIDC_DEFAULTS.tenantClaim),
-    rolesClaim: claimVariable('WRIT_OIDC_ROLES_CLAIM', OIDC_DEFAULTS.rolesClaim),
+    subjectClaim: claimVariable('WRIT_OIDC_SUBJECT_CLAIM', 'subject', OIDC_DEFAULTS.subjectClaim),
+    tenantClaim: claimVariable('WRIT_OIDC_TENANT_CLAIM', 'tenant', OIDC_DEFAULTS.tenantClaim),
+    rolesClaim: claimVariable('WRIT_OIDC_ROLES_CLAIM', 'roles', OIDC_DEFAULTS.rolesClaim),
   });
   const { consoleFolder, traceUrl, oidcClientId, oidcScope, ...limits } = values;
   const { maxRunsPerTenant, maxQueuedRuns, maxQueuedRunsPerTenant, allowedOrigins, ...oidc } =
@@ -151,8 +151,8 @@ function edgeTlsFrom(
   throw invalidEdge('WRIT_EDGE_TLS_CERT_FILE and WRIT_EDGE_TLS_KEY_FILE must be set together.');
 }
 
-function claimVariable(name: string, claim: string) {
-  return variable.string(name, { default: claim, about: 'the claim that contains it' });
+function claimVariable(name: string, content: string, claim: string) {
+  return variable.string(name, { default: claim, about: `the claim with the ${content}` });
 }
 
 interface OidcValues extends Pick<OidcSettings, 'subjectClaim' | 'tenantClaim' | 'rolesClaim'> {

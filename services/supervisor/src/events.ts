@@ -49,7 +49,7 @@ export interface SupervisorEvents {
   runStarted(trx: SupervisorTransaction, scope: EventScope, at: Date): Promise<void>;
   /** A run reached its terminal state. */
   runEnded(trx: SupervisorTransaction, scope: EventScope, end: RunEnd, at: Date): Promise<void>;
-  /** A child was set up; its run starts. */
+  /** A child has a slot and a tab; its run starts. */
   childStarted(trx: SupervisorTransaction, scope: EventScope, at: Date): Promise<void>;
   /** A child ended. */
   childEnded(trx: SupervisorTransaction, scope: EventScope, end: RunEnd, at: Date): Promise<void>;

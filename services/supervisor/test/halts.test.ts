@@ -1,5 +1,6 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
+import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
 import { ControlService, HaltState } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { InFlightCallSchema, type ScopeSchema } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { HookEventType } from '@writ/contracts/writ/hook/v1/hook_event_pb';
@@ -8,7 +9,9 @@ import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { ManualClock, UnavailableError, type WritError } from '@writ/kernel';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { sql } from 'kysely';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import type { SupervisorStore } from '../src/store/supervisor-store.ts';
 import { LOOK_UP, RefundHarness, refund, type TestAgent } from './refund-harness.ts';
 import { openSecondStore } from './supervisor-under-test.ts';
 
@@ -16,6 +19,34 @@ const REASON = 'Refunds look wrong.';
 const REJECT = { case: 'reject', value: {} } as const;
 const EDIT = { case: 'approveWithEdits', value: { changesJson: '{"amount_usd":500}' } } as const;
 const HALTED = { reason: 'HALTED', message: `Halted by anna: ${REASON}` };
+
+/** Makes the database reject each statement that extends an approval, so that a lift cannot complete. */
+async function rejectExtensions(store: SupervisorStore): Promise<void> {
+  const onUpdate = 'before update of expires_at on approvals for each row';
+  const message = 'an approval is extended';
+  await store.transaction(async (trx) => {
+    if (store.dialect === 'sqlite') {
+      const body = `begin select raise(abort, '${message}'); end`;
+      await sql.raw(`create trigger no_extension ${onUpdate} ${body}`).execute(trx);
+      return;
+    }
+    const body = `begin raise exception '${message}'; end`;
+    await sql`create function no_extension() returns trigger language plpgsql as ${sql.lit(body)}`.execute(
+      trx,
+    );
+    await sql
+      .raw(`create trigger no_extension ${onUpdate} execute function no_extension()`)
+      .execute(trx);
+  });
+}
+
+/** Ends the effect of {@link rejectExtensions}. */
+async function acceptExtensions(store: SupervisorStore): Promise<void> {
+  const table = store.dialect === 'sqlite' ? '' : ' on approvals';
+  await store.transaction(
+    async (trx) => void (await sql.raw(`drop trigger no_extension${table}`).execute(trx)),
+  );
+}
 
 describe('a halt in the supervisor', () => {
   let clock: ManualClock;
@@ -183,6 +214,59 @@ describe('a halt in the supervisor', () => {
     expect(Number(after?.expireTime?.seconds) - Number(before?.expireTime?.seconds)).toBe(3_600);
   });
 
+  it('extends an approval by the whole time of overlapping halts (SV-5, SV-9)', async () => {
+    await agent.propose('op-1', refund(1200));
+    const expiry = async () => {
+      const { approvals } = await harness.approvals().listApprovals({});
+      return Number(approvals[0]?.expireTime?.seconds);
+    };
+    const before = await expiry();
+    const first = await halt();
+    clock.advance(300_000);
+    const second = await halt(ofAgent());
+    clock.advance(180_000);
+    await resume(first?.haltId);
+    clock.advance(60_000);
+    await resume(second?.haltId);
+    expect((await expiry()) - before).toBe(540);
+    const outer = await halt();
+    clock.advance(10_000);
+    const inner = await halt(ofAgent());
+    clock.advance(10_000);
+    await resume(inner?.haltId);
+    clock.advance(10_000);
+    await resume(outer?.haltId);
+    expect((await expiry()) - before).toBe(570);
+  });
+
+  it('lets no approval expire before its lift has extended it (SV-5, SV-9)', async () => {
+    const { approvalId } = await agent.propose('op-1', refund(1200));
+    const rejected = await agent.propose('op-2', refund(1300));
+    const created = await halt();
+    clock.advance(25 * 3_600_000);
+    const secondStore = await openSecondStore(harness.supervisor);
+    onTestFinished(() => secondStore.close());
+    await rejectExtensions(secondStore);
+    const lift = { requestId: 'lift', haltId: created?.haltId ?? '' };
+    const resumed = control().resume(lift);
+    resumed.catch(() => undefined);
+    const resumeOrder = () =>
+      secondStore.db
+        .selectFrom('orders')
+        .select('attempts')
+        .where('kind', '=', 'resume')
+        .executeTakeFirstOrThrow();
+    await expect.poll(resumeOrder).toEqual({ attempts: 1 });
+    const decide = (id: string, requestId: string, answer: typeof REJECT | typeof EDIT) =>
+      harness.approvals('dora').decideApproval({ approvalId: id, requestId, answer });
+    await expect(decide(approvalId, 'd-1', EDIT)).rejects.toMatchObject(HALTED);
+    const { approval } = await decide(rejected.approvalId, 'd-2', REJECT);
+    expect(approval?.state).toBe(ApprovalState.REJECTED);
+    await acceptExtensions(secondStore);
+    await control().resume(lift);
+    expect((await decide(approvalId, 'd-3', EDIT)).approval?.state).toBe(ApprovalState.APPROVED);
+  });
+
   it('delays no expiry outside its scope, for any number of halted approvals (SV-5, SV-9)', async () => {
     await harness.report(await agent.execute('op-1', LOOK_UP, { user: { id: 42 } }));
     await agent.propose('op-2', refund(1200));
@@ -213,6 +297,28 @@ describe('a halt in the supervisor', () => {
       .poll(() => stateOf(other.scope.runId), { interval: 10 })
       .toEqual([ApprovalState.EXPIRED]);
     expect(await stateOf(agent.scope.runId)).toEqual([ApprovalState.PENDING]);
+  });
+
+  it('of everything is audited for each tenant that it stops, and so is its resume (SV-8, SV-9)', async () => {
+    const { supervisor } = harness;
+    const audited = async (person: 'anna' | 'eve' | 'olga') => {
+      const { records } = await supervisor.as(person, AuditService).listAuditRecords({});
+      return records.flatMap(({ kind }) => (/^(halt|resume)$/.test(kind) ? [kind] : []));
+    };
+    await harness.agent('refund-worker', 'eve');
+    const scope = { kind: { case: 'everything', value: {} } } as const;
+    const order = { requestId: 'halt-all', scope, reason: REASON, endRuns: true };
+    const operator = supervisor.as('olga', ControlService);
+    const { halt: ofAll } = await operator.halt(order);
+    await harness.ended(agent);
+    await expect
+      .poll(async () => (await supervisor.runs('eve').listRuns({})).runs.map(({ state }) => state))
+      .toEqual([RunState.HALTED]);
+    clock.advance(60_000);
+    await operator.resume({ requestId: 'resume-all', haltId: ofAll?.haltId ?? '' });
+    for (const person of ['anna', 'eve', 'olga'] as const) {
+      expect(await audited(person), person).toEqual(['halt', 'resume']);
+    }
   });
 
   it('lists calls in flight that did not end (SV-9)', async () => {

@@ -174,4 +174,25 @@ describe('a run whose agents wait', () => {
     expect(await runState()).toBe(RUNNING);
     expect((await child.final('op-2')).runEnded).toBe(true);
   });
+
+  it.each([
+    ['works', [], RUNNING],
+    ['asks a person', [QUESTION], WAITING_FOR_INPUT],
+    ['waits for its reply', ['reply'], SUSPENDED],
+  ])('is parked when the child of a halted agent that %s ends (AG-7, SV-9)', async (...agent) => {
+    const [, waitsFor, resumed] = agent;
+    const child = await lead.child('op-1', 'lead');
+    const signals = waitsFor.map((name) => (name === 'reply' ? `reply:${child.instance}` : name));
+    if (signals.length > 0) await report(lead, 'AGENT_SUSPENDED', { signals });
+    const control = family.supervisor.as('anna', ControlService);
+    const { runId, instance: agentInstance } = lead;
+    const value = { tenant: 'acme', runId, agentInstance };
+    const scope = { kind: { case: 'agent', value } } as const;
+    const halted = await control.halt({ requestId: 'h-1', scope, reason: 'Look first.' });
+    expect(await runState()).toBe(RUNNING);
+    await child.final('op-2');
+    expect(await runState()).toBe(PARKED);
+    await control.resume({ requestId: 'r-1', haltId: halted.halt?.haltId ?? '' });
+    expect(await runState()).toBe(resumed);
+  });
 });

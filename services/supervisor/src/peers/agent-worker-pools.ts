@@ -3,8 +3,8 @@ import type { AgentKey } from '@writ/kernel';
 import type { AgentWorkerPeer } from './agent-worker.ts';
 
 /**
- * A client that calls the workers of the tenant: those of its pool, otherwise those without a pool (SYS-6). An agent
- * whose pool is down waits for it; no other worker gets it.
+ * Creates a client that calls the workers of the tenant: those of its pool, otherwise those without a pool (SYS-6). An
+ * agent whose pool is down waits for it; no other worker gets it.
  */
 export function pooledAgentWorkers(
   pools: readonly WorkerPool[],
@@ -32,7 +32,7 @@ export function pooledAgentWorkers(
   };
 }
 
-/** Asks each pool for its agents; one that fails leaves the question open for its own alone. */
+/** Asks each pool for its agents. The agents of a pool that fails are undefined; throws when every pool fails. */
 async function findAgents(
   agents: readonly AgentKey[],
   peerOf: (tenant: string) => AgentWorkerPeer,

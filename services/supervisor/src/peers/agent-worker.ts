@@ -55,7 +55,7 @@ export interface AgentSignal extends AgentKey {
   readonly sender?: string;
 }
 
-/** An agent and what decides where it lives. */
+/** An agent, and whether agent-proxy hosts it. */
 export interface HostedAgent extends AgentKey {
   readonly isExternal: boolean;
 }
@@ -103,7 +103,7 @@ export interface AgentWorkerPeer {
   ): Promise<readonly CarriedEvent[] | undefined>;
   /** Cancels one agent, and returns its events; its journal is kept until the end of the run. */
   cancelAgent(order: AgentCancellation): Promise<readonly CarriedEvent[]>;
-  /** Returns for each agent whether the worker lets it live; undefined when it cannot say (BD-3). */
+  /** Returns for each agent whether it is alive at the worker; undefined when the worker cannot say (BD-3). */
   findAgents(agents: readonly AgentKey[]): Promise<readonly (boolean | undefined)[]>;
   /** Lists the log entries of a run. */
   listLogEntries(

@@ -42,7 +42,7 @@ export interface LastOfTab {
   readonly events: readonly Uint8Array[];
 }
 
-/** Client of execution-meter, for orders: every call is idempotent, and orders retry them. */
+/** Client of execution-meter. Every call is idempotent. Orders repeat their calls; the client retries none. */
 export interface ExecutionMeterPeer {
   /** Opens an agent's tab; the root's tab has the caps of the run. */
   openTab(requestId: string, run: RunRow, agent: AgentRow): Promise<void>;
@@ -54,7 +54,7 @@ export interface ExecutionMeterPeer {
   unfreeze(orderId: string): Promise<boolean>;
   /**
    * Closes an agent's tab; returns it with the encoded events of its last calls.
-   * @throws NotFoundError when it has none
+   * @throws NotFoundError TAB_NOT_FOUND
    */
   closeTab(requestId: string, agent: AgentKey): Promise<LastOfTab>;
   /** Closes an agent's tab, unless a reservation or a call of it has not ended; undefined if it stays open. */
@@ -70,7 +70,7 @@ export interface ExecutionMeterPeer {
   getBalances(tenant: string, sessionId: string): Promise<GetBalancesResponse>;
   /** Sums settled usage (EM-10). */
   queryUsage(query: MessageInitShape<typeof QueryUsageRequestSchema>): Promise<QueryUsageResponse>;
-  /** Sets the caps of a session or tenant; a repeat changes nothing (EM-3). */
+  /** Sets the caps of a run, a session or a tenant; a repeat changes nothing (EM-3). */
   setCaps(change: MessageInitShape<typeof SetCapsRequestSchema>): Promise<SetCapsResponse>;
   /** Returns the usable aliases of the catalog. */
   listModels(): Promise<ListModelsResponse>;

@@ -27,7 +27,7 @@ export type SlotAnswer =
     }
   | { readonly kind: 'refused'; readonly sentence: string };
 
-/** Client of spawn-budget, for orders: every call is idempotent, and orders retry them. */
+/** Client of spawn-budget. Every call is idempotent. Orders repeat their calls; the client retries none. */
 export interface SpawnBudgetPeer {
   /** Opens a run's pool with the root in its first slot; returns the slot grant of the root. */
   openPool(requestId: string, run: RunRow): Promise<string>;
@@ -48,7 +48,8 @@ export interface SpawnBudgetPeer {
   getPool(run: RunKey): Promise<GetPoolResponse>;
   /**
    * Changes an agent's priority (SB-5); a repeat changes nothing.
-   * @throws NotFoundError POOL_NOT_FOUND, AGENT_NOT_FOUND; PreconditionError POOL_CLOSED, AGENT_RELEASED
+   * @throws NotFoundError POOL_NOT_FOUND, AGENT_NOT_FOUND; PreconditionError POOL_CLOSED, DEADLINE_PASSED,
+   *   AGENT_RELEASED
    */
   reprioritize(
     requestId: string,
@@ -58,7 +59,7 @@ export interface SpawnBudgetPeer {
   close(): void;
 }
 
-/** Whether the agent of a slot may act. */
+/** Whether a slot has a lease, so that its agent may act. */
 export function hasLease({ state }: Slot): boolean {
   return state === SlotState.ACTIVE;
 }

@@ -19,7 +19,7 @@ export const EVENT_STREAMS: readonly EventStream[] = [
     isHeartbeat: (response) => entryOf(response)?.case === 'heartbeat',
     idOf(response) {
       const { event } = response as WatchRunResponse;
-      // Live progress and heartbeats are no part of the timeline.
+      // Live progress and heartbeats are not part of the timeline.
       const isStored = !['progress', 'heartbeat'].includes(event?.entry.case ?? 'progress');
       return isStored ? String(event?.sequence) : undefined;
     },
@@ -28,14 +28,14 @@ export const EVENT_STREAMS: readonly EventStream[] = [
     method: RunService.method.watchRuns,
     path: '/v1/runs/events',
     isHeartbeat: (response) => (response as WatchRunsResponse).heartbeat,
-    // Runs are listed after the start of each watch.
+    // A client lists the runs again after the start of each watch.
     idOf: () => undefined,
   },
   {
     method: ApprovalService.method.watchApprovals,
     path: '/v1/approvals/events',
     isHeartbeat: (response) => (response as WatchApprovalsResponse).heartbeat,
-    // A watch begins with all pending approvals, so it needs no place to continue from.
+    // A watch begins with all pending approvals, so it needs no position to resume from.
     idOf: () => undefined,
   },
 ];

@@ -97,7 +97,7 @@ export function publicRoutes(context: SupervisorContext): Route[] {
       setCaps: setCaps(context),
     }),
     route(CallerService, { getCaller: getCaller() }),
-    // Auditors verify exports with them, in the console too.
+    // Auditors verify exports with these keys, also in the console.
     keyRoute(context.signer),
   ];
 }

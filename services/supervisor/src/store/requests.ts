@@ -12,7 +12,7 @@ export interface PersonalRequest {
   readonly digest: string;
 }
 
-/** The resource of the requests of a person, which a transaction names that records one. */
+/** Returns the resource of the requests of a person; a transaction that records one must name it. */
 export function requestsOf({ tenant, subject }: Pick<PersonalRequest, 'tenant' | 'subject'>) {
   return `requests:${JSON.stringify([tenant, subject])}`;
 }

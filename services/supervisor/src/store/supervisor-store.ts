@@ -24,7 +24,7 @@ export interface SupervisorStore extends SharedStore<SupervisorDatabase> {
   readonly changes: Changes;
   /**
    * Calls `listener` with the orders that a transaction of this process has placed, once it is committed; it must not
-   * throw. Returns how to stop.
+   * throw. Returns the unsubscribe function.
    */
   onOrders(listener: (orders: readonly OrderRow[]) => void): () => void;
   /** Like onOrders, with the states that a transaction of this process gave to runs. */
@@ -50,7 +50,7 @@ export async function openSupervisorStore(
     if (runStates.length > 0) changed.call(runStates);
     if (orders.length > 0) {
       placed.call(orders);
-      // This process has them already; its replicas find them when it dies, or when it is full. Those of halts have no run.
+      // This process has them; other replicas find them when it dies or has no capacity. Halt orders have no run.
       const isHalt = orders.some(({ run_id: runId }) => runId === '');
       store.replicas.hint(isHalt ? 'orders' : PLACED_ORDERS);
     }
@@ -70,7 +70,7 @@ export async function openSupervisorStore(
 class Listeners<T> {
   readonly #listeners = new Set<(value: T) => void>();
 
-  /** Adds a listener; returns how to remove it. */
+  /** Adds a listener; returns the function that removes it. */
   readonly add = (listener: (value: T) => void): (() => void) => {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);

@@ -54,8 +54,8 @@ function idOf({ runId, agent }: HookEvent, ...parts: readonly string[]): string 
 }
 
 /**
- * Events without the decisions between them: each after those that precede it, else by step and rank, and otherwise as
- * given.
+ * Sorts the events of agents, which do not include decisions: each after its {@link predecessorsOf}, else by step and
+ * rank, and otherwise in the given order.
  */
 export function inCausalOrder(events: readonly HookEvent[]): HookEvent[] {
   const left = new Map(events.toSorted(byStepAndRank).map((event) => [timelineId(event), event]));

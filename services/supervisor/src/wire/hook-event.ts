@@ -101,8 +101,8 @@ export function waitChangeFrom(event: HookEvent): WaitChange | undefined {
 }
 
 /**
- * Whether the timeline has the event: a wait is shown as the state of its run instead, except one that only an operator
- * can end (BD-6).
+ * Whether the timeline has the event. A wait is shown as the state of its run instead, except one that only an operator
+ * can end (BD-6); a budget threshold is only notified.
  */
 export function isOnTimeline({ type, waitingFor }: HookEvent): boolean {
   if (type === HookEventType.AGENT_SUSPENDED) return codeWaitFrom(waitingFor) !== undefined;

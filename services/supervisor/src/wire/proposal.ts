@@ -9,7 +9,7 @@ import type { Proposal, ProposedContent } from '../domain/review/proposal.ts';
 
 /**
  * Reads a proposal.
- * @throws InvalidRequestError DELEGATION_REQUIRES_SPAWN, FINAL_ACTION_REQUIRED naming the field
+ * @throws InvalidRequestError DELEGATION_REQUIRES_SPAWN, FINAL_ACTION_REQUIRED, FIELD_REQUIRED naming the field
  */
 export function proposalFrom(request: ReviewActionRequest): Proposal {
   const { callId, modelCallId, composed, partial } = request;

@@ -25,7 +25,10 @@ export interface OutcomeReport {
   readonly recordCarried: RecordCarried;
 }
 
-/** Ends the calling agent, unless it has an ending. Returns the ending that is recorded, with the approved answer if it has one. */
+/**
+ * Ends the calling agent, unless it has an ending. Returns the recorded ending, with the approved answer if it has one.
+ * @throws what admitAgent, checkOutcome and the recording of carried receipts throw
+ */
 export async function reportOutcome(
   context: SupervisorContext,
   { reported, detail, recordCarried }: OutcomeReport,

@@ -15,7 +15,7 @@ import { priorityFrom } from '../../wire/supervision.ts';
 const METHOD = 'writ.control.v1.ControlService/Reprioritize';
 
 /**
- * Changes the priority of a live agent: records the order and who gave it in the audit record, then changes the pool,
+ * Changes the priority of a live agent: records the change and its author in the audit record, then changes the pool,
  * which may pause or resume agents (SB-5). When spawn-budget does not answer, a repeat of the request completes it.
  * @throws PermissionDeniedError OPERATOR_REQUIRED; NotFoundError RUN_NOT_FOUND, AGENT_NOT_FOUND; PreconditionError
  *   RUN_ENDED; InvalidRequestError REQUEST_ID_REUSED; what spawn-budget throws
@@ -48,8 +48,8 @@ export async function reprioritize(
 }
 
 /**
- * The tokens of the agent get its new priority, and a paused agent is refused at once (SB-4). The answer to a repeat
- * lists the changes of that time, which later ones may have undone; events of spawn-budget report them.
+ * New tokens of the agent have its new priority, and a paused agent is rejected at once (SB-4). The response to a
+ * repeat lists the changes of the first request, which later ones may have undone; events of spawn-budget report them.
  */
 async function recordChange(
   context: SupervisorContext,

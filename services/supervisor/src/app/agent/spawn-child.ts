@@ -56,7 +56,7 @@ export interface ReviewedSpawn {
  * Reviews a delegation, places the order `spawn_child` in the same transaction when it is approved, and waits until
  * the order is done (SV-1, SUP-9).
  * @throws UnavailableError SPAWN_PENDING when the order takes longer than `childWaitMs`; PreconditionError
- *   SPAWN_FAILED; what reviewProposal throws
+ *   SPAWN_FAILED; what reviewProposal and enqueueSpawn throw
  */
 export async function spawnChild(
   context: SupervisorContext,
@@ -91,7 +91,8 @@ export async function spawnChild(
 /**
  * Places the order for the child of an approved delegation, once per call. An invalid request is rejected also while
  * the approval is pending, before a person is asked. Returns whether the delegation has a child.
- * @throws InvalidRequestError TOOL_NOT_ALLOWED, MODEL_NOT_ALLOWED, INVALID_BUDGET naming the field
+ * @throws InvalidRequestError AGENT_NOT_FOUND, BUDGET_ABOVE_PARENT, TOOL_NOT_ALLOWED, MODEL_NOT_ALLOWED, INVALID_BUDGET
+ *   naming the field
  */
 async function enqueueSpawn(
   { trx, at }: Tx,
@@ -181,7 +182,7 @@ function spawnPending(callId: string): UnavailableError {
 function spawnFailed({ child_name: name, call_id: callId, why_not: reason }: SpawnRow) {
   return new PreconditionError(
     'SPAWN_FAILED',
-    `Agent ${name} could not be set up: ${reason}. Its slot and tab are released.`,
+    `Agent ${name} could not be set up: ${reason}. The supervisor releases its slot and tab.`,
     { call_id: callId, cause: reason ?? '' },
   );
 }

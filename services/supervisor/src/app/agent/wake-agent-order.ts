@@ -10,7 +10,7 @@ import { credentialsFor } from './credentials.ts';
 
 /**
  * Sends the decision and new tokens to a suspended agent. Skips an agent that has ended, except a child that this
- * decision ended: its worker receives the answer only in this way, and then replies to the parent (AG-3).
+ * decision ended: no other call informs its worker, which then replies to the parent (AG-3).
  */
 export function wakeAgentOrder(context: SupervisorContext): OrderHandler {
   const { peers, store } = context;

@@ -7,7 +7,8 @@ import { resolveCall } from './resolve-call.ts';
 
 /**
  * Answers an approval of an action, or of the outcome of a call (SV-5, TG-5).
- * @throws NotFoundError APPROVAL_NOT_FOUND; InvalidRequestError ANSWER_MISMATCH; what decideAction and resolveCall throw
+ * @throws NotFoundError APPROVAL_NOT_FOUND; InvalidRequestError ANSWER_MISMATCH; what decideAction and resolveCall
+ *   throw
  */
 export async function answerApproval(
   context: SupervisorContext,

@@ -66,6 +66,6 @@ function howDecided({ state, decided_by, decided_at, basis }: ApprovalRow): stri
   const when = decided_at === null ? '' : ` at ${decided_at.toISOString()}`;
   if (state === 'expired') return `expired${when} without an answer`;
   if (state === 'withdrawn')
-    return `was withdrawn${when}, ${basis === BY_AGENT ? 'by its agent' : 'when its run ended'}`;
+    return `was withdrawn${when}, ${basis === BY_AGENT ? 'by its agent' : 'when its agent ended'}`;
   return `was ${state} by ${decided_by}${when}`;
 }

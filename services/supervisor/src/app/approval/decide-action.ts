@@ -9,11 +9,13 @@ import { EDITS_FIELD } from '../../domain/approval/editable-arguments.ts';
 import { assertFourEyes } from '../../domain/approval/four-eyes.ts';
 import { type Edits, judgeYes, type YesOutcome } from '../../domain/approval/judge-answer.ts';
 import { activeMsAt } from '../../domain/clock/active-clock.ts';
+import { haltedError } from '../../domain/halt/halt.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
 import type { ReviewedTool } from '../../domain/review/reviewed-tool.ts';
 import { clockOf, loadAgent } from '../../store/agent/agents.ts';
-import { type ApprovalRow, loadApproval } from '../../store/approval/approvals.ts';
-import { assertNotHalted, haltOver } from '../../store/halt/halts.ts';
+import { type ApprovalRow, hasExpired, loadApproval } from '../../store/approval/approvals.ts';
+import { assertNotHalted } from '../../store/halt/halts.ts';
+import { unresumedHalt } from '../../store/halt/lifted-halts.ts';
 import { rememberRequest, requestsOf } from '../../store/requests.ts';
 import { callKeyOf, loadDecision } from '../../store/review/decisions.ts';
 import { loadFacts } from '../../store/review/facts.ts';
@@ -32,7 +34,7 @@ import { type PendingApproval, settleNo, settleYes } from './settle-action.ts';
 /**
  * Approves or rejects an action (SV-5).
  * @throws PreconditionError APPROVAL_DECIDED, RUN_ENDED, HALTED and what judgeYes throws
- * @throws InvalidRequestError REQUEST_ID_REUSED, INVALID_ARGUMENTS
+ * @throws InvalidRequestError REQUEST_ID_REUSED, INVALID_ARGUMENTS and what parseJsonStrict throws
  * @throws PermissionDeniedError FOUR_EYES_REQUIRED, APPROVAL_ARGUMENT_LOCKED, APPROVAL_CAP_MISSING
  * @throws UnavailableError TOOL_LIST_UNAVAILABLE: an approval needs the definition of the tool (SYS-4)
  */
@@ -82,11 +84,14 @@ async function decide(
   await assertAlive(trx, subject);
   // A halt stops approvals and the time of the approval, but nothing is executed after a rejection (SV-9).
   if (isYes) await assertNotHalted(trx, key);
-  const isHalted = !isYes && (await haltOver(trx, key)) !== undefined;
   const pending: PendingApproval = { approval: row, decision, subject };
-  if (!isHalted && row.expires_at !== null && row.expires_at <= at) {
-    const expired = await settleNo(tx, pending, undefined);
-    return { answered: { row: expired }, refusal: alreadyDecided(expired) };
+  if (hasExpired(row, at)) {
+    const halt = await unresumedHalt(trx, key);
+    if (halt === undefined) {
+      const expired = await settleNo(tx, pending, undefined);
+      return { answered: { row: expired }, refusal: alreadyDecided(expired) };
+    }
+    if (isYes) throw haltedError(halt);
   }
   if (isYes) {
     const decider = { subject: approver, runStartedBy: row.run_created_by, tool: row.tool };

@@ -1,9 +1,14 @@
 import { type SupervisorContext, type Tx, transact } from '../../context.ts';
 import { actionFrom, actionName } from '../../domain/result/recorded-action.ts';
 import { loadAgent } from '../../store/agent/agents.ts';
-import { type ApprovalRow, loadApproval, saveApproval } from '../../store/approval/approvals.ts';
+import {
+  type ApprovalRow,
+  hasExpired,
+  loadApproval,
+  saveApproval,
+} from '../../store/approval/approvals.ts';
 import { type DueApproval, expiredApprovals } from '../../store/approval/expired-approvals.ts';
-import { haltOver } from '../../store/halt/halts.ts';
+import { unresumedHalt } from '../../store/halt/lifted-halts.ts';
 import { callKeyOf, loadDecision, saveDecision } from '../../store/review/decisions.ts';
 import { isAlive, subjectOf } from '../review/review-subject.ts';
 import { publishAnswer } from './publish-answer.ts';
@@ -33,7 +38,8 @@ async function expireOne(context: SupervisorContext, due: DueApproval): Promise<
     context,
     async (tx) => {
       const approval = await loadApproval(tx.trx, due.tenant, due.approval_id);
-      if (approval.state === 'pending') await expire(tx, approval);
+      // A halt may have been lifted since it was selected, which extended it.
+      if (approval.state === 'pending' && hasExpired(approval, tx.at)) await expire(tx, approval);
     },
     { run: { tenant: due.tenant, runId: due.run_id }, background: true },
   );
@@ -46,8 +52,8 @@ async function expire(tx: Tx, approval: ApprovalRow): Promise<void> {
   const subject = await subjectOf(trx, await loadAgent(trx, { tenant, runId, instance }));
   // The end of its run withdraws the approval.
   if (!isAlive(subject)) return;
-  // The end of the halt extends the approval by the halted time.
-  if ((await haltOver(trx, subject.key)) !== undefined) return;
+  // The resume of the run extends the approval by the halted time.
+  if ((await unresumedHalt(trx, subject.key)) !== undefined) return;
   const pending: PendingApproval = { approval, decision, subject };
   if (approval.kind === 'action') await settleNo(tx, pending, undefined);
   else await leaveUnknown(tx, pending);

@@ -20,7 +20,7 @@ import {
  * Records the outcome of a call that a person determined: the gateway stores it once, and its new receipt settles the
  * approval (TG-5).
  * @throws PreconditionError APPROVAL_DECIDED, HALTED; PermissionDeniedError FOUR_EYES_REQUIRED; InvalidRequestError
- *   REQUEST_ID_REUSED; what the gateway answers
+ *   REQUEST_ID_REUSED; errors of the gateway
  */
 export async function resolveCall(
   context: SupervisorContext,

@@ -7,11 +7,11 @@ import { assertAlive, subjectOf } from '../review/review-subject.ts';
 import { settleWithdrawn, WITHDRAWN } from './settle-action.ts';
 
 /**
- * Withdraws a proposal of the calling agent that waits for a person, in the transaction in which a decision of the
- * person would find it pending: exactly one of both counts, and a withdrawn proposal never gets a writ (AP-4, SV-5).
- * A halt does not prevent it, because nothing is executed after it.
+ * Withdraws a proposal of the calling agent that waits for a person. The transaction does not overlap with one that
+ * records the person's decision: exactly one of both counts, and a withdrawn proposal never gets a writ (AP-4, SV-5).
+ * A halt does not prevent the withdrawal, because nothing is executed after it.
  * @returns whether it is withdrawn; false when it was decided before
- * @throws NotFoundError DECISION_NOT_FOUND; PreconditionError RUN_ENDED, STALE_EPOCH
+ * @throws NotFoundError DECISION_NOT_FOUND, AGENT_NOT_FOUND; PreconditionError RUN_ENDED, STALE_EPOCH
  */
 export async function withdrawAction(
   context: SupervisorContext,

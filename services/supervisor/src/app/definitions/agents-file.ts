@@ -16,7 +16,7 @@ import { assertSubAgents, byName, misplaced } from './agents-in-code.ts';
 import { AGENTS_SCHEMA } from './agents-schema.ts';
 import { manifestOf } from './manifest-of.ts';
 
-/** The agents of a file, and those beside it, with warnings for its author. */
+/** The agents of a file and those defined in code, with warnings about the file. */
 export interface LoadedAgents {
   /** By name. */
   readonly agents: ReadonlyMap<string, AgentManifest>;

@@ -6,7 +6,7 @@ import type { Extensions } from '../../domain/manifest/applicable-settings.ts';
 import { AGENT_SCHEMA } from './agents-schema.ts';
 import { manifestOf } from './manifest-of.ts';
 
-/** The results of {@link createAgent}: a changed copy has settings that were not checked, and the hash of others. */
+/** The results of {@link createAgent}: the settings of a changed copy were not checked, and do not match its hash. */
 const created = new WeakSet<AgentManifest>();
 
 /** The functions of custom agents, by the results of {@link createAgent}. */
@@ -96,7 +96,7 @@ function codeProblems({ kind, run, version }: AgentInCode): string[] {
 
 /**
  * The agents by name.
- * @throws ConfigError for an agent that createAgent did not make, and for a name that is used twice
+ * @throws ConfigError for an agent that createAgent did not create, and for a name that is used twice
  */
 export function byName(agents: readonly AgentManifest[]): ReadonlyMap<string, AgentManifest> {
   const known = new Map<string, AgentManifest>();
@@ -128,14 +128,15 @@ export function assertSubAgents(
   if (problems.length > 0) throw new ConfigError('The list of agents', problems);
 }
 
-/** The problem of a sub-agent: those of an external agent, and no others, run in its program (AP-6). */
+/** The problem of a sub-agent of the wrong kind: an external agent has only external ones, other agents none (AP-6). */
 export function misplaced(
   parent: AgentManifest['kind'],
   { kind }: AgentManifest,
   where: string,
 ): string[] {
   if ((kind === 'external') === (parent === 'external')) return [];
-  const rule = 'an external agent has external sub-agents, and no other agent has';
+  const rule =
+    'all sub-agents of an external agent must be external, and no other agent may have external ones';
   return [`${where} is of kind ${kind}; ${rule}.`];
 }
 

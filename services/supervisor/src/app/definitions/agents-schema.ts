@@ -18,7 +18,8 @@ function names() {
 }
 
 /**
- * One agent of the file; every key has the name and the meaning of its field in writ.supervision.v1.AgentManifest.
+ * One agent of the file; its keys have the meaning, and most have the name, of fields of
+ * writ.supervision.v1.AgentManifest.
  */
 export const AGENT_SCHEMA = object(
   {
@@ -116,7 +117,7 @@ export const AGENT_SCHEMA = object(
             DURATION,
             { default: '120s' },
           ),
-          priority: about('Highest priority in this place.', PRIORITY, {
+          priority: about('Highest priority as this sub-agent.', PRIORITY, {
             default: 'that of the agent',
           }),
         },

@@ -64,7 +64,7 @@ export const LOOP = {
     allOf: optionsBy('strategy', STRATEGY_OPTIONS),
   }),
   history: about(
-    'Where the history of sessions is stored, instead of the worker.',
+    "Where the history of sessions is stored, instead of in the worker's database.",
     object(
       {
         provider: about('Name of a history provider of a module.', ID),

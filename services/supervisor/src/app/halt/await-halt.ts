@@ -4,8 +4,8 @@ import { awaitChange } from '../../store/change/change-alarm.ts';
 import { type HaltRow, loadHalt } from '../../store/halt/halts.ts';
 
 /**
- * How long before the caller's deadline the wait ends at most, ms, so that the answer can name the services that
- * are missing.
+ * Maximum time between the end of the wait and the caller's deadline, ms, in which the response can name the services
+ * that have not answered.
  */
 const BEFORE_DEADLINE_MS = 1_000;
 

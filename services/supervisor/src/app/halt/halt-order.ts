@@ -8,7 +8,7 @@ import { endChild, recordEnding } from '../../store/agent/endings.ts';
 import { appendAudit } from '../../store/audit.ts';
 import { findHalt, type HaltRow, haltOf, saveHalt, scopeOf } from '../../store/halt/halts.ts';
 import { haltedAgents, parkHalted } from '../../store/halt/park.ts';
-import { busyTenants, runsInScope } from '../../store/halt/runs-in-scope.ts';
+import { runsInScope, stoppedTenants } from '../../store/halt/runs-in-scope.ts';
 import { loadRun } from '../../store/run/runs.ts';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { inFlightJson } from '../../wire/halt.ts';
@@ -113,7 +113,7 @@ async function parkRuns({ store, events, clock }: SupervisorContext, halt: Halt)
           await events.halted(trx, { run, agent: agentRefOf(agent) }, halt.haltId, clock.now());
         }
       },
-      // All runs of a halt have one notification.
+      // The transactions of all its runs record the same notification of the halt.
       { run: key, resource: `halt:${halt.haltId}`, urgent: true },
     );
   }
@@ -142,7 +142,7 @@ async function endRuns({ store, clock }: SupervisorContext, row: HaltRow): Promi
 
 /** Audits a halt of everything in the chain of every tenant that it stops (SV-8). */
 async function auditEverywhere(trx: SupervisorTransaction, halt: HaltRow, at: Date): Promise<void> {
-  for (const tenant of await busyTenants(trx)) {
+  for (const tenant of await stoppedTenants(trx, halt.ordered_at)) {
     if (tenant === halt.ordered_for) continue;
     await appendAudit(trx, { tenant, kind: 'halt', facts: haltFacts(halt) }, at);
   }

@@ -15,7 +15,7 @@ import {
   saveHalt,
   scopeOf,
 } from '../../store/halt/halts.ts';
-import { busyTenants } from '../../store/halt/runs-in-scope.ts';
+import { stoppedTenants } from '../../store/halt/runs-in-scope.ts';
 import { makeOrderDue, type NewOrder, placeOrder } from '../../store/orders.ts';
 import { rememberRequest } from '../../store/requests.ts';
 import { loadRun } from '../../store/run/runs.ts';
@@ -137,7 +137,7 @@ export function haltPending(row: HaltRow): UnavailableError {
 export function resumePending({ halt_id }: HaltRow): UnavailableError {
   return new UnavailableError(
     'RESUME_PENDING',
-    `Halt ${halt_id} is being lifted, but execution-meter or tool-gateway has not answered yet; repeat the call.`,
+    `Halt ${halt_id} is being lifted, but execution-meter or tool-gateway has not answered yet, or agents are still being resumed; repeat the call.`,
     { halt_id },
   );
 }
@@ -156,7 +156,7 @@ async function recordResume({ trx, at }: Tx, row: HaltRow, by: Person): Promise<
   await saveHalt(trx, row.halt_id, { state: 'lifting', resumed_by: by.subject });
   await placeOrder(trx, orderOf(row, 'resume'), at);
   const facts = { ...haltFacts(row), resumed_by: by.subject };
-  const stopped = row.tenant === null ? await busyTenants(trx) : [row.tenant];
+  const stopped = row.tenant === null ? await stoppedTenants(trx, row.ordered_at) : [row.tenant];
   for (const tenant of new Set([row.ordered_for, by.tenant, ...stopped])) {
     await appendAudit(trx, { tenant, kind: 'resume', facts }, at);
   }

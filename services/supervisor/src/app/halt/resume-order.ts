@@ -2,6 +2,7 @@ import { derivedId } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import type { HaltPayload } from '../../domain/order/order-payloads.ts';
 import { findHalt, type HaltRow, haltOf, loadHalt, saveHalt } from '../../store/halt/halts.ts';
+import { haltsInForceAtLift } from '../../store/halt/lifted-halts.ts';
 import { haltedAgents, unparkHalted } from '../../store/halt/park.ts';
 import { runsInScope } from '../../store/halt/runs-in-scope.ts';
 import { loadRun } from '../../store/run/runs.ts';
@@ -52,10 +53,11 @@ export function resumeOrder(context: SupervisorContext): HaltOrderHandler {
         );
         const halt = haltOf(await loadHalt(store.db, haltId));
         const at = halt.liftedAt ?? clock.now();
+        const others = await haltsInForceAtLift(store.db, { haltId, liftedAt: at });
         for await (const key of runsInScope(store.db, halt.scope)) {
           await store.transaction(
             async (trx) => {
-              await unparkHalted(trx, key, halt, at);
+              await unparkHalted(trx, key, { halt, at, others });
               const run = await loadRun(trx, key);
               // One entry, as for the halt: for the root, or for the halted agent.
               for (const agent of await haltedAgents(trx, key, halt)) {

@@ -33,7 +33,7 @@ export async function endOrdinaryRun(
     ignoreNotFound(peers.executionMeter.closeSettledTab(idOf('close_settled_tab'), root)),
   ]);
   if (carried === undefined || last === undefined) return NOT_ORDINARY;
-  // The result does not wait for it: a pool allows nothing after its run, and one that stays open is found (BD-3).
+  // The result does not wait: a pool permits nothing after its run, and the reconciler closes an open one (BD-3).
   peers.spawnBudget.closePool(idOf('close_pool'), root, true).catch((error: unknown) => {
     telemetry.log.info(
       { tenant: run.tenant, run_id: run.run_id, reason: reasonOf(error) },

@@ -92,7 +92,10 @@ async function liveSlots(spawnBudget: SpawnBudgetPeer, run: RunKey): Promise<rea
   }
 }
 
-/** Applies the waits that spawn-budget knows, and stops the clock of an agent below which none has a leased slot. */
+/**
+ * Applies the waits that spawn-budget reports, and stops the clock of an agent when neither it nor an agent below it
+ * has a leased slot.
+ */
 async function noteSlots(
   trx: SupervisorTransaction,
   agent: AgentRow,
@@ -106,9 +109,9 @@ async function noteSlots(
     await noteWait(trx, { ...run, instance: of.instance }, wait);
   }
   const idle = slots.filter((slot) => !hasLease(slot));
-  const isIdle = new Set(idle.map((slot) => slot.agent?.instance));
+  const idleInstances = new Set(idle.map((slot) => slot.agent?.instance));
   const agents = (await agentsOf(trx, run)).filter(({ ended_at }) => ended_at === null);
-  const canAct = agents.filter(({ instance }) => !isIdle.has(instance));
+  const canAct = agents.filter(({ instance }) => !idleInstances.has(instance));
   const isLeased = canAct.some(({ instance }) => instance === run.instance);
   if (isLeased || hasDescendant(agent, agents, canAct)) return;
   await noteLeaseExpiry(trx, run, now);

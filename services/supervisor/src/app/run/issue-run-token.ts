@@ -16,9 +16,9 @@ export interface RunToken {
 }
 
 /**
- * Issues a token with which a program acts as the external agent of a run, at agent-proxy only (AP-1). It expires with
- * the run at the latest; the end of the run, a halt and a freeze act at once, because agent-proxy knows nothing that
- * outlasts them.
+ * Issues a token with which a program acts as the external agent of a run, at agent-proxy only (AP-1). It expires at
+ * the deadline of the run at the latest; the end of the run, a halt and a freeze take effect at once, because each
+ * request is checked again.
  * @throws NotFoundError RUN_NOT_FOUND; PreconditionError RUN_NOT_EXTERNAL, RUN_ENDED
  */
 export async function issueRunToken(
@@ -29,7 +29,7 @@ export async function issueRunToken(
   const run = await loadExternalRun(store.db, key);
   const leftMs = (run.deadline_at?.getTime() ?? Infinity) - clock.now().getTime();
   if (run.ended_at !== null || run.state === 'ENDING' || leftMs <= 0) {
-    throw new PreconditionError('RUN_ENDED', `Run ${run.run_id} has ended.`, {
+    throw new PreconditionError('RUN_ENDED', `Run ${run.run_id} has ended; start a new run.`, {
       run_id: run.run_id,
     });
   }
@@ -51,7 +51,7 @@ export async function loadExternalRun(db: SupervisorReader, key: RunKey): Promis
   if (kind === 'external') return run;
   throw new PreconditionError(
     'RUN_NOT_EXTERNAL',
-    `The root of run ${run.run_id} is an agent of kind ${kind}, not external.`,
+    `The root of run ${run.run_id} is an agent of kind ${kind}, not external; run tokens and CloseRun require an external agent.`,
     { run_id: run.run_id },
   );
 }

@@ -9,8 +9,8 @@ import { gatewayAllows } from '../../domain/review/reviewed-tool.ts';
 const DEFAULT_PAGE = 50;
 
 /**
- * Lists the tools of the gateway's registry that `tenant` may use, in its pages. The names of other tenants in an
- * allowlist stay with the supervisor (SYS-6).
+ * Returns one page of the gateway's registry, reduced to the tools that `tenant` may use and without their allowlists,
+ * which name other tenants (SYS-6).
  */
 export async function listTools(
   { peers }: Pick<SupervisorContext, 'peers'>,

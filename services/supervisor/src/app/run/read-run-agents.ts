@@ -29,7 +29,7 @@ function byDepth(a: AgentRow, b: AgentRow): number {
   return a.depth - b.depth || (a.instance < b.instance ? -1 : 1);
 }
 
-/** The tree is the supervisor's own, and readable without the pool: before it is open, and while spawn-budget is down. */
+/** Empty before the pool is open and while spawn-budget is down: the tree does not depend on the pool. */
 async function readSlots(
   { peers }: Pick<SupervisorContext, 'peers'>,
   run: RunKey,

@@ -23,14 +23,14 @@ import type { Notify } from '../notify/notify.ts';
 import { appendEvent } from '../timeline/carried-events.ts';
 import type { HeldEvents } from '../timeline/held-events.ts';
 
-/** Runs whose events are recorded at the same time: as many transactions as share commits of the writing sessions. */
+/** Runs whose events are recorded at the same time, so that their transactions share commits. */
 const RUNS_AT_ONCE = 16;
 
 /**
  * Message handlers that append hook events to the timelines of their runs (HK-1) and apply pauses, expired leases and
- * waits that spawn-budget reports (SB-4, EM-1). They discard an event without a known run and an event that does not match
- * its subject. An event that arrives before those that precede it on the timeline is held until they are there, until
- * the agent's next review that is not a repeat, or until its run ends.
+ * waits that spawn-budget reports (SB-4, EM-1). They discard an event of an unknown run, and one that does not match
+ * its subject. An event that arrives before its predecessors on the timeline is held until they are there, until the
+ * next review of the agent that is not a repeat, or until its run ends.
  */
 export function recordHooks({
   store,
@@ -127,13 +127,13 @@ function keyOf(event: HookEvent): EventKey {
   return { tenant: event.tenant, runId: event.runId, eventId: timelineId(event) };
 }
 
-/** Whether the timeline is all that an event changes, so that one that is there changes nothing. */
+/** Whether an event changes only the timeline, so that it has no effect when it is there already. */
 function isOnlyShown(event: HookEvent): boolean {
   const isNotified = notificationOf(event, new Date(0)) !== undefined;
   return !isNotified && waitChangeFrom(event) === undefined && slotChangeFrom(event) === undefined;
 }
 
-/** Appends the events whose predecessors are on the timeline; returns the others. Those of an ended run are late. */
+/** Records the events whose predecessors are on the timeline, or all of an ended run; returns the others. */
 async function recordRun(
   recording: Recording,
   pool: readonly HookEvent[],

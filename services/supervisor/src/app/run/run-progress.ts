@@ -21,7 +21,7 @@ interface ShownAgent {
 
 /**
  * Live progress of a run's agents for one watcher. The bus delivers the next message when the watcher has read the
- * previous one, so that a slow watcher loses messages and delays no one else. Nothing is stored.
+ * previous one, so that a slow watcher loses messages and delays no other watcher. Nothing is stored.
  */
 export class RunProgress {
   readonly #context: Pick<SupervisorContext, 'store'>;

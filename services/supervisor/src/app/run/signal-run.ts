@@ -31,9 +31,10 @@ export interface SignalRequest {
 }
 
 /**
- * Sends a signal to the worker of an agent, which has stored it when this resolves. Returns false for a repeated request.
- * @throws InvalidRequestError SIGNAL_RESERVED, INVALID_PAYLOAD; PreconditionError RUN_ENDED; NotFoundError;
- *   UnavailableError AGENT_NOT_DELIVERED
+ * Sends a signal to the worker of an agent, which has stored it when this resolves. Returns false for a repeated
+ * request.
+ * @throws InvalidRequestError SIGNAL_RESERVED, INVALID_PAYLOAD and what parseJsonStrict throws; PreconditionError
+ *   RUN_ENDED; NotFoundError RUN_NOT_FOUND, AGENT_NOT_FOUND; UnavailableError AGENT_NOT_DELIVERED; errors of the worker
  */
 export async function signalRun(
   { store, peers }: SupervisorContext,

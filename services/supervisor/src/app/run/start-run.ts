@@ -126,7 +126,7 @@ interface NewRun {
   readonly goal: string;
   readonly dataJson: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** The trace context of the StartRun call; all work for the run belongs to its trace (SYS-1). */
+  /** The trace context of the call that starts it; all work for the run belongs to this trace (SYS-1). */
   readonly traceparent: string;
   /** The agent key that opens it; undefined for a StartRun call (AP-1). */
   readonly key?: { readonly keyId: string; readonly conversation: string };

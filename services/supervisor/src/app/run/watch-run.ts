@@ -27,7 +27,7 @@ interface FollowOptions {
  * The events of a run after a sequence: those recorded, then new ones. Reads the rows each time, so that there is
  * neither gap nor duplicate. Ends with the result, or at once when the run has ended and all events are delivered.
  * Live progress has no sequence and is lost when the watcher is slow. After `watchHeartbeatMs` without an event comes a
- * heartbeat, if the rows could be read meanwhile: a frozen process or database sends none.
+ * heartbeat, unless a read of the rows hangs.
  * @throws NotFoundError RUN_NOT_FOUND; what `signal` was aborted with
  */
 export async function* followRun(
@@ -70,7 +70,7 @@ export async function* followRun(
           last = row.sequence;
           if (event.entry.case === 'result') return;
         }
-        // The result is the last event. A watch that begins after it finds none, nor does one of events that were purged.
+        // The result is the last event. A watch that begins after it finds no event.
         if (rows.length === 0) {
           if (isOver) return;
           if (performance.now() - endCheckedAt >= config.watchPollMs) {

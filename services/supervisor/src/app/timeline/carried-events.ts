@@ -25,8 +25,8 @@ export async function appendEvent(
 }
 
 /**
- * Appends the events that a worker carries with a request of an agent: whatever follows from them, such as the decision of
- * this request, comes later on the timeline (HK-1). An event that its emitter did not make is discarded.
+ * Appends the events that a worker carries with a request of an agent: whatever follows from them, such as the decision
+ * of this request, comes later on the timeline (HK-1). An event that is not from its emitter is discarded.
  */
 export async function recordCarriedEvents(
   tx: Tx,
@@ -41,8 +41,9 @@ export async function recordCarriedEvents(
 }
 
 /**
- * Appends the events of an agent that the bus delivered before their predecessors, which no later request carries. Not with
- * a repeated request: the agent may have continued since the first one, and the predecessors come with its next request.
+ * Appends the events of an agent that the bus delivered before their predecessors, because no later request carries the
+ * predecessors. Not called for a repeated review: the agent may have continued since the first one, and the
+ * predecessors come with its next request.
  */
 export async function recordHeldEvents(tx: Tx, agent: AgentKey): Promise<void> {
   const held = tx.context.heldEvents.of(agent).filter((event) => isOf(event, agent));
@@ -59,7 +60,7 @@ async function appendEvents(
   for (const event of events) await appendEvent(trx, context.heldEvents, event, at);
 }
 
-/** What the worker and the meter answer about the last events of agents that end. */
+/** The last events of agents that end, as the worker and the meter return them. */
 export interface LastEvents {
   readonly carried: readonly CarriedEvent[];
   /** Encoded events of the meter. */
@@ -67,8 +68,8 @@ export interface LastEvents {
 }
 
 /**
- * Appends the last events of agents whose calls are over, also those that only the bus has delivered so far. An agent
- * without `instance` is every agent of the run.
+ * Appends the last events of agents whose calls are over, also those that only the bus has delivered so far. A key
+ * without `instance` means all agents of the run.
  */
 export async function recordLastEvents(
   tx: Tx,
@@ -92,7 +93,7 @@ function isOf({ tenant, runId, agent }: HookEvent, key: AgentKey): boolean {
   return tenant === key.tenant && runId === key.runId && agent?.instance === key.instance;
 }
 
-/** Undefined for an event of another run, and for one that its emitter did not make. */
+/** Undefined for an event of another run, and for one that is not from its emitter. */
 function readCarried(
   { telemetry }: SupervisorContext,
   run: RunRow,

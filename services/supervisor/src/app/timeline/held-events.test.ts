@@ -14,7 +14,7 @@ const event = (runId: string, eventId: string, kilobytes: number): HookEvent =>
 const keyOf = (run: number) => ({ tenant: 'acme', runId: `run-${run}` });
 
 describe('held events', () => {
-  it('use a limited number of bytes; those of the run that waits longest are dropped (HK-1, CO-2)', () => {
+  it('use a limited number of bytes; those of the least recently used run are dropped (HK-1, CO-2)', () => {
     const held = new HeldEvents();
     for (let run = 0; run < 30; run += 1) {
       held.hold(keyOf(run), [event(`run-${run}`, 'a', 500), event(`run-${run}`, 'b', 500)]);

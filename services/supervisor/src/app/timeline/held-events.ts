@@ -3,9 +3,9 @@ import { ByteCache, estimateBytes, type RunKey } from '@writ/kernel';
 import { afterCommit } from '@writ/store';
 import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 
-/** Maximum memory of the held events; beyond it, those of the run that waits longest are dropped, bytes. */
+/** Maximum memory of the held events, bytes; above it, the events of the least recently used run are dropped. */
 const MAX_HELD_BYTES = 16_000_000;
-/** Maximum memory of the ids of recorded events, some 6,000, bytes. */
+/** Maximum memory of the ids of recorded events, bytes: some 6,000 ids. */
 const MAX_RECORDED_BYTES = 2_000_000;
 
 interface HeldEvent {
@@ -14,8 +14,8 @@ interface HeldEvent {
 }
 
 /**
- * Events that the bus delivered before those that precede them on the timeline (HK-1). They are in memory only: the
- * worker carries the same events with its next request, and worker and meter answer them when the agent ends.
+ * Events that the bus delivered before their predecessors on the timeline (HK-1). They are in memory only: the worker
+ * carries the same events with its next request, and worker and meter return them when the agent ends.
  */
 export class HeldEvents {
   readonly #runs = new ByteCache<ReadonlyMap<string, HeldEvent>>({
@@ -57,7 +57,7 @@ export class HeldEvents {
     });
   }
 
-  /** Holds those of the events that are not on the timeline by now. */
+  /** Adds events to the held events of a run, and drops those that are on the timeline meanwhile. */
   hold(run: RunKey, events: readonly HookEvent[]): void {
     const name = nameOf(run);
     const held = new Map(this.#runs.get(name));

@@ -8,8 +8,8 @@ const LIMIT = 128;
 
 /**
  * The events of the worker among the last entries of a timeline, for an order that ends agents: a request may have
- * carried them before the worker stored them, and it cannot when it has stopped (HK-1). An agent without `instance` is
- * every agent of the run.
+ * carried them before the worker stored them, and a worker that has stopped cannot store them (HK-1). A key without
+ * `instance` means all agents of the run.
  */
 export async function lastWorkerEvents(
   db: SupervisorReader,

@@ -4,17 +4,17 @@ interface ReadOrder {
 }
 
 /**
- * Decides which due orders a replica drives that it has read in the store. The replica that placed an order has it in memory
- * and drives it; another one drives it only if it is still due some time after it was first read, because its replica has died
- * or has no capacity. The first read takes every order: a previous process may have left it. A state machine: times are
- * passed in, in milliseconds of a monotonic clock.
+ * Decides which of the due orders that it read from the store a replica drives. The replica that placed an order has it
+ * in memory and drives it; another one drives it only if it is still due some time after it was first read, because its
+ * replica has died or has no capacity. The first read takes every order: a previous process may have left it. A state
+ * machine: times are passed in, in milliseconds of a monotonic clock.
  */
 export class OthersOrders {
   readonly #afterMs: number;
   /** When the due orders were first read, by id; undefined before the first read. */
   #firstRead: Map<string, number> | undefined;
 
-  /** @param afterMs time that a replica has for the orders that it placed; zero if there are no others */
+  /** @param afterMs time that a replica has for the orders that it placed; zero without other replicas */
   constructor(afterMs: number) {
     this.#afterMs = afterMs;
   }

@@ -34,8 +34,9 @@ interface Observed {
 
 /**
  * How many runs may be active before further starts wait (BD-5). The duration of a start is work of the platform
- * alone, without model and tools: while it is about as short as without load, the limit grows with each start, however
- * long runs take, and faster while starts are as short as ever; when it is over half as long again, the limit shrinks.
+ * alone, without model and tools: while it is about as short as without load, the limit grows with each start that
+ * reaches it, however long runs take, and faster while starts are as short as ever; when starts take over half as long
+ * again, the limit shrinks.
  */
 export class StartLimit {
   #limit = INITIAL_LIMIT;

@@ -53,7 +53,7 @@ export class StartQueue<Order extends StartOrder> {
   readonly #starting = new Map<string, Order>();
   /** By tenant and run. */
   readonly #active = new Map<string, Activity>();
-  /** Places of starts that are being recorded, by tenant. */
+  /** Reserved capacity for starts that are being recorded, by tenant. */
   readonly #reserved = new Map<string, number>();
   /** By tenant. */
   readonly #loads = new Map<string, TenantLoad>();
@@ -82,8 +82,8 @@ export class StartQueue<Order extends StartOrder> {
   }
 
   /**
-   * Reserves capacity for a start that is about to be recorded; returns how to release it once the order has been added
-   * or was not placed.
+   * Reserves capacity for a start that is about to be recorded. Returns the function that releases it; call it once the
+   * order has been added or was not placed.
    * @throws OverloadedError START_QUEUE_FULL with `retry_after_ms`, naming limit and setting
    */
   reserve(tenant: string, now: number): () => void {
@@ -136,7 +136,7 @@ export class StartQueue<Order extends StartOrder> {
     this.#limit.observe(ms, this.active, now);
   }
 
-  /** Records that a start that was taken is over. */
+  /** Records that a start that {@link next} returned is no longer in progress. */
   started({ order_id: id }: Order): void {
     this.#starting.delete(id);
   }

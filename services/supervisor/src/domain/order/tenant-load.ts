@@ -6,7 +6,7 @@ const BURST_RATIO = 4;
 export const CALM_MS = 5_000;
 /** A tenant may have this many runs in flight under any load. */
 export const MIN_LEVEL = 3;
-/** A tenant keeps the level and the rate of ends of this time and the one before it, ms. */
+/** Window of the level and of the rate at which runs end, ms; both are kept for the next window. */
 export const LEVEL_MS = 5_000;
 
 /** What a tenant has in flight when a start arrives. */
@@ -83,7 +83,7 @@ export class TenantLoad {
 
   #isBurst(now: number): boolean {
     if (now - this.#burstAt > BURST_MS || now - this.#rejectedAt < CALM_MS) return false;
-    // None of its runs has ended yet at first, so that any start would belong to a burst.
+    // At first none of its runs has ended; without the earlier rate, any start would count as part of a burst.
     const expected = Math.max(this.#ended, this.#endRate * (now - this.#burstAt));
     return this.#accepted >= BURST_RATIO * expected;
   }

@@ -26,7 +26,7 @@ export interface Judgement {
   readonly ruleId: string;
   /** 0 to 1. */
   readonly risk: number;
-  /** Undefined for an invalid proposal. */
+  /** Undefined when the proposal was not parsed, or is not a valid action. */
   readonly action: RecordedAction | undefined;
   /** Undefined when policy changed nothing. */
   readonly revisedAction: RecordedAction | undefined;

@@ -77,7 +77,7 @@ export function readProposal(
 ): ReadAction {
   if (content.kind === 'delegation') return readDelegation(content, proposer.targets);
   if (content.kind === 'client_tool') return readClientTool(content, proposer);
-  // Its run ends by CloseRun: an approved answer would end it in the name of a program that asked for nothing (AP-1).
+  // An approved answer would end the run, which the program of an external agent ends by CloseRun (AP-1).
   const isAnswer = content.kind === 'final' || content.kind === 'raw_text';
   if (isAnswer && proposer.kind === 'external') {
     return { ...refused(`${content.kind}_not_allowed:external`), raw: { kind: content.kind } };
@@ -96,7 +96,7 @@ export function namedTool({ content }: Proposal): string | undefined {
   return named;
 }
 
-/** The model's text of an invalid proposal (SV-7). */
+/** The model's text, or the raw value of an invalid native call as JSON; undefined for a valid native call (SV-7). */
 export function rawText({ content }: Proposal, parsed: ReadAction): string | undefined {
   if (content.kind === 'raw_text') return content.text;
   return parsed.ok ? undefined : JSON.stringify(parsed.raw);

@@ -58,10 +58,10 @@ export function checkOutcome(reported: ReportedOutcome, evidence: OutcomeEvidenc
     return { phase: decision.phase ?? phase, unverified: false };
   }
   if (receipt?.stopReason === stopReason) return { phase: 'execution', unverified: false };
-  return { phase, unverified: !knownOtherwise(stopReason, evidence) };
+  return { phase, unverified: !isLimitReached(stopReason, evidence) };
 }
 
-function knownOtherwise(stopReason: string, evidence: OutcomeEvidence): boolean {
+function isLimitReached(stopReason: string, evidence: OutcomeEvidence): boolean {
   const { steps, maxSteps, activeMs, maxActiveMs, now, deadlineAt } = evidence;
   switch (stopReason) {
     case 'max_steps':

@@ -27,12 +27,12 @@ export function affectedTenant({ tenant: own, roles }: Actor, tenant: string): s
 }
 
 /**
- * Returns the tenant whose caps a request sets. A tenant's own admin sets those of its sessions; those of the tenant
- * itself require an operator (EM-3).
+ * Returns the tenant whose caps a request sets. A tenant's own admin sets those of its runs and sessions; those of the
+ * tenant itself require an operator (EM-3).
  * @throws PermissionDeniedError OPERATOR_REQUIRED
  */
-export function cappedTenant(actor: Actor, tenant: string, isSession: boolean): string {
-  if (isSession || actor.roles.includes('operator')) return affectedTenant(actor, tenant);
+export function cappedTenant(actor: Actor, tenant: string, isBelowTenant: boolean): string {
+  if (isBelowTenant || actor.roles.includes('operator')) return affectedTenant(actor, tenant);
   throw operatorRequired('Setting the caps of a tenant requires the role operator.');
 }
 

@@ -9,8 +9,8 @@ import { pageNumber, readPage } from '../../wire/page-token.ts';
 /**
  * ListAuditRecords: the records of a tenant in the order of its chain, including all that were committed before the
  * call (SV-8, SYS-6).
- *
- * @throws InvalidRequestError INVALID_FIELD for a kind that does not exist
+ * @throws InvalidRequestError INVALID_FIELD for a kind that does not exist, INVALID_PAGE_TOKEN; UnavailableError
+ *   AUDIT_CHAIN_LAGGING
  */
 export function listAuditRecords(
   context: SupervisorContext,

@@ -181,8 +181,8 @@ export function clockChanges(clock: ActiveClock, agent: AgentRow): Partial<Agent
 }
 
 /**
- * Records an activity of the agent at `at`, which starts its clock. Returns its active milliseconds (EM-1).
- * suspension.ts changes its state.
+ * Records an activity of the agent at `at`, which starts its clock and leaves its state unchanged. Returns its active
+ * milliseconds (EM-1).
  */
 export async function touchActive(
   trx: SupervisorTransaction,

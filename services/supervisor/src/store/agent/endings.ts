@@ -86,13 +86,18 @@ export async function recordEnding(
   return true;
 }
 
-/** The parent that waits for the ended agent's reply is about to run; otherwise the run may only wait now. */
+/**
+ * A parent that waits for the reply of the ended agent is about to run, unless it is halted; otherwise the run may be
+ * waiting or parked now.
+ */
 async function settleParent(trx: SupervisorTransaction, agent: AgentRow, at: Date): Promise<void> {
   const { parent_instance: instance } = agent;
   const parent =
     instance === null ? undefined : await findAgent(trx, { ...keyOf(agent), instance });
-  if (parent === undefined || awaitsReply(parent.waiting_for, agent.instance)) return;
-  if (parent.state === 'SUSPENDED') await settleWaits(trx, keyOf(agent), at);
+  if (parent === undefined || parent.state === 'RUNNING') return;
+  const isHalted = (await haltOver(trx, keyOf(parent))) !== undefined;
+  const waits = parent.state === 'SUSPENDED' && !awaitsReply(parent.waiting_for, agent.instance);
+  if (isHalted || waits) await settleWaits(trx, keyOf(agent), at);
 }
 
 /** An agent that is halted at its deadline was ended by the halt (SV-9). */

@@ -31,11 +31,11 @@ export async function noteSlotChange(
     await resume(trx, agent, columns, now);
     return;
   }
-  const isFree = agent.state === 'RUNNING';
+  const isRunning = agent.state === 'RUNNING';
   await saveAgent(trx, key, {
     ...columns,
     ...clockColumns(stopped(clockOf(agent), now)),
-    ...(isFree && { state: 'PARKED' }),
+    ...(isRunning && { state: 'PARKED' }),
   });
   await settleWaits(trx, key, now);
 }

@@ -5,8 +5,8 @@ import { clockColumns, clockOf, loadAgent, saveAgent } from './agents.ts';
 import { awake, hasPendingApproval, settleWaits } from './waits.ts';
 
 /**
- * Suspends an agent at `at` for an approval: its clock stops (EM-1). The run becomes SUSPENDED when no agent of it is
- * running.
+ * Suspends an agent at `at` for an approval: its clock stops (EM-1). The run becomes SUSPENDED or WAITING_FOR_INPUT
+ * when no agent of it is running.
  */
 export async function suspendAgent(
   trx: SupervisorTransaction,

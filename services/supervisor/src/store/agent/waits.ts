@@ -103,7 +103,7 @@ export async function hasPendingApproval(
 
 /**
  * Must follow every change of an agent's state at `at`. The clock of a suspended agent runs while an agent below it
- * works, and the run waits only when none of its agents works (EM-1, AG-7).
+ * works; the run waits only when none of its agents works, and is parked when all of them are halted (EM-1, AG-7).
  */
 export async function settleWaits(
   trx: SupervisorTransaction,
@@ -121,13 +121,23 @@ export async function settleWaits(
   }
   const run = await loadRun(trx, key);
   if (!SETTLED.has(run.state)) return;
-  const living = agents.map(({ state, waiting_for }) => ({
-    state,
-    isHalted: false,
-    waitsForInput: isInputWait(waiting_for),
-  }));
-  const state = liveRunState(living);
+  const state = await stateOfRun(trx, agents);
   if (state !== run.state) await setRunState(trx, key, state, at);
+}
+
+/** The state of a run that follows from its live agents and the halts over them (AG-7, SV-9). */
+export async function stateOfRun(
+  trx: SupervisorTransaction,
+  agents: readonly AgentRow[],
+): Promise<ReturnType<typeof liveRunState>> {
+  // A halted agent does not run, so that halts matter only while no agent runs.
+  const works = agents.some(({ state }) => state === 'RUNNING');
+  const living = agents.map(async (agent) => ({
+    state: agent.state,
+    isHalted: !works && (await haltOver(trx, keyOf(agent))) !== undefined,
+    waitsForInput: isInputWait(agent.waiting_for),
+  }));
+  return liveRunState(await Promise.all(living));
 }
 
 /** States that follow from those of the agents; a parked run is resumed by its halt. */

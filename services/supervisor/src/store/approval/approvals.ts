@@ -95,6 +95,11 @@ const selectOfRun = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKe
     .orderBy('approval_id'),
 );
 
+/** Whether the time in which an approval can be answered has passed; a halt that is not lifted may still extend it. */
+export function hasExpired({ expires_at }: Pick<ApprovalRow, 'expires_at'>, at: Date): boolean {
+  return expires_at !== null && expires_at <= at;
+}
+
 /** The answer of the approver; undefined while pending, and for an expired or withdrawn approval. */
 export function humanAnswerOf(row: ApprovalRow): HumanAnswer | undefined {
   const { approval_id: approvalId, approved, comment, basis, decided_by, decided_at } = row;

@@ -115,31 +115,36 @@ export async function haltOver(
   return halts.length === 0 ? undefined : haltsOver(halts, subject)[0];
 }
 
-/** All halts in force under one key, or those over one agent. All statements that change the table are in this file. */
-const cache = new RowCache<readonly Halt[]>({ areLocked: true });
+/** Limit of cached halts; above it, they are read and cached for each agent. */
+export const MAX_CACHED_HALTS = 1_000;
+const NOT_CACHED = 'not cached';
 const IN_FORCE = 'in force';
-/** Limit of cached halts; above it, each lookup is a query. */
-const MAX_KEPT = 1_000;
+
+/** All halts in force under one key, and those over one agent. All statements that change the table are in this file. */
+const cache = new RowCache<readonly Halt[] | typeof NOT_CACHED>({ areLocked: true });
 
 /** Includes all halts that cover the subject. */
 async function haltsFor(db: SupervisorReader, subject: ScopeSubject): Promise<readonly Halt[]> {
-  const known = cache.get(db, IN_FORCE);
-  if (known !== undefined) return known;
-  if (cache.keeps(db)) {
-    const { rows } = await selectAllInForce(db, { limit: MAX_KEPT + 1 });
-    const halts = rows.map(haltOf);
-    if (halts.length <= MAX_KEPT) {
-      cache.set(db, IN_FORCE, halts);
-      return halts;
-    }
-  }
+  const all = await cachedHalts(db);
+  if (all !== NOT_CACHED) return all;
   const [everything, tenant, run, agent] = scopesOver(subject);
-  const kept = cache.get(db, agent);
-  if (kept !== undefined) return kept;
+  const known = cache.get(db, agent) ?? NOT_CACHED;
+  if (known !== NOT_CACHED) return known;
   const { rows } = await selectInForce(db, { everything, tenant, run, agent });
   const halts = rows.map(haltOf);
   cache.set(db, agent, halts);
   return halts;
+}
+
+/** All halts in force; NOT_CACHED when there are too many, on PostgreSQL and outside of transactions. */
+async function cachedHalts(db: SupervisorReader): Promise<readonly Halt[] | typeof NOT_CACHED> {
+  const known = cache.get(db, IN_FORCE);
+  if (known !== undefined) return known;
+  if (!cache.keeps(db)) return NOT_CACHED;
+  const { rows } = await selectAllInForce(db, { limit: MAX_CACHED_HALTS + 1 });
+  const read = rows.length > MAX_CACHED_HALTS ? NOT_CACHED : rows.map(haltOf);
+  cache.set(db, IN_FORCE, read);
+  return read;
 }
 
 const selectAllInForce = prepareQuery(

@@ -1,8 +1,7 @@
 import { covers, type RunKey } from '@writ/kernel';
 import { seen, stopped } from '../../domain/clock/active-clock.ts';
 import type { Halt } from '../../domain/halt/halt.ts';
-import { liveRunState } from '../../domain/halt/run-state.ts';
-import { isInputWait } from '../../domain/slot/wait.ts';
+import { type EndedHalt, haltedMs } from '../../domain/halt/halted-time.ts';
 import {
   type AgentRow,
   agentsOf,
@@ -11,7 +10,7 @@ import {
   keyOf,
   saveAgent,
 } from '../agent/agents.ts';
-import { settleWaits } from '../agent/waits.ts';
+import { settleWaits, stateOfRun } from '../agent/waits.ts';
 import { makeOrdersDue } from '../orders.ts';
 import { rememberRequest } from '../requests.ts';
 import { loadRun, type RunRow, setRunState } from '../run/runs.ts';
@@ -43,6 +42,14 @@ export async function parkHalted(
   return covered;
 }
 
+/** A halt that is lifted at `at`. */
+export interface LiftedHalt {
+  readonly halt: Halt;
+  readonly at: Date;
+  /** The other halts that were in force then. */
+  readonly others: readonly Halt[];
+}
+
 /**
  * Resumes the agents that a lifted halt had parked, unless another halt covers them or they have no slot. A
  * suspended agent stays suspended, with the time that its approval had left. Idempotent.
@@ -50,16 +57,15 @@ export async function parkHalted(
 export async function unparkHalted(
   trx: SupervisorTransaction,
   key: RunKey,
-  halt: Halt,
-  at: Date,
+  lifted: LiftedHalt,
 ): Promise<void> {
   const run = await loadRun(trx, key);
   if (!isLiving(run)) return;
+  const { halt, at } = lifted;
   const isFirst = await isFirstResume(trx, key, halt, at);
-  for (const agent of await agentsOf(trx, key)) {
-    if (agent.ended_at !== null || !covers(halt.scope, keyOf(agent))) continue;
+  for (const agent of await haltedAgents(trx, key, halt)) {
+    if (isFirst) await extendApprovals(trx, agent, lifted);
     if ((await haltOver(trx, keyOf(agent))) !== undefined) continue;
-    if (isFirst) await extendApprovals(trx, agent, halt.orderedAt, at);
     if (agent.state !== 'PARKED' || agent.paused_since !== null) continue;
     const clock = clockOf(agent);
     // The clock of an undelivered agent starts with its delivery.
@@ -90,13 +96,8 @@ export async function haltedAgents(
 async function settleRunState(trx: SupervisorTransaction, run: RunRow, at: Date): Promise<void> {
   if (run.state === 'PENDING') return;
   const key = { tenant: run.tenant, runId: run.run_id };
-  const living = [];
-  for (const agent of await agentsOf(trx, key)) {
-    if (agent.ended_at !== null) continue;
-    const isHalted = (await haltOver(trx, keyOf(agent))) !== undefined;
-    living.push({ state: agent.state, isHalted, waitsForInput: isInputWait(agent.waiting_for) });
-  }
-  const state = liveRunState(living);
+  const living = (await agentsOf(trx, key)).filter(({ ended_at }) => ended_at === null);
+  const state = await stateOfRun(trx, living);
   if (state !== run.state) await setRunState(trx, key, state, at);
   // The clocks of agents that wait for a parked or resumed one.
   await settleWaits(trx, key, at);
@@ -121,9 +122,13 @@ async function isFirstResume(
 async function extendApprovals(
   trx: SupervisorTransaction,
   agent: AgentRow,
-  haltedAt: Date,
-  at: Date,
+  { halt, at, others }: LiftedHalt,
 ): Promise<void> {
+  const ended: EndedHalt = {
+    orderedAt: halt.orderedAt,
+    liftedAt: at,
+    others: others.filter(({ scope }) => covers(scope, keyOf(agent))),
+  };
   const pending = await trx
     .selectFrom('approvals')
     .select(['approval_id', 'created_at', 'expires_at'])
@@ -135,11 +140,9 @@ async function extendApprovals(
     .execute();
   for (const { approval_id, created_at, expires_at } of pending) {
     if (expires_at === null) continue;
-    const since = Math.max(haltedAt.getTime(), created_at.getTime());
-    const longer = Math.max(0, at.getTime() - since);
     await trx
       .updateTable('approvals')
-      .set({ expires_at: new Date(expires_at.getTime() + longer) })
+      .set({ expires_at: new Date(expires_at.getTime() + haltedMs(ended, created_at)) })
       .where('approval_id', '=', approval_id)
       .execute();
   }

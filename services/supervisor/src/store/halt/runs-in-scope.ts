@@ -34,13 +34,29 @@ async function readPage(
   return rows.map((row) => ({ tenant: row.tenant, runId: row.run_id }));
 }
 
-/** The tenants with a run in progress. */
-export async function busyTenants(db: SupervisorReader): Promise<string[]> {
+/**
+ * The tenants that a halt of everything, ordered at `orderedAt`, stops: those with a run that is in progress, or that
+ * has ended since the order.
+ */
+export async function stoppedTenants(db: SupervisorReader, orderedAt: Date): Promise<string[]> {
   const rows = await db
     .selectFrom('runs')
     .select('tenant')
-    .distinct()
     .where('ended_at', 'is', null)
+    // Every tenant with an ended run has a chain. Runs have no index on their end for all tenants.
+    .union((query) =>
+      query
+        .selectFrom('audit_chains')
+        .select('tenant')
+        .where(({ exists, selectFrom }) =>
+          exists(
+            selectFrom('runs')
+              .select('run_id')
+              .whereRef('runs.tenant', '=', 'audit_chains.tenant')
+              .where('changed_at', '>=', orderedAt),
+          ),
+        ),
+    )
     .orderBy('tenant')
     .execute();
   return rows.map(({ tenant }) => tenant);
