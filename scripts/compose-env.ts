@@ -12,7 +12,7 @@ export function composeEnv(): string {
     ...SERVICES.map((service) => `WRIT_NATS_${service}_PASSWORD`),
     'WRIT_NATS_OBSERVER_PASSWORD',
     ...SERVICES.map((service) => `WRIT_${service}_DATABASE_PASSWORD`),
-    // It publishes no events.
+    // agent-proxy has a database, but publishes no events.
     'WRIT_AGENT_PROXY_DATABASE_PASSWORD',
     'POSTGRES_PASSWORD',
     'GRAFANA_PASSWORD',
@@ -39,14 +39,24 @@ export function newPassword(): string {
   return `p${randomBytes(20).toString('hex')}`;
 }
 
-if (import.meta.main) {
+/** Writes a new .env; returns the problem in one sentence, or undefined. */
+export function writeComposeEnv(file: string): string | undefined {
   try {
-    writeFileSync(FILE, composeEnv(), { flag: 'wx', mode: 0o600 });
-    console.log(`${FILE} was written.`);
-  } catch {
-    console.error(
-      `${FILE} already exists; new passwords would differ from those of the databases.`,
-    );
+    writeFileSync(file, composeEnv(), { flag: 'wx', mode: 0o600 });
+    return undefined;
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    return code === 'EEXIST'
+      ? `${file} already exists; new passwords would differ from those of the databases.`
+      : `${file} cannot be written (${code}).`;
+  }
+}
+
+if (import.meta.main) {
+  const problem = writeComposeEnv(FILE);
+  if (problem === undefined) console.log(`${FILE} was written.`);
+  else {
+    console.error(problem);
     process.exitCode = 1;
   }
 }

@@ -19,7 +19,7 @@ const ABANDONED_MS = 6 * 3_600_000;
 /**
  * Puts the temporary folders of a test run into memory if possible: every commit waits for the disk,
  * and tests commit tens of thousands of times. TMPDIR takes precedence.
- * @returns a function that removes the files of the tests
+ * @returns a function that removes the files of the tests; undefined when they stay on disk
  */
 export function setup(): (() => void) | undefined {
   if (process.env.TMPDIR !== undefined || !hasEnoughMemory()) return undefined;

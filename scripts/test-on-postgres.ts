@@ -1,6 +1,6 @@
 /**
  * Runs the tests of the services with PostgreSQL: those about state that replicas share, or with
- * `--all` all of them. Other arguments are passed to vitest.
+ * `--all` all but one file. Other arguments are passed to vitest.
  */
 import { spawnSync } from 'node:child_process';
 

@@ -48,7 +48,7 @@ func listApprovals(ctx context.Context, args []string, out io.Writer) error {
 func approve(ctx context.Context, args []string, out io.Writer) error {
 	flags := newFlags()
 	edit := flags.String("edit", "", "arguments with new values, as a JSON object")
-	comment := flags.String("comment", "", "why, for the record")
+	comment := flags.String("comment", "", "reason, for the audit record")
 	given, err := parse(flags, args, "APPROVAL")
 	if err != nil {
 		return err

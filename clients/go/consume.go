@@ -10,12 +10,12 @@ import (
 	meterv1 "writ.example/caller/gen/writ/meter/v1"
 )
 
-// consume books tokens on the tab of a run's first agent. The meter is an internal service at
+// consume books tokens on the tab of a run's root agent. The meter is an internal service at
 // WRIT_EXECUTION_METER_ADDRESS and requires a service token in WRIT_SERVICE_TOKEN. When a cap is exceeded, it
 // returns BUDGET_EXHAUSTED with the cap, the used amount and the limit.
 func consume(ctx context.Context, args []string, out io.Writer) error {
 	flags := newFlags()
-	tokens := flags.Int64("tokens", 0, "how many")
+	tokens := flags.Int64("tokens", 0, "number of tokens")
 	given, err := parse(flags, args, "RUN")
 	if err != nil {
 		return err

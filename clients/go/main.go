@@ -31,9 +31,9 @@ type command struct {
 var commands = map[string]command{
 	"agents":    {"", "lists the agents that can be started", listAgents},
 	"start":     {"[-model M] [-max-tokens N] AGENT GOAL", "starts a run and prints its id", startRun},
-	"watch":     {"RUN", "prints what happens, to the end of the run", watchRun},
-	"approvals": {"RUN", "lists what waits for a person", listApprovals},
-	"approve":   {"[-edit JSON] [-comment TEXT] APPROVAL", "says yes, with other values for some arguments", approve},
+	"watch":     {"RUN", "prints the events of a run until it ends", watchRun},
+	"approvals": {"RUN", "lists the pending approvals of a run", listApprovals},
+	"approve":   {"[-edit JSON] [-comment TEXT] APPROVAL", "approves an action, also with other values of arguments", approve},
 	"usage":     {"RUN", "prints the usage of a run", printUsage},
 	"cancel":    {"[-reason TEXT] RUN", "ends a run with all its agents", cancelRun},
 	"consume":   {"-tokens N RUN", "books externally used tokens on a run's tab", consume},
@@ -74,7 +74,7 @@ func help() int {
 	for _, name := range order {
 		fmt.Fprintf(os.Stderr, "  %-10s %-50s %s\n", name, commands[name].usage, commands[name].about)
 	}
-	fmt.Fprintln(os.Stderr, "WRIT_API_KEY is needed; WRIT_ADDRESS is 127.0.0.1:8080 unless it is set.")
+	fmt.Fprintln(os.Stderr, "WRIT_API_KEY is required; the default of WRIT_ADDRESS is 127.0.0.1:8080.")
 	return exitUsage
 }
 

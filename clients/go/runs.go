@@ -44,7 +44,7 @@ func listAgents(ctx context.Context, args []string, out io.Writer) error {
 func startRun(ctx context.Context, args []string, out io.Writer) error {
 	flags := newFlags()
 	model := flags.String("model", "", "the model to use instead of the agent's own")
-	maxTokens := flags.Int64("max-tokens", -1, "what the whole run may spend")
+	maxTokens := flags.Int64("max-tokens", -1, "largest number of tokens of the whole run")
 	given, err := parse(flags, args, "AGENT", "GOAL")
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func printUsage(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if run.GetResult() == nil {
-		return fmt.Errorf("%s has not ended; usage is counted at its end", run.GetRunId())
+		return fmt.Errorf("run %s has not ended; its usage is available at its end", run.GetRunId())
 	}
 	spent := run.GetResult().GetUsage()
 	fmt.Fprintf(out, "input_tokens=%d output_tokens=%d turns=%d cost_usd=%.9f\n",
@@ -100,7 +100,7 @@ func printUsage(ctx context.Context, args []string, out io.Writer) error {
 
 func cancelRun(ctx context.Context, args []string, out io.Writer) error {
 	flags := newFlags()
-	reason := flags.String("reason", "", "why, for the record")
+	reason := flags.String("reason", "", "reason, for the audit record")
 	given, err := parse(flags, args, "RUN")
 	if err != nil {
 		return err

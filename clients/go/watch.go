@@ -50,7 +50,7 @@ func watchRun(ctx context.Context, args []string, out io.Writer) error {
 	}
 }
 
-// errSilent reports that neither an event nor a heartbeat came, as from a frozen supervisor.
+// errSilent reports that neither an event nor a heartbeat came, as from a paused supervisor process.
 var errSilent = errors.New("the watch was silent")
 
 // follow prints the events after a position and advances it; it returns the result with the last event.

@@ -53,13 +53,13 @@ export interface PlatformConfig {
 
 /** Options of a program that starts a platform, in addition to the environment. */
 export interface PlatformOptions {
-  /** The folder with the files of the settings. */
+  /** The folder with the configuration files. */
   readonly example: Pick<Example, 'folder'>;
   readonly model: ModelSource;
   readonly dataDir: string;
   /**
-   * Agents created by createAgent, in place of those of the example. Set WRIT_AGENTS_FILE in the environment to have the
-   * agents of a file beside them.
+   * Agents created by createAgent, in place of those of the example. Set WRIT_AGENTS_FILE in the environment to add the
+   * agents of a file.
    */
   readonly agents?: readonly AgentManifest[];
   /** Use free ports instead of the default ones. */

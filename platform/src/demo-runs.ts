@@ -30,7 +30,7 @@ export interface DemoRuns {
    * have ended when this resolves.
    */
   runJob(human: Human, follower: JobFollower, left?: readonly Run[]): Promise<Run>;
-  /** Follows a run of the demo of an earlier start to its end. */
+  /** Follows an unfinished run that an earlier start of the demo left, to its end. */
   resume(run: Run, human: Human, follower: RunFollower): Promise<Run>;
   /** The runs that have not ended, oldest first: those of the demo, and those of other callers. */
   unfinished(): Promise<{ readonly demo: readonly Run[]; readonly others: readonly Run[] }>;
@@ -76,7 +76,14 @@ export function createDemoRuns(parts: DemoParts): DemoRuns {
   };
   return {
     unfinished: async () => {
-      const { runs: found } = await client.runs.listRuns({ states: UNFINISHED, oldestFirst: true });
+      const found: Run[] = [];
+      let pageToken = '';
+      do {
+        const request = { states: UNFINISHED, oldestFirst: true, pageToken };
+        const page = await client.runs.listRuns(request);
+        found.push(...page.runs);
+        pageToken = page.nextPageToken;
+      } while (pageToken !== '');
       const isDemo = ({ createdBy }: Run) => createdBy === DEMO_SUBJECT;
       return { demo: found.filter(isDemo), others: found.filter((run) => !isDemo(run)) };
     },

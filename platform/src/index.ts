@@ -8,6 +8,7 @@ export { type CheckOptions, checkFiles, type SettingsFiles } from './check/check
 export type { Finding } from './check/findings.ts';
 export { type PlatformConfig, type PlatformOptions, readPlatformConfig } from './config.ts';
 export { type Example, loadExample, scriptOf } from './example.ts';
+export { hasConsole } from './has-console.ts';
 export { type ModelSource, openModelSource } from './model-source.ts';
 export { type Platform, startPlatform } from './platform.ts';
 export { checkProject } from './project/check-project.ts';

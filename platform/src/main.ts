@@ -43,7 +43,7 @@ async function start(): Promise<number> {
     stopwatch.lap('start-up');
     console.log(`Writ is up: data in ${dataDir}, model ${session.model.description}.`);
     const { platform } = session;
-    showAddresses(platform, console.log);
+    await showAddresses(platform, console.log);
     if (!options.exit) {
       const file = join(dataDir, DEV_API_KEY_FILE);
       console.log(`API key   ${platform.apiKey}   for development only, also in ${file}`);

@@ -1,47 +1,70 @@
 import { join } from 'node:path';
+import { ConfigError, type YamlInput } from '@writ/config';
+import { readCatalog } from '@writ/execution-meter';
 import { createModelSimulator } from '@writ/simulator';
 import type { Example } from './example.ts';
 
-/** The model endpoint: a provider named by the environment, or the local simulator. */
+/** The model endpoint: a provider named by the environment or the models file, or the local simulator. */
 export interface ModelSource {
-  /** Short description: the models file of the user, which may name any server, or the endpoint of the example. */
+  /** Short description: the models file, which may name any server, or the endpoint of the environment. */
   readonly description: string;
   readonly simulated: boolean;
+  /** Models that are called at their providers although others are simulated. Default: none. */
+  readonly providerModels?: readonly string[];
   /** Settings of the meter for this endpoint. */
   readonly env: Readonly<Record<string, string>>;
   close(): Promise<void>;
 }
 
+/** How a model source is opened. */
+interface ModelSourceOptions {
+  readonly script: string;
+  readonly dataDir: string;
+  /** The models file. Default: WRIT_MODELS_FILE, or models.yaml of the example. */
+  readonly models?: YamlInput;
+}
+
+/** The models of a models file by who answers them. */
+interface ModelServers {
+  readonly simulated: readonly string[];
+  readonly providers: readonly string[];
+}
+
+/** In place of the URL of the simulator, which is not known before it starts. */
+const SIMULATOR_URL = 'http://simulator.invalid/v1';
+
 /**
- * Starts the simulator unless OPENAI_API_KEY or OPENAI_BASE_URL names a provider (SYS-5). The meter
- * calls both in the same way.
+ * Starts the simulator for the models of the file whose URL is OPENAI_BASE_URL or WRIT_SIMULATOR_URL, unless
+ * OPENAI_API_KEY or OPENAI_BASE_URL names a provider (SYS-5). The meter calls both in the same way.
  */
 export async function openModelSource(
   env: NodeJS.ProcessEnv,
-  { scripts }: Pick<Example, 'scripts'>,
-  { script, dataDir }: { readonly script: string; readonly dataDir: string },
+  { folder, scripts }: Pick<Example, 'folder' | 'scripts'>,
+  { script, dataDir, models }: ModelSourceOptions,
 ): Promise<ModelSource> {
-  const file = env.WRIT_MODELS_FILE || undefined;
-  const ownModels = file && `set in ${file}`;
+  const ownFile = env.WRIT_MODELS_FILE || undefined;
+  const file = models ?? ownFile ?? join(folder, 'models.yaml');
+  const inFile = `set in ${typeof file === 'string' ? file : file.file}`;
   if (env.OPENAI_API_KEY || env.OPENAI_BASE_URL) {
+    const endpoint = `${env.OPENAI_MODEL || 'gpt-4.1-mini'} at ${env.OPENAI_BASE_URL || 'api.openai.com'}`;
     return {
-      description:
-        ownModels ??
-        `${env.OPENAI_MODEL || 'gpt-4.1-mini'} at ${env.OPENAI_BASE_URL || 'api.openai.com'}`,
-      simulated: false,
+      description: ownFile === undefined ? endpoint : inFile,
+      ...AT_PROVIDERS,
       // A self-hosted server may need no key, but the SDK always sends one.
       env: { OPENAI_API_KEY: env.OPENAI_API_KEY || 'none' },
-      close: () => Promise.resolve(),
     };
   }
+  const { simulated, providers } = modelServers(file, env);
+  if (simulated.length === 0) return { description: inFile, ...AT_PROVIDERS, env: {} };
   const simulator = await createModelSimulator({
     scripts,
     defaultScript: script,
     requestLog: join(dataDir, 'simulator-requests.jsonl'),
   });
   return {
-    description: ownModels ?? 'simulated, no key needed',
+    description: ownFile === undefined ? 'simulated, no key needed' : inFile,
     simulated: true,
+    providerModels: providers,
     env: {
       OPENAI_BASE_URL: simulator.url,
       OPENAI_API_KEY: 'simulated',
@@ -50,4 +73,27 @@ export async function openModelSource(
     },
     close: () => simulator.close(),
   };
+}
+
+const AT_PROVIDERS = { simulated: false, close: () => Promise.resolve() };
+
+/** Whether the simulator answers a model of the file (SYS-5). */
+export function isSimulated(models: YamlInput, env: NodeJS.ProcessEnv): boolean {
+  if (env.OPENAI_API_KEY || env.OPENAI_BASE_URL) return false;
+  return modelServers(models, env).simulated.length > 0;
+}
+
+/** No models for an invalid file, which the check of the files reports. */
+function modelServers(models: YamlInput, env: NodeJS.ProcessEnv): ModelServers {
+  const variables = { ...env, OPENAI_BASE_URL: SIMULATOR_URL, WRIT_SIMULATOR_URL: SIMULATOR_URL };
+  try {
+    const entries = readCatalog(models, variables).catalog.list(undefined);
+    const isAtSimulator = (baseUrl: string) => baseUrl.startsWith(SIMULATOR_URL);
+    const aliasesOf = (wanted: boolean) =>
+      entries.flatMap(({ alias, baseUrl }) => (isAtSimulator(baseUrl) === wanted ? [alias] : []));
+    return { simulated: aliasesOf(true), providers: aliasesOf(false) };
+  } catch (error) {
+    if (error instanceof ConfigError) return { simulated: [], providers: [] };
+    throw error;
+  }
 }

@@ -25,17 +25,17 @@ export interface Platform {
   readonly edgeUrl: string;
   /** Base URL of the model endpoint for external agents. */
   readonly modelBaseUrl: string;
-  /** The development API key, with every role. */
+  /** The development API key, with the roles caller, approver, admin and operator. */
   readonly apiKey: string;
   /** Internal addresses, `host:port`. */
   readonly addresses: Readonly<Record<ServiceName, string>>;
   /** Number of durable commits of all services that a request waited for, since the start. */
   commits(): number;
-  /** Drains and stops all services, last started first; a second call has no effect. */
+  /** Drains and stops all services, the supervisor last; a second call has no effect. */
   stop(): Promise<void>;
 }
 
-/** Called services start before their callers. */
+/** The services that agents call start before the hosts of agents. */
 const START_ORDER = [
   'spawn-budget',
   'execution-meter',
@@ -116,14 +116,14 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
     stops.push(() => telemetry.shutdown());
     return telemetry;
   };
-  // The bus itself has only log lines.
+  // The bus itself exports only logs.
   const { log } = telemetryOf('bus', ['logs']);
   const bus = createInProcessBus({
     requiredConsumers: [TIMELINE_CONSUMER],
     onError: (error, failure) => log.warn({ err: error, ...failure }, 'event handler failed'),
   });
   stops.push(() => bus.close());
-  // One certificate cannot name five services, so internal calls are cleartext on loopback.
+  // One certificate cannot name all services, so internal calls are cleartext on loopback.
   const { cleartext } = readPeerSettings(env);
   const loopback = config.loopback === 'memory' ? new Loopback() : undefined;
   const addresses = new Map<ServiceName, string>();
@@ -201,8 +201,8 @@ async function createServices(config: PlatformConfig, stops: (() => Promise<void
 }
 
 /**
- * Its callers learn both addresses from the platform, so that it takes free ports where the settings name none: the port
- * for external agents only if the default one is in use.
+ * The platform passes both addresses to its callers, so it uses free ports where the settings name none: for external
+ * agents only if the default port is in use.
  */
 async function openAgentProxy(env: PlatformConfig['env'], parts: ServiceParts) {
   const config = readAgentProxyConfig({ WRIT_AGENT_PROXY_PORT: '0', ...env });

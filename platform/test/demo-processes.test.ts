@@ -75,7 +75,7 @@ describe('npm run demo', () => {
   it('calls the provider of the environment, and names its address when nothing answers (EM-6, SV-7)', async () => {
     const env = { OPENAI_BASE_URL: 'http://127.0.0.1:1/v1', OPENAI_TIMEOUT_SECONDS: '1' };
     const sentence =
-      /^Model refund-desk could not be reached: nothing answered at http:\/\/127\.0\.0\.1:1 \(\d attempts\)\.$/m;
+      /^Model refund-desk could not be reached at http:\/\/127\.0\.0\.1:1, or the connection was lost \(\d attempts\)\.$/m;
     const json = await run('demo.ts', ['--json'], { env });
     expect(JSON.parse(json.stdout)).toMatchObject({
       stop_reason: 'llm_timeout',

@@ -24,6 +24,15 @@ it.each(['SIGTERM', 'SIGINT'] as const)(
   },
 );
 
+it('names the console only when its files are there (PE-2)', async () => {
+  const WRIT_CONSOLE_DIR = tempFolder();
+  const start = async () =>
+    (await run('main.ts', ['--no-demo', '--exit'], { env: { WRIT_CONSOLE_DIR } })).stdout;
+  expect(await start()).not.toContain('console');
+  writeFileSync(join(WRIT_CONSOLE_DIR, 'index.html'), '<!doctype html>');
+  expect(await start()).toMatch(/^console {3}http:\S+ {3}in a browser$/m);
+});
+
 it('npm start stops cleanly with Ctrl-C, which a terminal sends to npm and to the platform (SYS-5)', async () => {
   const args = ['--prefix', REPOSITORY, 'start', '--', '--no-demo'];
   const npm = new Program('npm', args, { ownGroup: true });

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { expect, it } from 'vitest';
 import { Program } from './program.ts';
@@ -6,10 +6,13 @@ import { Program } from './program.ts';
 const MAIN = resolve(import.meta.dirname, '../src/main.ts');
 const README = resolve(import.meta.dirname, '../../README.md');
 
-/** The transcript of the README, up to the time of the run. */
+const CONSOLE = resolve(import.meta.dirname, '../../clients/console/dist/index.html');
+
+/** The transcript of the README, up to the time of the run. The line of the console is printed only if it is built. */
 function documented(): string[] {
   const [, block = ''] = /```text\n(Writ is up:[^`]*)```/.exec(readFileSync(README, 'utf8')) ?? [];
-  return block.trimEnd().split('\n');
+  const lines = block.trimEnd().split('\n');
+  return existsSync(CONSOLE) ? lines : lines.filter((line) => !line.startsWith('console '));
 }
 
 /** Values that differ from run to run: durations, costs, token counts, ids, ports and folders. */

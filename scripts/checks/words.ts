@@ -10,7 +10,7 @@ import type { CommandResult } from '../run-command.ts';
 const ALLOWED_FILE = 'scripts/checks/words-allowed.txt';
 
 /**
- * What is not written, as a pattern over lower-case words, and what is written instead. A space in a pattern also matches a
+ * The banned words, as patterns over lower-case words, and what to write instead. A space in a pattern also matches a
  * line break; `callOff`, `call_off` and `call-off` are read as `call off`.
  */
 const RULES: readonly (readonly [banned: string, instead: string])[] = [
@@ -70,7 +70,7 @@ const RULES: readonly (readonly [banned: string, instead: string])[] = [
   ['whence|whereof|thereof', 'from which, of which'],
 ];
 
-/** What the names of code are not, as a pattern over names as they are written, and what is written instead. */
+/** The banned names of code, as patterns over names as they are written, and what to write instead. */
 const NAMES: readonly (readonly [banned: string, instead: string])[] = [
   ['make[A-Z]\\w*', 'createX, buildX, allocateX'],
 ];

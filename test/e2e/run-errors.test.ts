@@ -78,7 +78,8 @@ it.each([
   [
     'no-server',
     'llm_timeout',
-    () => `Model no-server could not be reached: nothing answered at ${new URL(url).origin}.`,
+    () =>
+      `Model no-server could not be reached at ${new URL(url).origin}, or the connection was lost.`,
   ],
 ])(
   'a run of %s ends with %s and a sentence that says why (SV-7, SYS-3)',

@@ -24,7 +24,7 @@ export async function runCli(args: readonly string[], io: CliIo): Promise<Exit> 
 export function createProgram(io: CliIo, done: (exit: Exit) => void): Command {
   const program = new Command('writ')
     .description(
-      'Runs, approvals, budgets, halts, audit, recovery, policy and keys of a Writ platform.',
+      'Manage runs, approvals, budgets, halts, audit, recovery, policy and keys of a Writ platform.',
     )
     .version(packageJson.version, '--version', 'print the version')
     .helpOption('-h, --help', 'print help')

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { createWritClient, type WritClient } from '@writ/client';
 import { DEV_API_KEY_FILE } from '@writ/identity';
-import { InvalidRequestError } from '@writ/kernel';
+import { InvalidRequestError, omitUndefined } from '@writ/kernel';
 import type { Command } from 'commander';
 import type { CliIo } from './io.ts';
 
@@ -34,20 +34,33 @@ export function withClientOptions(command: Command): Command {
  * INVALID_ADDRESS, INVALID_FILE, INVALID_TLS_FILE
  */
 export function openClient(options: ClientOptions, { env }: Pick<CliIo, 'env'>): WritClient {
-  const caFile = options.caFile ?? env.WRIT_CA_FILE ?? '';
   const baseUrl = addressOf(options, { env });
   const apiKey = apiKeyOf(options, env, new URL(baseUrl).hostname);
-  if (caFile === '') return createWritClient({ baseUrl, apiKey });
-  if (!baseUrl.startsWith('https:'))
-    throw new InvalidRequestError(
-      'CLEARTEXT_ADDRESS',
-      `${baseUrl} is a cleartext address. Use https, or remove --ca-file and WRIT_CA_FILE.`,
-    );
-  return createWritClient({ baseUrl, apiKey, ca: readAuthorities(caFile) });
+  const ca = authoritiesOf(options, { env });
+  return createWritClient({ baseUrl, apiKey, ...omitUndefined({ ca }) });
 }
 
 /**
- * The base URL that a command calls: the option, WRIT_ADDRESS, or the platform that `writ dev` runs in this folder.
+ * The CA certificates of --ca-file or WRIT_CA_FILE, in PEM; undefined without one.
+ * @throws InvalidRequestError CLEARTEXT_ADDRESS, INVALID_ADDRESS, INVALID_TLS_FILE
+ */
+export function authoritiesOf(
+  options: ClientOptions,
+  { env }: Pick<CliIo, 'env'>,
+): string | undefined {
+  const caFile = options.caFile ?? env.WRIT_CA_FILE ?? '';
+  if (caFile === '') return undefined;
+  const baseUrl = addressOf(options, { env });
+  if (baseUrl.startsWith('https:')) return readAuthorities(caFile);
+  throw new InvalidRequestError(
+    'CLEARTEXT_ADDRESS',
+    `${baseUrl} is a cleartext address. Use https, or remove --ca-file and WRIT_CA_FILE.`,
+  );
+}
+
+/**
+ * The base URL that a command calls: --address, WRIT_ADDRESS, the platform that `writ dev` runs on this data folder, or
+ * 127.0.0.1:8080.
  * @throws InvalidRequestError INVALID_ADDRESS
  */
 export function addressOf(options: ClientOptions, { env }: Pick<CliIo, 'env'>): string {
@@ -75,7 +88,7 @@ function baseUrlOf(address: string, isTls: boolean): string {
   return url.href.replace(/\/$/, '');
 }
 
-/** The key of the options or of WRIT_API_KEY; on this machine, else the development key in the data folder. */
+/** The key of --api-key-file or WRIT_API_KEY, or, for an address of this machine, the development key. */
 function apiKeyOf({ apiKeyFile }: ClientOptions, env: CliIo['env'], hostname: string): string {
   if (apiKeyFile !== undefined) return readKey(apiKeyFile);
   const key = env.WRIT_API_KEY ?? '';

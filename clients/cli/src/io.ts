@@ -13,11 +13,11 @@ export interface CliIo {
 export const EXIT = {
   /** The command succeeded, or the check passed. */
   success: 0,
-  /** The check failed. */
+  /** The check failed, or the command ran without the requested outcome, such as a run that ended with an error. */
   failure: 1,
-  /** The command could not run: invalid arguments, or the server is unreachable. */
+  /** The command could not run: invalid arguments, an error of the server, or no connection to it. */
   error: 2,
-  /** Ctrl-C ended a watch; what was watched continues. */
+  /** Ctrl-C ended the watch of a run, which continues. */
   interrupted: 130,
 } as const;
 export type Exit = (typeof EXIT)[keyof typeof EXIT];

@@ -1,7 +1,9 @@
+import { join } from 'node:path';
+import { API_KEYS_FILE, openApiKeys } from '@writ/identity';
 import { describe, expect, it } from 'vitest';
 import { useTestCommands } from './test-commands.ts';
 
-const { writ, detached, pending } = useTestCommands();
+const { platform, writ, detached, pending } = useTestCommands();
 
 describe('writ approvals', () => {
   it('shows what an approver needs, refuses what they may not, and edits (SV-5, PE-2)', async () => {
@@ -39,6 +41,21 @@ describe('writ approvals', () => {
     );
     expect((await writ(['approvals', 'list', '--run', runId])).err).toEqual(['No approvals.']);
     expect((await writ(['approvals', 'list', '--run', runId, '--all'])).out).toHaveLength(2);
+  });
+
+  it('suggests no command to an auditor, whom the server denies every decision (SV-5, PE-1)', async () => {
+    const id = await pending(await detached('sim-escalate-1200'));
+    const apiKeys = openApiKeys({ file: join(platform().dataDir, API_KEYS_FILE) });
+    const WRIT_API_KEY = await apiKeys.create({
+      subject: 'the-auditor',
+      tenant: 'default',
+      roles: ['auditor'],
+    });
+    const { exit, out } = await writ(['approvals', 'get', id], { WRIT_API_KEY });
+    expect(exit).toBe(0);
+    expect(out.join('\n')).toContain('A decision requires the role approver or admin.');
+    expect(out.join('\n')).not.toMatch(/^writ approvals/m);
+    await writ(['approvals', 'reject', id]);
   });
 
   it('rejects an action, and ends a watch of its run with 1 (SV-5, PE-2)', async () => {

@@ -135,6 +135,12 @@ describe('writ audit', () => {
         /^Line 3 of .*: checkpoint 2 over 4 records follows checkpoint 2 over 7 records/,
       ),
     });
+    // A line that was written twice states the same.
+    expect(await verify(lineOf(second).repeat(2))).toMatchObject({ exit: EXIT.success });
+    expect(await verify(one + four + one)).toMatchObject({
+      exit: EXIT.failure,
+      out: expect.stringMatching(/^Line 3 of .*: the chain of tenant acme was rolled back\.$/),
+    });
     expect(await verify(first, ' --after 5')).toMatchObject({ exit: EXIT.failure });
     const other = await mintCheckpoint(signer, {
       tenant: 'rivals',
@@ -143,6 +149,7 @@ describe('writ audit', () => {
     });
     expect(await verify(lineOf(other.token))).toMatchObject({
       exit: EXIT.error,
+      out: '',
       err: expect.stringContaining('has no checkpoint of tenant acme'),
     });
     expect(await verify('{}')).toMatchObject({
@@ -175,6 +182,13 @@ describe('writ audit', () => {
       const { exit, err } = await writ(line);
       expect([exit, err]).toEqual([EXIT.error, expect.stringContaining(sentence)]);
     }
+  });
+
+  it('names the setting with the address of the supervisor when it does not answer (SYS-3)', async () => {
+    const { exit, err } = await writ('audit keys --supervisor 127.0.0.1:1');
+    expect(exit).toBe(EXIT.error);
+    expect(err).toMatch(/127\.0\.0\.1:1.*Set --supervisor or WRIT_SUPERVISOR_ADDRESS/);
+    expect(err).not.toContain('WRIT_ADDRESS');
   });
 
   it('exports from a platform and fetches the public keys (SV-8)', async () => {

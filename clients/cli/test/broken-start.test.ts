@@ -3,6 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { BROKEN_PROJECTS } from './broken-projects.ts';
 import { createProject, writ } from './project-folder.ts';
 
+const MISTRAL = `
+models:
+  main: { base_url: https://api.mistral.ai/v1, api_key_env: MISTRAL_API_KEY, model: mistral-large-latest }
+`;
+
 describe('a start without writ dev', () => {
   it.each(BROKEN_PROJECTS)(
     'ends for $what with the sentence of writ doctor (SYS-3)',
@@ -31,4 +36,19 @@ describe('a start without writ dev', () => {
         expect(message).toContain(problem.replaceAll(`${folder}/`, ''));
     },
   );
+
+  it('needs no script of the simulator when every model has another server (SYS-5)', async () => {
+    const project = await createProject();
+    project.write('models.yaml', MISTRAL);
+    project.remove('simulator/default.yaml');
+    const env = { WRIT_LOG_LEVEL: 'silent', MISTRAL_API_KEY: 'key' };
+    const loaded = loadProject(project.folder);
+    const opened = await openProject(loaded, { env, freePorts: true });
+    expect(opened.model.simulated).toBe(false);
+    await opened.close();
+    const missing = openProject(loaded, { env: { WRIT_LOG_LEVEL: 'silent' }, freePorts: true });
+    await expect(missing).rejects.toThrow(
+      /model main needs a provider key in MISTRAL_API_KEY, which is not set/,
+    );
+  });
 });

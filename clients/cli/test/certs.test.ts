@@ -68,6 +68,14 @@ describe('writ certs', () => {
     expect((await certs('--renew')).exit).toBe(0);
   });
 
+  it('creates no CA when the certificates of the folder belong to another trust domain (SYS-4)', async () => {
+    await certs('--trust-domain', 'example.org');
+    for (const file of ['ca.key', 'ca.crt']) rmSync(join(folder, file));
+    const other = await certs('--trust-domain', 'example.com');
+    expect(other.err.join()).toContain('belong to trust domain example.org');
+    expect((await certs('--trust-domain', 'example.org')).exit).toBe(0);
+  });
+
   it('renews certificates with the existing CA and adds others (SYS-6)', async () => {
     await certs();
     const before = { authority: read('ca.crt'), own: certificate('supervisor').serialNumber };

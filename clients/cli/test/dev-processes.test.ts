@@ -1,18 +1,25 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { createWritClient } from '@writ/client';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createProject, writ } from './project-folder.ts';
 
 const MAIN = resolve(import.meta.dirname, '../src/main.ts');
+const MISTRAL = `
+models:
+  main: { base_url: https://api.mistral.ai/v1, api_key_env: MISTRAL_API_KEY, model: mistral-large-latest }
+`;
 const LIVENESS_MS = 60_000;
 
-/** `writ dev` without a terminal: its output goes to pipes. */
-function startDev(folder: string) {
+/** `writ dev` in a folder, without a terminal: its output goes to pipes. */
+function startDev(folder: string, args: readonly string[] = []) {
   const { OPENAI_API_KEY: _, OPENAI_BASE_URL: __, ...env } = process.env;
-  const child = spawn(process.execPath, [MAIN, 'dev', '--port', '0'], { cwd: folder, env });
+  const child = spawn(process.execPath, [MAIN, 'dev', '--port', '0', ...args], {
+    cwd: folder,
+    env: { ...env, MISTRAL_API_KEY: 'key' },
+  });
   onTestFinished(() => {
     child.kill('SIGKILL');
   });
@@ -51,6 +58,29 @@ describe('writ dev', () => {
     expect(await endedBy(dev.child, 'SIGTERM')).toEqual([0, null]);
     expect(existsSync(join(folder, '.writ/dev-address'))).toBe(false);
     expect(readFileSync(join(folder, '.writ/dev.log'), 'utf8')).toBe('');
+  });
+
+  it('names the project and its data when it is started in another folder (PE-3)', async () => {
+    const project = await createProject();
+    const { folder } = project;
+    const parent = dirname(folder);
+    const own = startDev(parent, ['my-agents']);
+    await own.until(/^Files are watched/);
+    expect(own.text()).toMatch(/data in my-agents\/\.writ, log in my-agents\/\.writ\/dev\.log\.$/m);
+    expect(own.text()).toMatch(/^API key .*dev-api-key, .*; writ finds it in my-agents$/m);
+    expect(own.text()).toMatch(/^In a second terminal, in my-agents:\n {2}npx writ run/m);
+    await endedBy(own.child, 'SIGTERM');
+
+    project.write('models.yaml', MISTRAL);
+    const other = startDev(folder, ['--data', '../other data']);
+    await other.until(/^Files are watched/);
+    expect(other.text()).toMatch(/^model +set in .*models\.yaml$/m);
+    expect(other.text()).toMatch(/^API key .*dev-api-key, .*; writ finds it with WRIT_DATA$/m);
+    const data = join(parent, 'other data');
+    expect(other.text()).toContain(
+      `In a second terminal, in this folder:\n  export WRIT_DATA='${data}'\n  npx writ run`,
+    );
+    await endedBy(other.child, 'SIGTERM');
   });
 
   it('serves changed agents and tools, and keeps the last version without errors (PE-3)', async () => {

@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
+import { generateTestCertificates } from '@writ/testing/certificates';
 import { startTestPlatform } from '@writ/testing/platform';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { BROKEN_PROJECTS } from './broken-projects.ts';
@@ -46,6 +47,28 @@ describe('writ doctor', () => {
     const wrong = await writ(['doctor', folder], { ...env, WRIT_API_KEY: 'writ_wrong' });
     expect(wrong.out.join('\n')).toMatch(/^error +.*writ keys create/m);
     expect(wrong.exit).toBe(1);
+  });
+
+  it('trusts the authorities of --ca-file and WRIT_CA_FILE (SYS-3, SYS-6)', async () => {
+    const { folder } = await createProject();
+    const dir = join(folder, 'tls');
+    const { caFile, certFile, keyFile } = await generateTestCertificates(dir);
+    const test = await startTestPlatform({
+      env: {
+        WRIT_EDGE_TLS_CERT_FILE: certFile('edge'),
+        WRIT_EDGE_TLS_KEY_FILE: keyFile('edge'),
+      },
+    });
+    onTestFinished(() => test.close());
+    const env = { WRIT_ADDRESS: test.platform.edgeUrl, WRIT_DATA: test.dataDir };
+    const checked = /^ok +clock: [\s\S]*^ok +key: the API key is accepted$/m;
+    expect((await writ(['doctor', folder, '--ca-file', caFile], env)).out.join('\n')).toMatch(
+      checked,
+    );
+    const named = await writ(['doctor', folder], { ...env, WRIT_CA_FILE: caFile });
+    expect(named.out.join('\n')).toMatch(checked);
+    const without = await writ(['doctor', folder], env);
+    expect(without.out.join('\n')).toMatch(/^warning +No platform answers at https:.* \(\w+\)\./m);
   });
 
   it('checks that agent-proxy answers at its address (SYS-3, AP-1)', async () => {

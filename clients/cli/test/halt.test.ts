@@ -101,7 +101,7 @@ describe('writ keys', () => {
     ]);
     expect(created.exit).toBe(0);
     // Which platform accepts the key is not obvious from another folder.
-    expect(created.err.join()).toMatch(/The platform of \/\S+\/api-keys\.json accepts it\.$/);
+    expect(created.err.join()).toMatch(/The platform with \/\S+\/api-keys\.json accepts it\.$/);
     const [key = ''] = created.out;
     const halts = () => writ(['halts', 'list'], { WRIT_API_KEY: key });
     expect((await halts()).exit).toBe(0);

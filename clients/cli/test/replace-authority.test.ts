@@ -171,6 +171,17 @@ describe('writ certs --replace-ca', () => {
     await Promise.all([worker.close(), supervisor.close()]);
   });
 
+  it('repeats the options of the certificates in the next command (SYS-6)', async () => {
+    folder = join(root, 'my certs');
+    await certs('--also', 'edge', 'nats');
+    const options = ['--dns', 'writ.example.org', '--ip', '192.0.2.1', '--also', 'edge', 'nats'];
+    const args = ['--trust-domain', 'writ.local', ...options, '--days', '30'];
+    const next = (step: string) =>
+      expect.stringContaining(`run: writ certs '${folder}' --replace-ca ${step} ${args.join(' ')}`);
+    expect((await certs('--replace-ca', 'begin', ...args)).out).toEqual(next('issue'));
+    expect((await certs('--replace-ca', 'issue', ...args)).out).toEqual(next('finish'));
+  });
+
   it('fails calls when a step is skipped (SYS-4)', async () => {
     await certs();
     const worker = new Peer('agent-worker');
@@ -197,6 +208,7 @@ describe('writ certs --replace-ca', () => {
     // The state after a crash before the bundle is written.
     writeFileSync(join(folder, 'ca.crt'), alone);
     expect((await certs('--replace-ca', 'issue')).err).toContain('run the step begin first');
+    expect((await certs('--replace-ca', 'finish')).err).toContain('run the step begin first');
     expect((await certs('--replace-ca', 'begin')).exit).toBe(0);
     expect(serialOf(join(folder, 'ca-next.crt'))).toBe(next);
     expect((await certs('--replace-ca', 'begin')).err).toContain('continue with the step issue');

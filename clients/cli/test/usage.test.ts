@@ -51,6 +51,16 @@ describe('writ usage, budgets, pools, agents and models', () => {
     ]) {
       expect(await writ(['budgets', 'set', ...args])).toMatchObject({ exit: 2, out: [] });
     }
+    // An option that the chosen level does not have.
+    for (const args of [
+      ['--run', runId, '--session', 'ses-caps'],
+      ['--run', runId, '--tenant', 'default'],
+      ['--agent', 'refund-worker'],
+      ['--session', 'ses-caps', '--agent', 'refund-worker'],
+    ]) {
+      const refused = await writ(['budgets', 'get', ...args]);
+      expect(refused).toMatchObject({ exit: 2, out: [], err: [expect.stringContaining('--run')] });
+    }
   });
 
   it('shows who has a slot while an agent waits for a person (SB-5, PE-1)', async () => {

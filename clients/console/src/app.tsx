@@ -10,7 +10,7 @@ import { firstPage } from './shell/navigation.ts';
 import { NotFoundPage } from './shell/not-found-page.tsx';
 import { Shell } from './shell/shell.tsx';
 
-/** The modules of the pages, by the first part of their paths. */
+/** The modules of the pages: a list by the first segment of its path, the page of one item by the singular. */
 const MODULES = {
   runs: () => import('./pages/runs/runs-page.tsx'),
   run: () => import('./pages/run/run-page.tsx'),

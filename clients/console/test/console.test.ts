@@ -1,4 +1,10 @@
 import { readFileSync } from 'node:fs';
+import { type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
+import {
+  DecideApprovalRequestSchema,
+  GetApprovalResponseSchema,
+} from '@writ/contracts/writ/approval/v1/approval_service_pb';
+import { QueryUsageResponseSchema } from '@writ/contracts/writ/usage/v1/usage_service_pb';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildConsole, hasBrowser, launchBrowser, openPage } from './browser.ts';
@@ -122,6 +128,91 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await context.close();
   });
 
+  it('shows a cleared number as empty, and sends no approval without one (PE-2, SV-5)', async () => {
+    const { page, context, problems } = await open(platform.platform.apiKey);
+    const runId = await platform.startRefund('cleared', 1200);
+    await page.goto(await approvalOf(runId));
+    const amount = page.getByLabel('amount_usd');
+    const approve = page.getByRole('button', { name: 'Approve with changes' });
+    await amount.fill('900');
+    expect(await approve.isEnabled()).toBe(true);
+    await amount.fill('');
+    expect(await amount.inputValue()).toBe('');
+    expect(await approve.isDisabled()).toBe(true);
+    await platform.client.runs.cancelRun({ requestId: 'cleared-end', runId });
+    expect(problems).toEqual([]);
+    await context.close();
+  });
+
+  it('says whether the policy locks an argument, or only for this person (PE-2, SV-5)', async () => {
+    const { page, context, problems } = await open(platform.platform.apiKey);
+    const runId = await platform.startRefund('own', 1200);
+    // The rights of a person whom the four-eyes rule refuses.
+    await changeAnswers(page, /GetApproval/, GetApprovalResponseSchema, (answer) => {
+      if (answer.approval?.readerRights !== undefined) answer.approval.readerRights.mayEdit = false;
+    });
+    await page.goto(await approvalOf(runId));
+    await page.getByText('You may not approve it as it is').waitFor();
+    expect(await page.getByText('You may not change it').count()).toBe(1);
+    expect(await page.getByText('Locked by the policy').count()).toBeGreaterThan(0);
+    await platform.client.runs.cancelRun({ requestId: 'own-end', runId });
+    expect(problems).toEqual([]);
+    await context.close();
+  });
+
+  it('sends the same answer again with the same request id, after a response was lost (PE-2, SV-5)', async () => {
+    const { page, context, problems } = await open(platform.platform.apiKey);
+    const runId = await platform.startRefund('lost', 1000);
+    await page.goto(await approvalOf(runId));
+    const requests: string[] = [];
+    await page.route(/DecideApproval/, async (route) => {
+      const body = route.request().postDataBuffer() ?? Buffer.alloc(0);
+      requests.push(fromBinary(DecideApprovalRequestSchema, body).requestId);
+      if (requests.length < 3) await route.abort();
+      else await route.continue();
+    });
+    const approve = page.getByRole('button', { name: 'Approve', exact: true });
+    for (const sent of [1, 2]) {
+      await approve.click();
+      await expect.poll(() => requests.length).toBe(sent);
+      await page.getByText('Writ cannot be reached.').waitFor();
+    }
+    await page.getByLabel('Comment').fill('Another answer.');
+    await approve.click();
+    await page.getByText(/Approved by developer/).waitFor();
+    const [first, second, third] = requests;
+    expect(second).toBe(first);
+    expect(third).not.toBe(first);
+    expect(problems).toEqual([]);
+    await context.close();
+  });
+
+  it('says when usage has more rows than it sums (PE-2)', async () => {
+    const { page, context, problems } = await open(platform.platform.apiKey);
+    await page.goto('/usage');
+    await page.getByText('Calls without an answer').waitFor();
+    expect(await page.getByText('Not everything is summed').count()).toBe(0);
+    await changeAnswers(page, /QueryUsage/, QueryUsageResponseSchema, (answer) => {
+      answer.nextPageToken = 'more';
+    });
+    await page.goto('/usage');
+    await page.getByText('These are the first 20,000 rows').waitFor();
+    expect(problems).toEqual([]);
+    await context.close();
+  });
+
+  it('shows that its settings cannot be read, at the sign-in and on the return from an issuer (PE-2)', async () => {
+    const { page, context } = await open();
+    await page.goto('/signed-in?code=c&state=s');
+    await page.getByText('This platform has no sign-in at an OIDC issuer.').waitFor();
+    await page.route('**/console.json', (route) => route.fulfill({ status: 500 }));
+    for (const path of ['/signed-in?code=c&state=s', '/']) {
+      await page.goto(path);
+      await page.getByText('The settings of the console could not be read.').waitFor();
+    }
+    await context.close();
+  });
+
   it('rejects an action with a comment; the inbox is live (PE-2)', async () => {
     const { page, context, problems } = await open(platform.approverKey);
     await page.goto('/');
@@ -228,6 +319,25 @@ describe.runIf(hasBrowser())('the console in Chromium', () => {
     await context.close();
   });
 });
+
+/** Changes the answers of the platform on their way to a page, also those to a page token that it did not give. */
+async function changeAnswers<Desc extends DescMessage>(
+  page: Page,
+  method: RegExp,
+  schema: Desc,
+  change: (answer: MessageShape<Desc>) => void,
+): Promise<void> {
+  let first: Buffer | undefined;
+  await page.route(method, async (route) => {
+    first ??= await (await route.fetch()).body();
+    const answer = fromBinary(schema, first);
+    change(answer);
+    await route.fulfill({
+      contentType: 'application/proto',
+      body: Buffer.from(toBinary(schema, answer)),
+    });
+  });
+}
 
 /** The names of the pages in the navigation. */
 async function navigation(page: Page): Promise<string[]> {

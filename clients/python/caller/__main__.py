@@ -17,7 +17,7 @@ def command_line() -> argparse.ArgumentParser:
     """The commands and their arguments."""
     parser = argparse.ArgumentParser(
         prog="caller",
-        description="Calls Writ. WRIT_API_KEY is needed; WRIT_ADDRESS is 127.0.0.1:8080 unless it is set.",
+        description="Calls Writ. WRIT_API_KEY is required; the default of WRIT_ADDRESS is 127.0.0.1:8080.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
@@ -28,32 +28,32 @@ def command_line() -> argparse.ArgumentParser:
     add.add_argument("agent")
     add.add_argument("goal")
     add.add_argument("--model", default="", help="the model to use instead of the agent's own")
-    add.add_argument("--max-tokens", type=int, help="what the whole run may spend")
+    add.add_argument("--max-tokens", type=int, help="largest number of tokens of the whole run")
     add.set_defaults(run=runs.start)
 
     for name, run, about in (
-        ("watch", runs.watch, "prints what happens, to the end of the run"),
+        ("watch", runs.watch, "prints the events of a run until it ends"),
         ("usage", runs.usage, "prints the usage of a run"),
-        ("approvals", approvals.list_pending, "lists what waits for a person"),
+        ("approvals", approvals.list_pending, "lists the pending approvals of a run"),
     ):
         add = commands.add_parser(name, help=about)
         add.add_argument("run_id", metavar="run")
         add.set_defaults(run=run)
 
-    add = commands.add_parser("approve", help="says yes, with other values for some arguments")
+    add = commands.add_parser("approve", help="approves an action, also with other values of arguments")
     add.add_argument("approval")
     add.add_argument("--edit", default="", help="arguments with new values, as a JSON object")
-    add.add_argument("--comment", default="", help="why, for the record")
+    add.add_argument("--comment", default="", help="reason, for the audit record")
     add.set_defaults(run=approvals.approve)
 
     add = commands.add_parser("cancel", help="ends a run with all its agents")
     add.add_argument("run_id", metavar="run")
-    add.add_argument("--reason", default="", help="why, for the record")
+    add.add_argument("--reason", default="", help="reason, for the audit record")
     add.set_defaults(run=runs.cancel)
 
     add = commands.add_parser("consume", help="books externally used tokens on a run's tab")
     add.add_argument("run_id", metavar="run")
-    add.add_argument("--tokens", type=int, required=True, help="how many")
+    add.add_argument("--tokens", type=int, required=True, help="number of tokens")
     add.set_defaults(run=meter.consume)
     return parser
 

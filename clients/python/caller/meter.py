@@ -10,11 +10,11 @@ from .runs import read_run
 
 
 def consume(given: Namespace) -> None:
-    """Books tokens on the tab of a run's first agent.
+    """Books tokens on the tab of a run's root agent.
 
-    The meter wants the token of a service that may call it, in WRIT_SERVICE_TOKEN, and is where
-    WRIT_EXECUTION_METER_ADDRESS says. When a cap is exceeded it answers BUDGET_EXHAUSTED with which, how
-    much, and of how much.
+    The meter is an internal service at WRIT_EXECUTION_METER_ADDRESS and requires a service token in
+    WRIT_SERVICE_TOKEN. When a cap is exceeded, it returns BUDGET_EXHAUSTED with the cap, the used amount
+    and the limit.
     """
     with public_channel() as channel:
         run = read_run(channel, given.run_id)

@@ -10,7 +10,7 @@ DETAILS_HEADER = "grpc-status-details-bin"
 
 
 class MisuseError(Exception):
-    """An invalid command line or environment."""
+    """An invalid command line or environment, or a command that the run or approval does not permit now."""
 
 
 class BudgetSpentError(Exception):

@@ -23,7 +23,7 @@ PAUSE_S = 0.5
 #: Silence after which a watch counts as broken, in seconds: the supervisor sends a heartbeat after five.
 SILENCE_S = 15.0
 
-#: How a broken watch ends, and one that was cancelled after the silence.
+#: Statuses after which a watch is resumed: of a broken connection, and of the cancellation after a silence.
 BROKEN = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 
 
@@ -125,7 +125,7 @@ def usage(given: Namespace) -> None:
     with public_channel() as channel:
         run = read_run(channel, given.run_id)
     if not run.HasField("result"):
-        raise MisuseError(f"{run.run_id} has not ended; usage is counted at its end")
+        raise MisuseError(f"run {run.run_id} has not ended; its usage is available at its end")
     spent = run.result.usage
     print(
         f"input_tokens={spent.usage.input_tokens} output_tokens={spent.usage.output_tokens} "

@@ -44,7 +44,7 @@ def address_of(service: str) -> str:
         try:
             return str(json.loads(Path(trust_file).read_text())[service])
         except (OSError, ValueError, KeyError) as error:
-            raise LookupError(f"{trust_file} does not say where {service} is") from error
+            raise LookupError(f"{trust_file} has no address of {service}") from error
     name = f"WRIT_{service.upper().replace('-', '_')}_ADDRESS"
     return setting(name, DEFAULTS[service])
 

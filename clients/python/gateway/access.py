@@ -87,7 +87,7 @@ class Gate:
         services, needs_agent = CALLERS[method]
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not token:
-            raise unauthenticated("TOKEN_MISSING", f"{method} needs a service token.")
+            raise unauthenticated("TOKEN_MISSING", f"{method} requires a service token.")
         shown = await verify(self._ring, "service", token, SERVICES, claims_pb.ServiceClaims())
         name = shown.claims.name
         if time.time() >= shown.expires_at + SKEW_S:
@@ -112,7 +112,7 @@ class Gate:
     async def _agent(self, headers: Mapping[str, str], caller: Caller) -> Any:
         token = headers.get("writ-agent-token", "")
         if not token:
-            raise unauthenticated("TOKEN_MISSING", f"{caller.service} needs an agent token here.")
+            raise unauthenticated("TOKEN_MISSING", f"{caller.service} requires an agent token for this RPC.")
         shown = await verify(self._ring, "agent", token, ("supervisor",), claims_pb.AgentClaims())
         if time.time() >= shown.expires_at + SKEW_S:
             raise unauthenticated("TOKEN_EXPIRED", "The agent token has expired.")
@@ -132,5 +132,5 @@ def _epoch(text: str, *, required: bool) -> int:
     if not text and not required:
         return 0
     if not re.fullmatch(r"0|[1-9]\d{0,17}", text):
-        raise invalid("EPOCH_MISSING", "The lease epoch is needed in writ-epoch.", "writ-epoch")
+        raise invalid("EPOCH_MISSING", "The header writ-epoch must be the lease epoch.", "writ-epoch")
     return int(text)

@@ -86,14 +86,14 @@ class Calls:
         try:
             shown = await read_writ(self._ring, request)
             caller.assert_serves(key.tenant)
-            return await self._become(request, key, shown, caller)
+            return await self._join_or_start(request, key, shown, caller)
         except GatewayError as error:
             if error.code == Code.PERMISSION_DENIED:
                 with self._store.transaction():
                     self._report_refusal(request, key, caller, error)
             raise
 
-    async def _become(
+    async def _join_or_start(
         self,
         request: gateway_pb.CallToolRequest,
         key: CallKey,
@@ -125,7 +125,7 @@ class Calls:
                 self._store.remember_epoch(key, epoch)
 
     def _refuse_stale(self, key: CallKey, epoch: int) -> int:
-        """The highest epoch seen, when `epoch` is not below it."""
+        """Returns the highest epoch seen. Raises STALE_EPOCH when `epoch` is lower."""
         seen = self._store.epoch(key)
         if epoch >= seen:
             return seen
@@ -145,7 +145,7 @@ class Calls:
         held = False
         try:
             if source is not None:
-                held = await _take_place(entry, source)
+                held = await _acquire_slot(entry, source)
             with self._store.transaction():
                 call, run = self._begin(request, shown, caller)
             if run is None or source is None:
@@ -283,7 +283,7 @@ async def _first(*futures: "asyncio.Future[Any]") -> None:
     await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
 
 
-async def _take_place(entry: InFlightCall, source: OpenSource) -> bool:
+async def _acquire_slot(entry: InFlightCall, source: OpenSource) -> bool:
     """Waits for a slot of the source; raises the reason when the call is cancelled."""
     task = asyncio.ensure_future(source.acquire())
     await _first(task, entry.cancelled)

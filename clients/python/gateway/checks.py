@@ -1,4 +1,4 @@
-"""The checks between a valid writ and the freeze, in the order of TG-2: the first failed check decides."""
+"""The checks after the writ and before the freezes, in the order of TG-2: the first failed check decides."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +18,7 @@ class Verdict:
     stop_reason: str = ""
     message: str = ""
     args_hash: str = ""
-    #: A repeat of the same arguments passed the tool's limit and counts for it.
+    #: A call that is refused as a repeat counts toward the tool's limit.
     counts_tool: bool = False
     repetition: gateway_pb.Repetition | None = None
 
@@ -65,7 +65,7 @@ def _judge_repeats(tool: Tool, store: Store, key: CallKey, hashed: str, *, no_de
         return Verdict(
             stop_reason="loop_detected:signature_repeat",
             message=f"This agent has made {len(same)} calls of {tool.name} with these same arguments"
-            f" ({hashed}); the limit is {repeats}. Use the result that is there, or other"
+            f" ({hashed}); the limit is {repeats}. Use the earlier result, or other"
             " arguments.",
             args_hash=hashed,
             counts_tool=True,

@@ -18,7 +18,7 @@ CAUSES = {
     freeze_pb.FREEZE_CAUSE_DEADLINE: "deadline",
     freeze_pb.FREEZE_CAUSE_END: "end",
 }
-FORGETFUL = (
+WITHOUT_RESULTS = (
     supervision_pb.HISTORY_RETENTION_NONE,
     supervision_pb.HISTORY_RETENTION_RUN,
 )
@@ -34,7 +34,7 @@ async def freeze(store: Store, calls: Calls, order: freeze_pb.FreezeOrder) -> ga
         CAUSES[order.cause],
         order.reason,
         order.ordered_by,
-        order.cause == freeze_pb.FREEZE_CAUSE_END and order.retention in FORGETFUL,
+        order.cause == freeze_pb.FREEZE_CAUSE_END and order.retention in WITHOUT_RESULTS,
     )
     with store.transaction():
         known = store.find_freeze(order.order_id)

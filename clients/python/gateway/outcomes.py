@@ -113,8 +113,8 @@ def fields_fit(paths: list[str]) -> bool:
 
 
 def pick_fields(value: Json, paths: list[str]) -> dict[str, Json]:
-    """The values at dotted paths, those that exist (SV-3). Long text is cut; an object, an array and
-    what finds no more left keep their kind and lose their content."""
+    """The values that exist at dotted paths (SV-3). A long string is cut; an object, an array and a string
+    that exceeds the remaining size become empty."""
     picked: dict[str, Json] = {}
     left = MAX_FIELDS_BYTES
     for path in paths:

@@ -20,6 +20,11 @@ MAX_NAMED = 16
 MAX_CALLS_PER_AGENT = 2
 MAX_REPEATS = 1
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_PARTS = frozenset({"tools", "sources"})
+_TOOL_REQUIRED = frozenset({"name", "description", "input_schema", "side_effect", "risk", "source"})
+_TOOL_OPTIONAL = frozenset({"timeout", "max_output_bytes", "max_calls_per_agent", "max_repeats"})
+_PROVIDER_REQUIRED = frozenset({"kind", "address"})
+_PROVIDER_OPTIONAL = frozenset({"max_in_flight", "max_queued"})
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
@@ -120,27 +125,37 @@ def load_registry(path: Path, variables: Mapping[str, str] = os.environ) -> Regi
     """Reads tools.yaml; `${NAME}` and `${NAME:-default}` in addresses are replaced from `variables`.
 
     Tools run in programs that serve ToolProviderService: for a source of another kind,
-    `WRIT_SOURCE_<NAME>` says where one is. Raises ValueError naming what is wrong; what this gateway does
-    not implement, such as allowlists, is refused and not ignored (SYS-4).
+    `WRIT_SOURCE_<NAME>` has the address of one. Raises ValueError naming what is wrong. A key that this gateway
+    does not implement, such as `allow`, or `tls` of a source, is rejected and not ignored (SYS-4).
     """
     document = yaml.safe_load(path.read_text())
-    if unknown := set(document) - {"tools", "sources"}:
-        raise ValueError(f"{path}: {', '.join(sorted(unknown))} is not supported here.")
+    _check_keys(str(path), document, _PARTS)
+    for entry in document["tools"]:
+        _check_keys(f"{path}: tool {entry.get('name', 'without a name')}", entry, _TOOL_REQUIRED, _TOOL_OPTIONAL)
     sources = {name: _source(name, entry, variables) for name, entry in document["sources"].items()}
     tools: dict[str, Tool] = {}
     for entry in sorted(document["tools"], key=lambda entry: str(entry["name"])):
         tool = _tool(entry)
         if tool.name in tools or tool.source not in sources:
-            raise ValueError(f"{path}: {tool.name} is there twice, or has no source.")
+            raise ValueError(f"{path}: {tool.name} is defined twice, or source {tool.source} is missing.")
         tools[tool.name] = tool
     version = sha256_hex("".join(tool.digest for tool in tools.values()))
     return Registry(tools, sources, version)
 
 
+def _check_keys(
+    place: str, entry: Mapping[str, Any], required: frozenset[str], optional: frozenset[str] = frozenset()
+) -> None:
+    if unknown := set(entry) - required - optional:
+        raise ValueError(f"{place}: {', '.join(sorted(unknown))} is not supported here.")
+    if missing := required - set(entry):
+        raise ValueError(f"{place}: {', '.join(sorted(missing))} is missing; this gateway needs it.")
+
+
 def _tool(entry: Mapping[str, Any]) -> Tool:
     name, side_effect, schema = entry["name"], entry["side_effect"], entry["input_schema"]
     if not _NAME.fullmatch(name) or side_effect not in SIDE_EFFECTS:
-        raise ValueError(f"{name}: its name or its side_effect is not one that there is.")
+        raise ValueError(f"{name}: the name or the side_effect {side_effect} is invalid.")
     if schema.get("type") != "object":
         raise ValueError(f"{name}: input_schema must be of the type object.")
     Draft202012Validator.check_schema(schema)
@@ -171,7 +186,9 @@ def _source(name: str, entry: Mapping[str, Any], variables: Mapping[str, str]) -
     setting = f"WRIT_SOURCE_{name.upper().replace('-', '_')}"
     address = variables.get(setting, "")
     if not address and entry.get("kind") != "provider":
-        raise ValueError(f"{name}: its tools do not run here; set {setting} to a provider of them.")
+        raise ValueError(f"{name}: its kind is not supported; set {setting} to the address of a provider.")
+    if entry.get("kind") == "provider":
+        _check_keys(f"source {name}", entry, _PROVIDER_REQUIRED, _PROVIDER_OPTIONAL)
     if not address:
         address = re.sub(
             r"\$\{(\w+)(?::-([^}]*))?\}",
@@ -186,4 +203,4 @@ def _source(name: str, entry: Mapping[str, Any], variables: Mapping[str, str]) -
 def _seconds(text: str) -> float:
     if found := re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", text):
         return float(found[1]) * _UNITS[found[2]]
-    raise ValueError(f"{text} is no duration, such as 30s.")
+    raise ValueError(f"{text} is not a duration such as 30s.")

@@ -156,7 +156,7 @@ class Gateway(ToolGatewayServiceServicer):
                 raise denied("CALL_WRONG_OWNER", message, field="call")
         call = self._store.find_call(key)
         if call is None or not call.receipt:
-            message = f"There is no outcome of a call {key.call_id} of this agent."
+            message = f"This agent has no call {key.call_id} with an outcome."
             raise GatewayError(Code.NOT_FOUND, "RECEIPT_NOT_FOUND", message, call_id=key.call_id)
         return gateway_pb.GetReceiptResponse(receipt=call.receipt)
 

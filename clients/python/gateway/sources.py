@@ -48,7 +48,7 @@ class OpenSource:
         self._key = key
         self._channel = grpc.aio.insecure_channel(source.address)
         self._stub = ToolProviderServiceStub(self._channel)
-        self._places = asyncio.Semaphore(source.max_in_flight)
+        self._slots = asyncio.Semaphore(source.max_in_flight)
         self._queued = 0
 
     async def close(self) -> None:
@@ -58,7 +58,7 @@ class OpenSource:
     async def acquire(self) -> None:
         """Acquires a slot. Raises TOOL_QUEUE_FULL, which leaves no record (TG-8)."""
         source = self._source
-        if self._places.locked() and self._queued >= source.max_queued:
+        if self._slots.locked() and self._queued >= source.max_queued:
             raise GatewayError(
                 Code.RESOURCE_EXHAUSTED,
                 "TOOL_QUEUE_FULL",
@@ -68,13 +68,13 @@ class OpenSource:
             )
         self._queued += 1
         try:
-            await self._places.acquire()
+            await self._slots.acquire()
         finally:
             self._queued -= 1
 
     def release(self) -> None:
         """Releases a slot."""
-        self._places.release()
+        self._slots.release()
 
     async def invoke(self, request: provider_pb.InvokeRequest, timeout_s: float, traceparent: str) -> Answer:
         """Runs a tool once. A failure is an answer; a cancellation reaches the provider."""

@@ -209,7 +209,7 @@ class Store:
         )
 
     def purge_results(self, tenant: str, run_id: str, agent_instance: str) -> None:
-        """Deletes recorded results; receipts stay (SUP-4)."""
+        """Deletes recorded results and messages; receipts stay (SUP-4)."""
         self._db.execute(
             "UPDATE calls SET result = NULL, message = '' WHERE tenant = ? AND run_id = ?"
             " AND ? IN ('', agent_instance)",
@@ -233,7 +233,7 @@ class Store:
         return [tuple(row) for row in rows]
 
     def acknowledge(self, ids: list[str]) -> None:
-        """Deletes acknowledged items."""
+        """Marks items as acknowledged, so that they are not delivered again."""
         self._db.executemany("UPDATE reports SET acknowledged = 1 WHERE id = ?", [[one] for one in ids])
 
     def _calls(self, where: str, *values: str) -> list[Call]:

@@ -11,7 +11,7 @@ MAX_DEPTH = 32
 MAX_BYTES = 262_144
 MAX_INTEGER = 2**53 - 1
 
-# Unicode White_Space, which is neither what str.strip() nor what \s takes.
+# Unicode White_Space, which differs from the characters that str.strip() and \s match.
 WHITE_SPACE = "\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _RUN = re.compile(f"[{WHITE_SPACE}]+")
 _EDGES = re.compile(f"^[{WHITE_SPACE}]+|[{WHITE_SPACE}]+$")
@@ -22,8 +22,8 @@ class BadJsonError(ValueError):
 
 
 def parse_strict(text: str, field: str, max_bytes: int = MAX_BYTES) -> Json:
-    """Parses JSON; rejects duplicate and `__proto__` keys, NaN, numbers that a double cannot hold, lone
-    surrogates, and more than 32 levels."""
+    """Parses JSON; rejects duplicate and `__proto__` keys, NaN, numbers that a double cannot represent, lone
+    surrogates, more than 32 levels, and more than `max_bytes`. Raises BadJsonError."""
     try:
         if len(text.encode()) > max_bytes:
             raise BadJsonError(f"{field} is larger than {max_bytes} bytes.")

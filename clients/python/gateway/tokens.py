@@ -114,7 +114,7 @@ def key_id_of(x: str) -> str:
 
 
 class KeyRing:
-    """Public keys of trusted services, fetched with GetKeys for an unknown key id."""
+    """Public keys of trusted services, fetched with GetKeys for an unknown key id and after an hour."""
 
     def __init__(self, address_of: Callable[[str], str]) -> None:
         """`address_of` gives host:port of a service, or raises LookupError."""
@@ -125,7 +125,7 @@ class KeyRing:
         self._locks: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def find(self, issuer: str, key_id: str) -> Ed25519PublicKey | None:
-        """The key, or None. Raises UNAVAILABLE when the keys cannot be fetched (SYS-4)."""
+        """The key, or None. Raises UNAVAILABLE if a fetch fails or follows the last within a second (SYS-4)."""
         async with self._locks[issuer]:
             now = time.monotonic()
             fresh = now - self._fetched_at.get(issuer, -KEYS_USABLE_S) < KEYS_USABLE_S
@@ -160,7 +160,7 @@ def _keys_unavailable(issuer: str) -> GatewayError:
     return GatewayError(
         Code.UNAVAILABLE,
         "KEYS_UNAVAILABLE",
-        f"The keys of {issuer} cannot be had now.",
+        f"The keys of {issuer} cannot be fetched now.",
         service=issuer,
     )
 
@@ -179,8 +179,8 @@ class Verified:
 async def verify(ring: KeyRing, kind: str, token: str, issuers: tuple[str, ...], claims: M) -> Verified:
     """Checks form, algorithm, issuer, signature, audience and start of a token for this gateway.
 
-    Its expiry is the caller's to judge. A field that is unknown here may be one that narrows what is
-    allowed, so it is refused and not ignored (SYS-4). Raises UNAUTHENTICATED TOKEN_INVALID.
+    The caller checks the expiry. An unknown claim is rejected and not ignored, because it may restrict the
+    token (SYS-4). Raises UNAUTHENTICATED TOKEN_INVALID or UNAVAILABLE KEYS_UNAVAILABLE.
     """
     try:
         header_text, payload_text, signature_text = token.split(".")
@@ -195,7 +195,7 @@ async def verify(ring: KeyRing, kind: str, token: str, issuers: tuple[str, ...],
             raise ValueError("its issuer may not issue it")
         key = await ring.find(issuer, header["kid"])
         if key is None:
-            raise ValueError("its issuer has no such key")
+            raise ValueError("its issuer has no key of its key id")
         key.verify(signature, f"{header_text}.{payload_text}".encode())
         if set(payload) - _REGISTERED - {kind}:
             raise ValueError("it has a claim that is unknown here")
@@ -211,7 +211,7 @@ async def verify(ring: KeyRing, kind: str, token: str, issuers: tuple[str, ...],
     except (ValueError, KeyError, TypeError, AttributeError, binascii.Error, ParseError) as error:
         raise _invalid(kind, error) from error
     except InvalidSignature as error:
-        raise _invalid(kind, ValueError("its signature does not fit")) from error
+        raise _invalid(kind, ValueError("its signature is invalid")) from error
 
 
 def _invalid(kind: str, error: Exception) -> GatewayError:

@@ -27,7 +27,7 @@ async def read_writ(ring: KeyRing, request: gateway_pb.CallToolRequest) -> Verif
         raise denied("WRIT_INVALID", error.message) from error
     writ = shown.claims
     if (bad := _bad_field(writ)) or shown.subject != writ.call_id:
-        raise denied("WRIT_INVALID", f"Its {bad or 'subject'} is missing or malformed.")
+        raise denied("WRIT_INVALID", f"The {bad or 'subject'} of the writ is missing or malformed.")
     pairs = {
         "tenant": (writ.tenant, key.tenant),
         "run_id": (writ.run_id, key.run_id),
@@ -38,7 +38,7 @@ async def read_writ(ring: KeyRing, request: gateway_pb.CallToolRequest) -> Verif
     }
     for name, (ordered, wanted) in pairs.items():
         if ordered != wanted:
-            message = f"The writ orders another call: its {name} differs from the request's."
+            message = f"The writ is for another call: its {name} differs from that of the request."
             raise denied("WRIT_MISMATCH", message, field=name, writ_id=shown.id)
     if not fields_fit(list(writ.result_fields)):
         message = "The writ asks for more result fields than a receipt can carry."
@@ -71,7 +71,7 @@ def _bad_field(writ: Any) -> str | None:
 
 
 def refuse_other(known: Call, request: gateway_pb.CallToolRequest) -> None:
-    """Rejects the reuse of a call id. A burnt call has no tool to compare (TG-1)."""
+    """Rejects a call id that was used with another tool or arguments. A burnt call has neither (TG-1)."""
     if known.state == "burnt":
         return
     same = {

@@ -5,7 +5,7 @@ import { AGENTS_SCHEMA, type AgentManifest } from '@writ/supervisor';
 import type { ToolsFile } from '@writ/tool-gateway';
 import type { Findings } from './findings.ts';
 
-/** What the agents refer to. Undefined is not checked, because its file is invalid. */
+/** What the agents refer to. An undefined part is not checked: its file is invalid, or belongs to another program. */
 export interface AgentReferences {
   /** Undefined when every agent is defined in code. */
   readonly file: string | undefined;
@@ -19,7 +19,7 @@ export interface AgentReferences {
   readonly findings: Findings;
 }
 
-/** The parts of the files that messages point to. */
+/** The part of the agents file that messages point to. */
 interface AgentNames {
   readonly agents: readonly { readonly name: string }[];
 }

@@ -35,7 +35,7 @@ export interface CheckOptions {
 /**
  * Checks each file, and the references between them: tools, models, prices, keys and sub-agents of agents; tools and
  * arguments of the policy against the schemas of the tools; functions of modules. Every finding is listed, not only
- * the first. `writ doctor`, `writ dev` and every start of an embedded platform check this (SYS-3).
+ * the first. `writ doctor`, `writ dev`, openProject and openSession check this; startPlatform does not (SYS-3).
  */
 export async function checkFiles(
   files: SettingsFiles,
@@ -70,15 +70,15 @@ export async function checkFiles(
     tools,
     catalog: models?.catalog,
     modelsFile: files.models,
-    customAgents: modules && new Set([...modules.agents.keys(), ...functionNames(beside)]),
+    customAgents: modules && new Set([...modules.agents.keys(), ...namesInCode(beside)]),
     variables,
     findings,
   });
   return findings.all;
 }
 
-/** Agents in code have their functions with them. */
-function functionNames(agents: ReadonlyMap<string, AgentManifest>): Iterable<string> {
+/** Names of the agents in code, which contain their functions. */
+function namesInCode(agents: ReadonlyMap<string, AgentManifest>): Iterable<string> {
   return agents.keys();
 }
 

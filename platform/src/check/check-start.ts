@@ -13,7 +13,7 @@ import { checkFiles } from './check-files.ts';
 export async function checkStart(config: PlatformConfig): Promise<void> {
   const { env, agents, toolGatewayAddress } = config;
   const { WRIT_POLICY_FILE: policy, WRIT_TOOLS_FILE: tools, WRIT_MODELS_FILE: models } = env;
-  // A setting without its file is reported by its service.
+  // A setting that is not set is reported by the service that reads it.
   if (policy === undefined || tools === undefined || models === undefined) return;
   const findings = await checkFiles(
     {

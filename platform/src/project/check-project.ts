@@ -1,5 +1,6 @@
 import { checkFiles } from '../check/check-files.ts';
 import type { Finding } from '../check/findings.ts';
+import { isSimulated } from '../model-source.ts';
 import type { Project } from './load-project.ts';
 
 /**
@@ -11,11 +12,10 @@ export async function checkProject(
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<readonly Finding[]> {
   const variables = { ...project.env, ...env };
-  const isSimulated = !(variables.OPENAI_API_KEY || variables.OPENAI_BASE_URL);
   const findings = await checkFiles(project.files, {
     // The simulator replaces the provider, and accepts any key.
     variables:
-      isSimulated && project.script !== ''
+      project.script !== '' && isSimulated(project.files.models, variables)
         ? { ...variables, OPENAI_API_KEY: 'simulated' }
         : variables,
     importModules: true,

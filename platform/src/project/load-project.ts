@@ -7,7 +7,7 @@ import { loadScripts, type Script } from '@writ/simulator';
 import type { SettingsFiles } from '../check/check-files.ts';
 import { AGENT_MODULES, type SettingsDocuments } from '../config.ts';
 
-/** A folder with the files of a platform. The folder itself names them; there is no list of files. */
+/** A folder with the configuration files of a platform, which are found by their names. */
 export interface Project {
   /** Name of the folder. */
   readonly name: string;

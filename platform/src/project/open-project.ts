@@ -3,7 +3,7 @@ import { InvalidRequestError } from '@writ/kernel';
 import { createDataFolder } from '@writ/service';
 import { checkStart } from '../check/check-start.ts';
 import { type PlatformOptions, readPlatformConfig, type SettingsDocuments } from '../config.ts';
-import { type ModelSource, openModelSource } from '../model-source.ts';
+import { isSimulated, type ModelSource, openModelSource } from '../model-source.ts';
 import { type Platform, startPlatform } from '../platform.ts';
 import type { Project } from './load-project.ts';
 
@@ -26,7 +26,7 @@ export interface OpenProject {
   close(): Promise<void>;
 }
 
-/** Only the public port has to be known, so that two projects run side by side with one setting. */
+/** Only the public port has to be known: two projects run at the same time if one of them sets WRIT_EDGE_PORT. */
 const FREE_INTERNAL_PORTS = Object.fromEntries(
   ['SUPERVISOR', 'SPAWN_BUDGET', 'EXECUTION_METER', 'TOOL_GATEWAY', 'AGENT_WORKER'].map((name) => [
     `WRIT_${name}_PORT`,
@@ -36,9 +36,10 @@ const FREE_INTERNAL_PORTS = Object.fromEntries(
 
 /**
  * Starts the embedded platform on a project, with its data in `.writ` of the folder. Models are called at their
- * provider when OPENAI_API_KEY or OPENAI_BASE_URL is set, and else simulated by the scripts of the project.
+ * provider when OPENAI_API_KEY or OPENAI_BASE_URL is set. Else those whose URL in the models file is OPENAI_BASE_URL or
+ * WRIT_SIMULATOR_URL are simulated by the scripts of the project.
  *
- * @throws InvalidRequestError SCRIPT_MISSING without a provider and without a script
+ * @throws InvalidRequestError SCRIPT_MISSING for a simulated model without a script
  * @throws ConfigError naming every problem of the files and of the references between them; with `documents`, of each
  *   file alone
  * @throws WritError or ConfigError, one sentence that names the cause; nothing is left running
@@ -57,16 +58,16 @@ const FREE_INTERNAL_PORTS = Object.fromEntries(
 export async function openProject(project: Project, options: ProjectOptions): Promise<OpenProject> {
   const dataDir = options.dataDir ?? join(project.folder, '.writ');
   const env = { ...project.env, ...options.env };
-  const isSimulated = !(env.OPENAI_API_KEY || env.OPENAI_BASE_URL);
+  const models = options.documents?.models ?? (env.WRIT_MODELS_FILE || project.files.models);
   const script = options.script ?? project.script;
-  if (isSimulated && !project.scripts.some(({ name }) => name === script))
+  if (isSimulated(models, env) && !project.scripts.some(({ name }) => name === script))
     throw new InvalidRequestError(
       'SCRIPT_MISSING',
       `OPENAI_API_KEY is not set, and simulator/ has no script ${script || 'default'}.yaml for the simulated model. Set the key in .env, or add the script.`,
       { field: 'OPENAI_API_KEY' },
     );
   createDataFolder(dataDir);
-  const model = await openModelSource(env, project, { script, dataDir });
+  const model = await openModelSource(env, project, { script, dataDir, models });
   try {
     const config = readPlatformConfig(
       { ...FREE_INTERNAL_PORTS, ...env },

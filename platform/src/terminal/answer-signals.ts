@@ -20,9 +20,9 @@ export type SignalShown = (agent: AgentRef, name: string, payloadJson: string) =
  */
 export function createSignalAnswers(
   client: Pick<WritClient, 'runs'>,
-  sayings: readonly ScriptedSignal[],
+  signals: readonly ScriptedSignal[],
 ) {
-  const waiting = [...sayings];
+  const unsent = [...signals];
 
   return async (
     runId: string,
@@ -32,11 +32,11 @@ export function createSignalAnswers(
     if (event.entry.case !== 'hook') return;
     const { type, agent, waitingFor, eventId } = event.entry.value;
     if (type !== HookEventType.STEP_START || waitingFor === '' || agent === undefined) return;
-    const index = waiting.findIndex(({ name }) => name === waitingFor.split(':')[0]);
-    const [saying] = index === -1 ? [] : waiting.splice(index, 1);
-    if (saying === undefined) return;
-    const payloadJson = JSON.stringify(saying.payload);
-    onSignal(agent, saying.name, payloadJson);
+    const index = unsent.findIndex(({ name }) => name === waitingFor.split(':')[0]);
+    const [signal] = index === -1 ? [] : unsent.splice(index, 1);
+    if (signal === undefined) return;
+    const payloadJson = JSON.stringify(signal.payload);
+    onSignal(agent, signal.name, payloadJson);
     try {
       await client.runs.signalRun({
         // Derived from the event, so that several watchers send one signal.

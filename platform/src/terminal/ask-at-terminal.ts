@@ -22,7 +22,7 @@ export function askAtTerminal(): Human {
     isPerson: true,
     answer: (approval, signal) => {
       const answered = previous.then(async () =>
-        // A question after the close would hold the terminal, and with it the process.
+        // A question after `close` would keep the terminal open, and so the process.
         isClosed ? undefined : await answer(ask, approval, signal),
       );
       previous = answered.catch(() => undefined);
@@ -50,7 +50,7 @@ async function answer(
   }
 }
 
-/** The terminal belongs to the process between two questions, so that Ctrl-C works and nothing is typed ahead. */
+/** Opens readline for each question, so that between questions Ctrl-C works and no input is read in advance. */
 function keyboard(): { readonly ask: Ask; close(): void } {
   let lines: Interface | undefined;
   return {

@@ -37,7 +37,7 @@ export interface RunFollower {
   onAnswered?(milliseconds: number): void;
   /** Sends the next signal to a waiting agent, if any. */
   answer?(runId: string, event: RunEvent, onSignal?: SignalShown): Promise<void>;
-  /** Such a signal is sent. */
+  /** Called before `answer` sends a signal. */
   onSignal?: SignalShown;
 }
 
@@ -61,7 +61,7 @@ export async function followRun(
       event.entry.case === 'hook' &&
       event.entry.value.type === HookEventType.APPROVAL_REQUESTED
     ) {
-      await settle(client, event.entry.value.approvalId, human, follower);
+      await askUntilDecided(client, event.entry.value.approvalId, human, follower);
     }
   }
   const { run } = await client.runs.getRun({ runId });
@@ -76,7 +76,7 @@ export async function awaitWaiting(client: Pick<WritClient, 'runs'>, runId: stri
   }
 }
 
-async function settle(
+async function askUntilDecided(
   client: FollowerClient,
   approvalId: string,
   human: Human,
@@ -123,7 +123,7 @@ async function answerOrClosed(
   const closed = new AbortController();
   void untilClosed(client, approval, stop.signal).then(
     () => closed.abort(),
-    // Without an answer the person is asked as before, and the platform rejects a late decision.
+    // If polling fails, the person is still asked, and the platform rejects a late decision.
     () => undefined,
   );
   try {

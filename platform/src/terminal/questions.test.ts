@@ -47,7 +47,7 @@ describe('an answer at the terminal', () => {
     ['$700', '"$700" is not a number. Type the amount without a currency sign.'],
     ['700,50', 'with a decimal point, such as 700.50.'],
     ['1,000', 'without thousands separators'],
-    ['700.555', 'amount_usd has at most 2 decimals, not 3 as 700.555.'],
+    ['700.555', 'amount_usd has at most 2 decimals, but 700.555 has 3.'],
     ['0', 'amount_usd must be greater than zero.'],
     ['-5', 'amount_usd must be greater than zero.'],
     ['1e2', '"1e2" is not a number.'],

@@ -66,7 +66,7 @@ function understandAmount(
   }
   const places = plain.split('.')[1]?.length ?? 0;
   if (decimals !== undefined && places > decimals) {
-    return { problem: `${argument} has at most ${decimals} decimals, not ${places} as ${plain}.` };
+    return { problem: `${argument} has at most ${decimals} decimals, but ${plain} has ${places}.` };
   }
   return { answer: edit(approval, { [argument]: amount }) };
 }

@@ -1,11 +1,12 @@
+import { hasConsole } from '../has-console.ts';
 import type { Platform } from '../platform.ts';
 
 type Print = (line: string) => void;
 
 /** Prints the addresses of all services. */
-export function showAddresses(platform: Platform, print: Print): void {
+export async function showAddresses(platform: Platform, print: Print): Promise<void> {
   const { edgeUrl, modelBaseUrl, addresses } = platform;
-  print(`console   ${edgeUrl}/   in a browser`);
+  if (await hasConsole(edgeUrl)) print(`console   ${edgeUrl}/   in a browser`);
   print(`public    ${edgeUrl}   gRPC, gRPC-Web and JSON`);
   print(`models    ${modelBaseUrl}   for external agents`);
   for (const [service, address] of Object.entries(addresses)) {

@@ -1,7 +1,7 @@
 import { SIMULATED_SUBJECT } from '../demo-people.ts';
 import type { Human } from './human.ts';
 
-/** Says at the first question that a program answers it, if so; an example without a question has no person. */
+/** Prints at the first question that a program answers it; nothing if a person answers. */
 export function simulationNotice(human: Human, print: (line: string) => void): () => void {
   let isShown = human.isPerson;
   return () => {

@@ -3,10 +3,10 @@ import { type Command, Option } from 'commander';
 import { stringify } from 'yaml';
 import type { CliIo } from '../io.ts';
 
-/** How a command prints what it read: for people, or whole and in the form of the JSON API. */
+/** How a command prints its data: for people, or whole and in the form of the JSON API. */
 export type Format = 'text' | 'json' | 'yaml';
 
-/** The option of commands that read something. */
+/** The option of commands that print data. */
 export interface FormatOptions {
   readonly output: Format;
 }

@@ -1,13 +1,14 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 
+/** What browsers say when no answer arrives: Chromium and Firefox "fetch", WebKit "Load failed". */
+const NO_ANSWER = /fetch|network|load failed/i;
+
 /** The sentence of an error: the server's own, or what a person can do when it cannot be reached. */
 export function sentenceOf(error: unknown): string {
   const { code, rawMessage } = ConnectError.from(error);
-  if (code === Code.Unavailable || (code === Code.Unknown && /fetch/i.test(rawMessage))) {
-    return rawMessage === '' || /fetch/i.test(rawMessage)
-      ? 'Writ cannot be reached. Is it running? The page retries by itself.'
-      : rawMessage;
-  }
+  const isUnanswered = code === Code.Unknown && NO_ANSWER.test(rawMessage);
+  if (isUnanswered || (code === Code.Unavailable && rawMessage === ''))
+    return 'Writ cannot be reached. Check that it is running, then retry.';
   return rawMessage === '' ? `The call failed: ${Code[code]}.` : rawMessage;
 }
 
@@ -24,6 +25,6 @@ export function isTransient(error: unknown): boolean {
     code === Code.ResourceExhausted ||
     code === Code.DeadlineExceeded ||
     code === Code.Aborted ||
-    (code === Code.Unknown && /fetch|network/i.test(rawMessage))
+    (code === Code.Unknown && NO_ANSWER.test(rawMessage))
   );
 }

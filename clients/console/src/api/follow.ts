@@ -3,7 +3,7 @@ import { isTransient, isUnauthenticated } from './errors.ts';
 
 /** What {@link follow} calls. */
 export interface Follower<M> {
-  /** Opens the stream; each attempt continues after what was received. */
+  /** Opens the stream; called for each attempt. */
   readonly open: (signal: AbortSignal) => AsyncIterable<M>;
   readonly onMessage: (message: M) => void;
   /** Whether messages arrive. */
@@ -19,8 +19,9 @@ const BACKOFF = { baseMs: 500, maxMs: 15_000 };
 const SILENCE_MS = 15_000;
 
 /**
- * Follows a stream until the returned function is called: reconnects with back-off, and disconnects while the tab is hidden,
- * since a browser has six connections for all tabs of an origin over HTTP/1.1.
+ * Follows a stream until the returned function is called, the stream is done, or an error that a retry does not change:
+ * reconnects with back-off, and disconnects while the tab is hidden, since a browser has six connections for all tabs
+ * of an origin over HTTP/1.1.
  */
 export function follow<M>(follower: Follower<M>): () => void {
   const stopped = new AbortController();
@@ -81,7 +82,7 @@ async function readOnce<M>(
   }
 }
 
-/** The signal of an attempt ends a stream with CANCELED. */
+/** Whether the stream ended with CANCELED, because its attempt was aborted. */
 function isAbort(error: unknown): boolean {
   return error instanceof Error && /cancel|abort/i.test(error.message);
 }

@@ -1,6 +1,6 @@
 /**
- * The credential of the signed-in person. An API key is kept in the session storage of the tab, which ends with it: never in an
- * address, a cookie or a log. Tokens of an OIDC issuer are kept there by oidc-client-ts.
+ * The name of the API key in the session storage of the tab, which the browser deletes with the tab. An API key is
+ * never in an address, a cookie or a log. oidc-client-ts keeps the tokens of an OIDC issuer in the same storage.
  */
 const API_KEY = 'writ.api-key';
 

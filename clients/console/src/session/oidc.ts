@@ -34,7 +34,7 @@ export function oidcManager(settings: OidcSignIn): Promise<UserManager> {
   return manager;
 }
 
-/** The access token of the signed-in person, renewed when it has expired; undefined before the sign-in. */
+/** The access token of the signed-in person, renewed if it has expired; undefined without one that can be used. */
 export async function oidcToken(settings: OidcSignIn): Promise<string | undefined> {
   const oidc = await oidcManager(settings);
   const user = await oidc.getUser();

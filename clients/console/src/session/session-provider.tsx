@@ -49,17 +49,22 @@ async function readConfig(): Promise<ConsoleConfig> {
   return (await response.json()) as ConsoleConfig;
 }
 
+/** The settings of the console, which are read once. */
+export function useConfig() {
+  return useQuery({
+    queryKey: ['config'],
+    queryFn: readConfig,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+}
+
 /** Signs in with the stored credential and provides the session. */
 export function SessionProvider({ children }: { readonly children: ReactNode }) {
   const [apiKey, setApiKey] = useState(storedApiKey);
   // Each attempt is a query of its own, never answered with the previous key.
   const [attempt, setAttempt] = useState(0);
   const queries = useQueryClient();
-  const { data: config, error: configError } = useQuery({
-    queryKey: ['config'],
-    queryFn: readConfig,
-    staleTime: Number.POSITIVE_INFINITY,
-  });
+  const { data: config, error: configError } = useConfig();
   const oidc = config?.oidc;
   const api = useMemo(
     () => createApi(async () => apiKey ?? (oidc && (await oidcToken(oidc)))),
@@ -96,7 +101,7 @@ export function SessionProvider({ children }: { readonly children: ReactNode }) 
       caller: person,
       isPending:
         apiKey === undefined && config === undefined ? configError === null : caller.isPending,
-      error: configError ?? caller.error,
+      error: caller.error ?? configError,
       can: (rpc) => person?.methods.includes(rpc) === true,
       signIn,
       signOut,

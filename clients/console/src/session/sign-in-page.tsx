@@ -1,7 +1,6 @@
 import { Alert, Button, Card, Divider, PasswordInput, Stack, Text, Title } from '@mantine/core';
 import { type FormEvent, useState } from 'react';
 import { sentenceOf } from '../api/errors.ts';
-import { storedApiKey } from './credential.ts';
 import { oidcManager } from './oidc.ts';
 import { useSession } from './session-provider.tsx';
 
@@ -24,7 +23,7 @@ export function SignInPage() {
       .then((manager) => manager.signinRedirect())
       .catch((failure: unknown) => setProblem(`The issuer cannot be reached: ${failure}`));
   };
-  const rejected = storedApiKey() !== undefined && error !== null ? sentenceOf(error) : undefined;
+  const rejected = error === null ? undefined : sentenceOf(error);
   return (
     <main style={{ minHeight: '100dvh', display: 'grid', placeItems: 'center', padding: 16 }}>
       <Card withBorder shadow="sm" padding="xl" w="100%" maw={420}>
@@ -55,7 +54,7 @@ export function SignInPage() {
             <Stack>
               <PasswordInput
                 label="API key"
-                description="Kept in this tab only. `npm start` writes the development key to .writ/dev-api-key."
+                description="Kept in this tab only. `writ dev` and `npm start` write the development key to .writ/dev-api-key."
                 placeholder="writ_…"
                 autoComplete="current-password"
                 value={key}

@@ -1,14 +1,15 @@
 import { Alert, Anchor, Center, Loader, Stack } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
+import { sentenceOf } from '../api/errors.ts';
 import { oidcManager } from './oidc.ts';
-import { useSession } from './session-provider.tsx';
+import { useConfig } from './session-provider.tsx';
 
-/** Receives the code of the OIDC issuer and continues with the runs. */
+/** Receives the code of the OIDC issuer and continues with the first page. */
 export function SignedInPage() {
-  const { config } = useSession();
-  const [problem, setProblem] = useState<string>();
+  const { data: config, error } = useConfig();
+  const [failure, setFailure] = useState<string>();
   const isStarted = useRef(false);
-  const { oidc } = config;
+  const oidc = config?.oidc;
   useEffect(() => {
     if (oidc === undefined || isStarted.current) return;
     isStarted.current = true;
@@ -17,9 +18,13 @@ export function SignedInPage() {
       // A new page load drops the code from the address and starts with the token.
       .then(() => location.replace('/'))
       .catch((error: unknown) =>
-        setProblem(error instanceof Error ? error.message : String(error)),
+        setFailure(error instanceof Error ? error.message : String(error)),
       );
   }, [oidc]);
+  const isWithoutIssuer = config !== undefined && oidc === undefined;
+  const problem =
+    (error === null ? failure : sentenceOf(error)) ??
+    (isWithoutIssuer ? 'This platform has no sign-in at an OIDC issuer.' : undefined);
   return (
     <Center component="main" mih="100dvh" p="md">
       {problem === undefined ? (

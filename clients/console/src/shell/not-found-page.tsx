@@ -6,7 +6,7 @@ export function NotFoundPage() {
   return (
     <Page title="Page not found">
       <EmptyNotice title="There is no such page">
-        Select a page of the navigation. It lists the pages that your roles permit.
+        Select a page in the navigation. It lists the pages that your roles permit.
       </EmptyNotice>
     </Page>
   );

@@ -13,7 +13,7 @@ const COLUMNS: readonly Column<AgentInfo>[] = [
   { heading: 'TOOLS', text: ({ tools }) => tools.join(', ') },
 ];
 
-/** `writ agents`: the agents that the caller can start (PE-2). */
+/** `writ agents`: the agents that clients can start (PE-2). */
 export const agentCommands: CommandGroup = (program, io, done) => {
   withFormat(withClientOptions(program.command('agents')))
     .description('List the agents that can be started.')

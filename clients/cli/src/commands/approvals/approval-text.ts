@@ -34,10 +34,17 @@ export function approvalLine(approval: Approval): string {
   return printable(texts.join('  '));
 }
 
-/** Everything that an approver needs for the decision, and the commands that can succeed. */
-export function approvalDetails(approval: Approval): string[] {
+/**
+ * Everything that an approver needs for the decision, and the commands that decide.
+ * @param options `mayDecide`: whether the roles of the reader permit decisions
+ */
+export function approvalDetails(
+  approval: Approval,
+  { mayDecide }: { readonly mayDecide: boolean },
+): string[] {
   const { humanApproval: human, evidence } = approval;
   const isPending = approval.state === ApprovalState.PENDING;
+  const commands = isPending && mayDecide ? choices(approval) : [];
   return [
     ...fields({
       approval: approval.approvalId,
@@ -62,7 +69,7 @@ export function approvalDetails(approval: Approval): string[] {
       facts: evidence?.factsJson ?? '',
     }),
     ...(evidence === undefined ? [] : stepLines(evidence)),
-    ...(isPending ? ['', ...choices(approval)] : []),
+    ...(commands.length === 0 ? [] : ['', ...commands]),
   ];
 }
 
@@ -80,9 +87,11 @@ function stepLines({ steps, truncated }: Evidence): string[] {
   ].map(printable);
 }
 
-/** The commands that can succeed. */
+/** The commands that can succeed for a reader who may decide. */
 function choices({ approvalId, kind, readerRights, editableArguments }: Approval): string[] {
   if (kind === ApprovalKind.RESOLVE) {
+    // The four-eyes rule applies to both outcomes.
+    if (!readerRights?.mayApprove) return [];
     return [
       `writ approvals resolve ${approvalId} --result JSON`,
       `writ approvals resolve ${approvalId} --not-done`,

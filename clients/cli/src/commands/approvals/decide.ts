@@ -54,7 +54,7 @@ export const decideCommands: CommandGroup = (approvals, io, done) => {
   deciding(approvals, 'resolve')
     .option('--result <json>', 'the call was executed, with this result, a JSON object')
     .option('--not-done', 'the call was not executed')
-    .description('Tell the outcome of a call whose outcome is unknown.')
+    .description('Record the outcome of a call whose outcome is unknown.')
     .action(async (approvalId: string, options: ResolveOptions) => {
       done(await decide(approvalId, resolutionOf(options), options, io));
     });
@@ -79,7 +79,9 @@ async function decide(
     io,
   ).approvals.decideApproval({ requestId, approvalId, answer, comment });
   if (approval !== undefined) {
-    show(io, options, { schema: ApprovalSchema, value: approval }, () => approvalDetails(approval));
+    show(io, options, { schema: ApprovalSchema, value: approval }, () =>
+      approvalDetails(approval, { mayDecide: true }),
+    );
   }
   if (proposedArgumentsJson === '') return EXIT.success;
   io.warn(

@@ -11,6 +11,8 @@ import { untilInterrupted } from '../../until-interrupted.ts';
 import { APPROVAL_COLUMNS, approvalDetails, approvalLine } from './approval-text.ts';
 import { decideCommands } from './decide.ts';
 
+const DECIDE_APPROVAL = 'writ.approval.v1.ApprovalService/DecideApproval';
+
 interface ListOptions extends ClientOptions, FormatOptions {
   readonly state: readonly ApprovalState[];
   readonly all?: boolean;
@@ -23,7 +25,7 @@ export const approvalCommands: CommandGroup = (program, io, done) => {
   const approvals = program.command('approvals').description('Actions that wait for a person.');
 
   withFormat(withClientOptions(approvals.command('list')))
-    .description('List approvals, newest first; without options those that are pending.')
+    .description('List approvals, newest first: pending ones unless --state or --all is set.')
     .option(
       '--state <state>',
       'only this state; can be repeated',
@@ -54,10 +56,13 @@ export const approvalCommands: CommandGroup = (program, io, done) => {
     .argument('<approval-id>', 'the approval')
     .description('Show an approval with its evidence and what you may do.')
     .action(async (approvalId: string, options: ClientOptions & FormatOptions) => {
-      const { approval } = await openClient(options, io).approvals.getApproval({ approvalId });
+      const { approvals: service, caller } = openClient(options, io);
+      const { approval } = await service.getApproval({ approvalId });
+      const { methods } = await caller.getCaller({});
+      const mayDecide = methods.includes(DECIDE_APPROVAL);
       if (approval !== undefined) {
         show(io, options, { schema: ApprovalSchema, value: approval }, () =>
-          approvalDetails(approval),
+          approvalDetails(approval, { mayDecide }),
         );
       }
       done(EXIT.success);

@@ -15,7 +15,8 @@ export interface ExportOptions extends ClientOptions {
 /**
  * Writes the audit chain of the caller's tenant as JSON lines, to a file or to standard output; the file is created
  * only after a complete export (SV-8).
- * @throws the errors of the platform; DataLossError RECORD_UNREADABLE
+ * @throws InvalidRequestError INVALID_OPTION, and what openClient throws; DataLossError RECORD_UNREADABLE; errors of
+ *   the platform and of writing the file
  */
 export async function exportChain(
   file: string | undefined,

@@ -4,6 +4,7 @@ import { formatPublicKeys, openServiceTls } from '@writ/identity';
 import { createRpcClient } from '@writ/rpc';
 import { readPeerSettings } from '@writ/service';
 import { createTelemetry } from '@writ/telemetry';
+import { explain } from '../../explain.ts';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
 
 /** Options of `writ audit keys`. */
@@ -11,10 +12,14 @@ export interface KeysOptions {
   readonly supervisor?: string;
 }
 
+const SUPERVISOR =
+  'Is the supervisor running there? Set --supervisor or WRIT_SUPERVISOR_ADDRESS to its internal address.';
+
 /**
  * Prints the supervisor's public keys as a JSON Web Key Set. Verifiers keep the keys outside the platform, because keys
  * delivered with an export prove nothing (SV-8). With mutual TLS, it uses the supervisor's certificate from the settings.
- * @throws the errors of the supervisor
+ * An error of the supervisor is printed.
+ * @throws ConfigError for incomplete TLS settings; PreconditionError INVALID_TLS_FILE, TLS_NAME_MISMATCH
  */
 export async function printKeys({ supervisor }: KeysOptions, io: CliIo): Promise<Exit> {
   const address = supervisor ?? io.env.WRIT_SUPERVISOR_ADDRESS ?? '127.0.0.1:50051';
@@ -41,6 +46,9 @@ export async function printKeys({ supervisor }: KeysOptions, io: CliIo): Promise
     });
     io.print(formatPublicKeys(known).trimEnd());
     return EXIT.success;
+  } catch (error) {
+    io.warn(explain(error, SUPERVISOR));
+    return EXIT.error;
   } finally {
     client.close();
     tls?.close();

@@ -55,7 +55,7 @@ export async function listRecords(options: ListOptions, io: CliIo): Promise<Exit
 
 /**
  * Prints every fact of one record.
- * @throws InvalidRequestError AUDIT_RECORD_NOT_FOUND
+ * @throws InvalidRequestError INVALID_OPTION, AUDIT_RECORD_NOT_FOUND
  */
 export async function showRecord(
   number: string,

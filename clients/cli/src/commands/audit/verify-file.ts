@@ -35,8 +35,9 @@ export interface VerifyOptions extends FormatOptions {
 
 /**
  * Verifies an export offline with the public keys, and prints a summary or the first error (SV-8).
- * @throws InvalidRequestError KEYS_MISSING, INVALID_PUBLIC_KEYS, INVALID_OPTION, EXPORT_HEAD_MISSING, CHECKPOINT_FILE_INVALID,
- *   EXPORTS_NOT_COMPARABLE; UnauthenticatedError for an invalid head of the earlier export or checkpoint; errors of reading the files
+ * @throws InvalidRequestError KEYS_MISSING, INVALID_PUBLIC_KEYS, INVALID_OPTION, EXPORT_HEAD_MISSING,
+ *   CHECKPOINT_FILE_INVALID, EXPORTS_NOT_COMPARABLE, LINE_TOO_LONG; UnauthenticatedError for an invalid head of the
+ *   earlier export or checkpoint; errors of reading the files
  */
 export async function verifyFile(file: string, options: VerifyOptions, io: CliIo): Promise<Exit> {
   const { keys = options.key, tenant } = options;
@@ -64,25 +65,25 @@ export async function verifyFile(file: string, options: VerifyOptions, io: CliIo
     ...(published && { published }),
     after,
   });
+  if (verdict.holds && options.checkpoint !== undefined)
+    refuseUncompared(options.checkpoint, verdict, published, after);
   showData(io, options, verdict, () => [
     verdict.holds ? summaryOf(verdict, after) : verdict.sentence,
   ]);
-  if (!verdict.holds) return EXIT.failure;
-  if (options.checkpoint !== undefined)
-    refuseUncompared(options.checkpoint, verdict, published, after);
-  return EXIT.success;
+  return verdict.holds ? EXIT.success : EXIT.failure;
 }
 
 /**
  * The last checkpoint of each tenant in a file with one checkpoint a line, as WRIT_AUDIT_CHECKPOINT_FILE has them, or
  * one JWS, as in an AUDIT_CHECKPOINT event; a sentence if the file shows that a chain was rolled back.
- * @throws InvalidRequestError CHECKPOINT_FILE_INVALID; UnauthenticatedError for an invalid signature
+ * @throws InvalidRequestError CHECKPOINT_FILE_INVALID, LINE_TOO_LONG; UnauthenticatedError for an invalid signature
  */
 async function publishedCheckpoints(
   file: string,
   readHead: ReadHead,
 ): Promise<ReadonlyMap<string, SignedHead> | string> {
   const published = new Map<string, SignedHead>();
+  const lastSigned = new Map<string, string>();
   let number = 0;
   for await (const text of readLines(file)) {
     number += 1;
@@ -96,6 +97,8 @@ async function publishedCheckpoints(
     }
     const head = await readHead(line.signed);
     const last = published.get(head.tenant);
+    // A line that was written twice states nothing new.
+    if (lastSigned.get(head.tenant) === line.signed) continue;
     if (
       last !== undefined &&
       (head.checkpointNumber <= last.checkpointNumber || head.count <= last.count)
@@ -103,11 +106,12 @@ async function publishedCheckpoints(
       return `Line ${number} of ${file}: checkpoint ${head.checkpointNumber} over ${head.count} records follows checkpoint ${last.checkpointNumber} over ${last.count} records: the chain of tenant ${head.tenant} was rolled back.`;
     }
     published.set(head.tenant, head);
+    lastSigned.set(head.tenant, line.signed);
   }
   return published;
 }
 
-/** Refuses to call a chain valid that was compared with nothing. */
+/** @throws InvalidRequestError EXPORTS_NOT_COMPARABLE when the file has no checkpoint to compare the export with */
 function refuseUncompared(
   file: string,
   { tenant }: ValidExport,

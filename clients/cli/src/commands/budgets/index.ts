@@ -66,8 +66,9 @@ export const budgetCommands: CommandGroup = (program, io, done) => {
     .option('--session <id>', 'a session')
     .option('--tenant <tenant>', 'another tenant; needs the role operator')
     .action(async (options: GetOptions) => {
-      const { usage } = openClient(options, io);
       const { run: runId, agent: agentInstance = '', session: sessionId = '' } = options;
+      checkLevel(options);
+      const { usage } = openClient(options, io);
       if (runId === undefined) {
         const value = await usage.getBalances({ sessionId, tenant: options.tenant ?? '' });
         const balances = { schema: GetBalancesResponseSchema, value };
@@ -89,7 +90,7 @@ export const budgetCommands: CommandGroup = (program, io, done) => {
     .option('--day', 'each UTC day of the tenant; needs the role operator')
     .option('--month', 'each UTC month of the tenant; needs the role operator')
     .option('--tenant <tenant>', 'another tenant; needs the role operator')
-    .option('--remove', 'remove caps that were set, so that those of the files apply again')
+    .option('--remove', 'remove caps that were set, so that the configured caps apply again')
     .option('--request-id <id>', 'repeat a request that was not answered')
     .action(async (options: SetOptions) => {
       const value = await openClient(options, io).usage.setCaps(capsRequest(options));
@@ -121,9 +122,18 @@ function amounts(
   ];
 }
 
+/** @throws InvalidRequestError INVALID_OPTION for an option that the chosen level does not have */
+function checkLevel({ run, agent, session, tenant }: GetOptions): void {
+  if (run === undefined && agent !== undefined)
+    throw badOption('--agent requires --run: an agent belongs to a run.', '--agent');
+  if (run !== undefined && (session ?? tenant) !== undefined)
+    throw badOption('--run cannot be used with --session or --tenant.', '--run');
+}
+
 /**
  * The request of `writ budgets set`.
- * @throws InvalidRequestError INVALID_OPTION for no or several levels, or for caps together with --remove
+ * @throws InvalidRequestError INVALID_OPTION for no or several levels, for both or neither of caps and --remove, or for
+ *   an invalid count; INVALID_USD
  */
 function capsRequest(options: SetOptions): MessageInitShape<typeof SetCapsRequestSchema> {
   const { run = '', session = '', tenant = '', remove = false } = options;

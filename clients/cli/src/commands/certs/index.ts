@@ -5,6 +5,7 @@ import { InvalidRequestError } from '@writ/kernel';
 import { Option } from 'commander';
 import { type CliIo, type CommandGroup, EXIT } from '../../io.ts';
 import { type FormatOptions, showData, withFormat } from '../../output/format.ts';
+import { shellWord } from '../../output/shell.ts';
 
 interface CertsOptions extends FormatOptions {
   readonly trustDomain?: string;
@@ -18,6 +19,7 @@ interface CertsOptions extends FormatOptions {
 }
 
 const DAY_MS = 86_400_000;
+const DEFAULT_DAYS = '7';
 const LONGEST_DAYS = 3_650;
 const NAME = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 /** Steps of a CA rotation without rejected connections. */
@@ -43,7 +45,7 @@ export const certsCommands: CommandGroup = (program, io, done) => {
       '--also <name...>',
       'additional certificates without a service name, such as edge or nats',
     )
-    .option('--days <number>', 'lifetime of certificates in days', '7')
+    .option('--days <number>', 'lifetime of certificates in days', DEFAULT_DAYS)
     .option('--ca-days <number>', 'lifetime of a new CA in days', '365')
     .action(async (dir: string, options: CertsOptions) => {
       const folder = folderOptions(dir, options);
@@ -53,7 +55,7 @@ export const certsCommands: CommandGroup = (program, io, done) => {
       const { trustDomain = certs.trustDomainOf(dir) ?? 'writ.local' } = options;
       const all = { ...folder, trustDomain };
       if (options.replaceCa !== undefined)
-        show(await replace(options.replaceCa, all, authorityLifeMs), options, io);
+        show(await replace(options, all, authorityLifeMs), options, io);
       else if (options.renew === true)
         show({ certificates: await certs.issueInFolder(all) }, options, io);
       else show({ certificates: await certs.createFolder(all, authorityLifeMs) }, options, io);
@@ -67,16 +69,19 @@ interface Written {
   readonly notes?: readonly string[];
 }
 
-/** Runs one step of a rotation; the notes name the next command. */
+/** Runs one step of a rotation; the notes name the next command, with the options of the certificates. */
 async function replace(
-  step: (typeof STEPS)[number],
+  options: CertsOptions,
   folder: CertificateFolderOptions,
   authorityLifeMs: number,
 ): Promise<Written> {
   const { beginReplacement, finishReplacement, issueReplacement } = await import('@writ/certs');
   const { dir } = folder;
-  const next = (what: string, command: string) =>
-    `After every process has reloaded ${what}, run: writ certs ${dir} --replace-ca ${command}`;
+  const { replaceCa: step } = options;
+  const next = (what: string, command: string) => {
+    const words = ['writ', 'certs', dir, '--replace-ca', command, ...repeatedOptions(options)];
+    return `After every process has reloaded ${what}, run: ${words.map(shellWord).join(' ')}`;
+  };
   if (step === 'begin') {
     await beginReplacement(folder, authorityLifeMs);
     const contents = `${dir}/ca.crt now contains the new CA and the old CA.`;
@@ -88,6 +93,18 @@ async function replace(
   }
   finishReplacement(folder);
   return { certificates: [], notes: [`${dir}/ca.crt now contains only the new CA.`] };
+}
+
+/** The options that every step needs. */
+function repeatedOptions({ trustDomain, dns, ip, also, days }: CertsOptions): readonly string[] {
+  const lists = { '--dns': dns, '--ip': ip, '--also': also };
+  return [
+    ...(trustDomain === undefined ? [] : ['--trust-domain', trustDomain]),
+    ...Object.entries(lists).flatMap(([option, values]) =>
+      values === undefined ? [] : [option, ...values],
+    ),
+    ...(days === DEFAULT_DAYS ? [] : ['--days', days]),
+  ];
 }
 
 function show({ certificates, notes = [] }: Written, options: FormatOptions, io: CliIo): void {

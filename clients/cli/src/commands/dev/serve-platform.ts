@@ -1,11 +1,13 @@
 import { createWriteStream, rmSync, writeFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { createWritClient } from '@writ/client';
 import {
   checkProject,
   documentsOf,
   type Finding,
+  hasConsole,
   loadProject,
+  type ModelSource,
   type OpenProject,
   openProject,
   type Project,
@@ -14,6 +16,7 @@ import { createDataFolder } from '@writ/service';
 import { DEV_ADDRESS_FILE } from '../../client.ts';
 import { explain } from '../../explain.ts';
 import type { CliIo } from '../../io.ts';
+import { shellWord } from '../../output/shell.ts';
 
 /** What the process with the platform reports to `writ dev`, whose only message is `start`. */
 export type FromPlatform =
@@ -74,28 +77,33 @@ async function linesOf(project: Project, { platform, model, dataDir }: OpenProje
   const { edgeUrl, apiKey } = platform;
   const client = createWritClient({ baseUrl: edgeUrl, apiKey });
   const { agents } = await client.runs.listAgents({ pageSize: 500 });
-  const data = relative(project.folder, dataDir) || '.';
-  const script = `simulator/${project.script}.yaml`;
+  const data = relative('', dataDir) || '.';
+  const folder = relative('', project.folder);
+  const place = folder === '' ? 'this folder' : shellWord(folder);
+  // Commands look for the data in .writ of their own folder.
+  const isOwnData = resolve(dataDir) === join(project.folder, '.writ');
   return [
     `Writ is up: project ${project.name}, data in ${data}, log in ${join(data, 'dev.log')}.`,
-    model.simulated
-      ? `model     simulated by ${script}, because OPENAI_API_KEY is not set`
-      : `model     ${model.description}`,
+    `model     ${modelText(model, project)}`,
     `public    ${edgeUrl}   gRPC, gRPC-Web and JSON`,
     ...((await hasConsole(edgeUrl)) ? [`console   ${edgeUrl}/   in a browser`] : []),
-    `API key   in ${join(data, 'dev-api-key')}, for development only; writ finds it in this folder`,
+    `API key   in ${join(data, 'dev-api-key')}, for development only; writ finds it ${isOwnData ? `in ${place}` : 'with WRIT_DATA'}`,
     `agents    ${agents.map(({ name }) => name).join(', ') || 'none'}`,
     '',
-    'In a second terminal, in this folder:',
+    `In a second terminal, in ${place}:`,
+    ...(isOwnData ? [] : [`  export WRIT_DATA=${shellWord(resolve(dataDir))}`]),
     `  npx writ run ${agents[0]?.name ?? 'AGENT'} "What the agent should do."`,
     '  npx writ approvals list',
   ];
 }
 
-/** The package of the console may be missing, as in a checkout in which it is not built. */
-async function hasConsole(edgeUrl: string): Promise<boolean> {
-  const { ok, headers } = await fetch(edgeUrl);
-  return ok && (headers.get('content-type') ?? '').startsWith('text/html');
+function modelText(
+  { simulated, description, providerModels = [] }: ModelSource,
+  { script }: Project,
+): string {
+  if (!simulated) return description;
+  const others = providerModels.length === 0 ? '' : `; not simulated: ${providerModels.join(', ')}`;
+  return `simulated by simulator/${script}.yaml, because OPENAI_API_KEY is not set${others}`;
 }
 
 async function tell(message: FromPlatform): Promise<void> {

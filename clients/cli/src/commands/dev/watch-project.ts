@@ -4,12 +4,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 const POLL_MS = 300;
 const WATCHED = /\.(ya?ml|[cm]?[jt]s|json)$|^\.env$/;
-/** Written by npm, by the platform and by version control. */
+/** Names that are not watched, in addition to hidden files except .env: written by npm, or not read by the platform. */
 const SKIPPED = new Set(['node_modules', 'test', 'package-lock.json']);
 
 /**
- * Yields the changed files of a project, relative to it, when two polls have found them equal: an editor may still be
- * writing. Polled, because notifications differ between operating systems and mounted folders.
+ * Yields the changed files of a project, relative to it, as soon as two polls in succession find the same state: until
+ * then, an editor may still be writing. It polls, because notifications differ between operating systems and mounts.
  */
 export async function* watchProject(
   folder: string,

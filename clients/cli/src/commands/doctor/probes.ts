@@ -1,7 +1,11 @@
 import { accessSync, constants, existsSync, statfsSync } from 'node:fs';
+import { request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
 import { join, resolve } from 'node:path';
+import { text as textOf } from 'node:stream/consumers';
+import { omitUndefined } from '@writ/kernel';
 import type { Finding } from '@writ/platform';
-import { addressOf, type ClientOptions, openClient } from '../../client.ts';
+import { addressOf, authoritiesOf, type ClientOptions, openClient } from '../../client.ts';
 import { explain } from '../../explain.ts';
 import type { CliIo } from '../../io.ts';
 
@@ -13,7 +17,7 @@ export interface Probe {
   readonly findings: readonly Finding[];
 }
 
-/** Peers accept tokens of clocks that differ by so much, see docs/operations/clocks.md. */
+/** The default difference between clocks up to which services accept tokens, see docs/operations/clocks.md. */
 const CLOCK_LEEWAY_MS = 60_000;
 const LOW_DISK_BYTES = 500 * 1024 * 1024;
 const TIMEOUT_MS = 10_000;
@@ -28,7 +32,7 @@ export async function checkPlatform(
   const env = { ...io.env, WRIT_DATA: dataFolderOf(folder, io.env) };
   try {
     const address = addressOf(options, { env });
-    const health = await askHealth(address);
+    const health = await askHealth(address, authoritiesOf(options, { env }));
     if (health.findings.length > 0 && health.name === 'platform') return [health];
     return [health, await checkKey(options, env)];
   } catch (error) {
@@ -40,7 +44,7 @@ export async function checkPlatform(
 
 /**
  * Checks that agent-proxy answers at WRIT_AGENT_PROXY_URL, the base URL in run tokens; nothing without the variable.
- * It needs no token: a request without one is refused in the shape of a model provider.
+ * It needs no token: agent-proxy rejects a request without one with HTTP 401, as a model provider does.
  */
 export async function checkAgentProxy({ env }: Pick<CliIo, 'env'>): Promise<readonly Probe[]> {
   const url = env.WRIT_AGENT_PROXY_URL;
@@ -75,7 +79,7 @@ export function checkDisk(folder: string, { env }: Pick<CliIo, 'env'>): Probe {
   const found = existsSync(data) ? data : resolve(folder);
   const about = `${found} can be written`;
   try {
-    // Of a file, the name `.` does not exist.
+    // Fails if the path is a file and not a folder.
     accessSync(`${found}/.`, constants.W_OK);
     const { bavail, bsize } = statfsSync(found);
     const free = bavail * bsize;
@@ -101,40 +105,70 @@ function dataFolderOf(folder: string, env: CliIo['env']): string {
 }
 
 /** A supervisor whose store fails, or whose clock is far from those of its peers, reports NOT_SERVING. */
-async function askHealth(address: string): Promise<Probe> {
+async function askHealth(address: string, ca: string | undefined): Promise<Probe> {
   const finding = (severity: Finding['severity'], text: string): Probe => ({
     name: 'platform',
     about: address,
     findings: [{ severity, text }],
   });
-  let answer: Response;
+  let answer: HealthAnswer;
   const asked = Date.now();
   try {
-    answer = await fetch(`${address}/grpc.health.v1.Health/Check`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: '{}',
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    });
-  } catch {
+    answer = await post(`${address}/grpc.health.v1.Health/Check`, ca);
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '';
     return finding(
       'warning',
-      `No platform answers at ${address}. Start it with writ dev, or set --address or WRIT_ADDRESS.`,
+      `No platform answers at ${address}${code}. Start it with writ dev, or set --address or WRIT_ADDRESS.`,
     );
   }
-  const { status } = (await answer.json().catch(() => ({}))) as { readonly status?: string };
+  const status = servingStatus(answer.body);
   if (status === undefined)
     return finding(
       'error',
-      `What answers at ${address} is not a Writ platform (HTTP ${answer.status}).`,
+      `What answers at ${address} is not a Writ platform (HTTP ${answer.code}).`,
     );
   if (status !== 'SERVING')
     return finding('error', `The platform at ${address} reports ${status}: read its log.`);
   return checkClock(address, answer, asked);
 }
 
-function checkClock(address: string, answer: Response, asked: number): Probe {
-  const date = Date.parse(answer.headers.get('date') ?? '');
+interface HealthAnswer {
+  /** HTTP status. */
+  readonly code: number | undefined;
+  readonly date: string | undefined;
+  readonly body: string;
+}
+
+/** Posts an empty JSON object. Unlike `fetch`, it trusts the given authorities. */
+function post(url: string, ca: string | undefined): Promise<HealthAnswer> {
+  const request = url.startsWith('https:') ? httpsRequest : httpRequest;
+  const options = {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+    ...omitUndefined({ ca }),
+  };
+  return new Promise((done, fail) => {
+    request(url, options, (response) => {
+      const { statusCode: code, headers } = response;
+      textOf(response).then((body) => done({ code, date: headers.date, body }), fail);
+    })
+      .on('error', fail)
+      .end('{}');
+  });
+}
+
+function servingStatus(body: string): string | undefined {
+  try {
+    return (JSON.parse(body) as { readonly status?: string }).status;
+  } catch {
+    return undefined;
+  }
+}
+
+function checkClock(address: string, answer: HealthAnswer, asked: number): Probe {
+  const date = Date.parse(answer.date ?? '');
   const offset = Number.isNaN(date) ? 0 : date - asked;
   const isFar = Math.abs(offset) > CLOCK_LEEWAY_MS;
   const text = `The clock of the platform at ${address} differs from that of this machine by ${Math.round(offset / 1000)} s. Synchronize both with NTP.`;

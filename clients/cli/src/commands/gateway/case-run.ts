@@ -48,7 +48,8 @@ export class CaseRun {
   }
 
   /**
-   * Runs every step, and lifts every freeze at the end. Rejects with the number of the failed step and the problem.
+   * Runs every step, and lifts every freeze at the end. Rejects with the number of the failed step and the problem, or
+   * with the first problem of the executions.
    */
   async run({ steps }: Case): Promise<void> {
     try {

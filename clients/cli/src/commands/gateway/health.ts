@@ -13,7 +13,7 @@ export async function isServing(gateway: GatewayUnderTest, service: string): Pro
   const client = createRpcClient(Health, {
     ...gateway.as('supervisor'),
     timeoutMs: 3_000,
-    // Connects like other calls do, so that a service that is SERVING also accepts those.
+    // Connects as other calls do, so that they succeed once this check reports SERVING.
     health: 'responding',
   });
   try {

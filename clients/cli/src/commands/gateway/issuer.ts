@@ -70,7 +70,7 @@ export class Issuer {
     return `${signed}.${(options.signedBy ?? this).#sign(signed)}`;
   }
 
-  /** A service token for `audience` that outlives a verification. */
+  /** A service token for `audience`, valid for ten minutes. */
   serviceToken(audience: string, tenants: readonly string[] = []): string {
     return this.token({
       kind: 'service',

@@ -10,7 +10,7 @@ const SERVICES = 6;
 const TIMEOUT_MS = 5_000;
 
 /**
- * The service names that a server lists by reflection (SYS-2). The request and response are encoded by hand: only two
+ * The service names that a server lists by reflection (SYS-2). The messages are encoded and decoded by hand: only a few
  * fields of the reflection API are needed.
  */
 export async function listServices({

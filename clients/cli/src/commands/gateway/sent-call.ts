@@ -25,10 +25,11 @@ export interface SentCall {
   readonly certificate: CertificateName;
 }
 
-/** Names of one case; cases share no tenant, run or order. */
+/** Names of one case; cases share no tenant, run or freeze. */
 export interface CaseNames {
   /** Suffix of every name of the case. */
   readonly id: string;
+  /** Definition digests by tool name. */
   readonly digests: ReadonlyMap<string, string>;
 }
 
@@ -98,7 +99,7 @@ export function callerHeaders(
   return by === 'supervisor' ? bearer(supervisor) : {};
 }
 
-/** The certificate of a caller; a caller without a token passes the TLS handshake, too. */
+/** The client certificate of a caller; an anonymous one has that of agent-worker, so that its TLS handshake succeeds. */
 export function certificateOf(by: CallerName): CertificateName {
   return by === 'supervisor' ? 'supervisor' : 'agent-worker';
 }

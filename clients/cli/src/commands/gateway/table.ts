@@ -82,7 +82,7 @@ export interface Step {
   /** Lease epoch of the worker in an RPC; default 1. */
   readonly epoch?: number;
   readonly audience?: string;
-  /** Waits until the receipt of a labelled response is reported to the supervisor. */
+  /** Waits until the receipt of a labelled response is reported twice: the first report is not acknowledged. */
   readonly reported?: string;
   /** Waits until a refusal of this call with this reason is reported. */
   readonly refusal_reported?: { readonly call_id: string; readonly reason: string };

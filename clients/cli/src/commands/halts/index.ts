@@ -23,7 +23,7 @@ interface LiftOptions extends ClientOptions, FormatOptions {
   readonly requestId?: string;
 }
 
-/** `writ halts list`: the kill switch (SV-9). */
+/** `writ halts`: the kill switch (SV-9). */
 export const haltCommands: CommandGroup = (program, io, done) => {
   const halts = program.command('halts').description('Halts of runs, agents and tenants.');
 

@@ -13,7 +13,7 @@ export interface ScopeOptions {
 
 /**
  * The scope of the options; looks up the tenant of a run when --tenant is not set.
- * @throws InvalidRequestError INVALID_SCOPE for no scope or more than one
+ * @throws InvalidRequestError INVALID_SCOPE for no scope, --agent without --run, or --everything with another scope
  */
 export async function scopeFrom(
   { run, agent, tenant, everything = false }: ScopeOptions,

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { AlreadyExistsError, InvalidRequestError } from '@writ/kernel';
 
 const TEMPLATE = fileURLToPath(new URL('../../../template', import.meta.url));
-/** npm omits files of this name from packages. */
+/** npm omits .gitignore files from packages, so the template has another name for it. */
 const RENAMED: Readonly<Record<string, string>> = { gitignore: '.gitignore' };
 const NAME = /^[a-z0-9][a-z0-9._-]*$/;
 

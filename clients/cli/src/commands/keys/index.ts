@@ -47,8 +47,8 @@ export const keyCommands: CommandGroup = (program, io, done) => {
       const key = await open(options, io).create(person);
       showData(io, options, { key, ...person }, () => [key]);
       const file = resolve(keysFileOf(options, io));
-      const place = agent === undefined ? 'The platform' : `As ${agent}, agent-proxy`;
-      io.warn(`Store the key now; it is not shown again. ${place} of ${file} accepts it.`);
+      const use = agent === undefined ? 'accepts it' : `accepts it from external agent ${agent}`;
+      io.warn(`Store the key now; it is not shown again. The platform with ${file} ${use}.`);
       done(EXIT.success);
     });
 

@@ -10,14 +10,16 @@ interface ObserveOptions extends ClientOptions {
   readonly logs?: string;
 }
 
-/** `writ observe`: the cost of each agent when it ends, and a log of each run (HK-3). */
+/** `writ observe`: the cost of each agent when it ends, and with --logs a log of each run (HK-3). */
 export const observeCommands: CommandGroup = (program, io, done) => {
   withClientOptions(program.command('observe'))
     .argument(
       '[run-id]',
       'a run to follow to its end with the public API; default: all runs, from NATS',
     )
-    .description('Print the cost of agents when they end, and write a log of each run.')
+    .description(
+      'Print the cost of agents when they end; with --logs, also write a log of each run.',
+    )
     .option('--logs <folder>', 'append the events of each run to <run-id>.jsonl in this folder')
     .action(async (runId: string | undefined, options: ObserveOptions) => {
       const hooks = createRunObserver({ ...io, ...(options.logs && { folder: options.logs }) });

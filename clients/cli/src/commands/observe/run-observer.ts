@@ -23,8 +23,8 @@ interface RunObserverOptions extends Pick<CliIo, 'print' | 'warn'> {
 
 /**
  * Creates the observers of `writ observe`: a line with the cost of each agent that ends, its last events if it did not
- * succeed, and a log of each run in JSON lines. An event that is delivered again after a restart is in the log twice,
- * with the same event_id.
+ * succeed, and with `folder` a log of each run in JSON lines. An event that is delivered again after a restart is in
+ * the log twice, with the same event_id.
  */
 export function createRunObserver({ print, warn, folder }: RunObserverOptions): HookManager {
   const hooks = new HookManager({

@@ -19,7 +19,7 @@ const TOOLS_SCHEMA = {
   },
 };
 
-/** Reads a policy, and checks it against the tools of a tools file if one is given. */
+/** Reads a policy, and checks it against a tools file if one is given; throws PolicyError or ConfigError. */
 export async function readPolicy(file: string, toolsFile: string | undefined): Promise<Policy> {
   const toolSchemas = toolsFile === undefined ? undefined : await readTools(toolsFile);
   return loadPolicy(await readText(file), { file, toolSchemas });
@@ -40,7 +40,7 @@ export interface PolicyFolder {
   readonly policy: string;
   /** Undefined when there is no `tools.yaml`. */
   readonly tools: string | undefined;
-  /** Files with names that end in `-tests.yaml`, sorted. */
+  /** Files with names that end in `-tests.yaml` or `-tests.yml`, sorted. */
   readonly tables: readonly string[];
 }
 

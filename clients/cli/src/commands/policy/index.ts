@@ -55,7 +55,7 @@ async function checkFile(io: CliIo, file: string, options: CheckOptions): Promis
   return EXIT.success;
 }
 
-/** Prints the problems of an invalid document and returns exit code 1; other errors return 2. */
+/** Prints the problems of an invalid policy or table and returns exit code 1; other errors return 2. */
 async function reportProblems(
   io: CliIo,
   options: FormatOptions,

@@ -11,7 +11,7 @@ interface RecoverOptions extends FormatOptions {
   readonly yes?: boolean;
 }
 
-/** `writ recover`: continues with databases that went back in time or are lost (BD-4). */
+/** `writ recover`: continues with databases that were restored from an older copy or are lost (BD-4). */
 export const recoverCommands: CommandGroup = (program, io, done) => {
   withFormat(program.command('recover'))
     .description(

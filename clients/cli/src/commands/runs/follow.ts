@@ -47,7 +47,7 @@ async function printRun(
     else show(io, options, { schema: RunEventSchema, value: event, stream: true }, () => []);
     const approvalId = approvalIn(event);
     if (approvalId !== undefined && (await mayBePending(approvalId, client))) {
-      io.warn(`To decide: writ approvals get ${approvalId}, then approve, edit or reject.`);
+      io.warn(`To decide: writ approvals get ${approvalId}, which lists the commands.`);
     }
   }
   const { run: ended } = await client.runs.getRun({ runId });
@@ -61,7 +61,7 @@ function approvalIn({ entry }: RunEvent): string | undefined {
   return type === HookEventType.APPROVAL_REQUESTED ? approvalId : undefined;
 }
 
-/** Only approvers can read the state of an approval; for others it may be pending. */
+/** A caller without the role approver, auditor or admin cannot read the approval, which may then be pending. */
 async function mayBePending(
   approvalId: string,
   { approvals }: Pick<WritClient, 'approvals'>,

@@ -115,7 +115,7 @@ function Decision({ approval }: { readonly approval: Approval }) {
     if (!can('writ.approval.v1.ApprovalService/DecideApproval')) {
       return (
         <Alert color="blue" role="note">
-          Your roles permit to read approvals, not to decide them.
+          Your roles permit reading approvals, not deciding them.
         </Alert>
       );
     }

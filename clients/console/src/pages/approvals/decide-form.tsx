@@ -20,7 +20,10 @@ import {
   changesJson,
   type FormArgument,
   formArguments,
+  hasClearedNumber,
+  isNumber,
   type JsonValue,
+  shownValue,
 } from './edited-arguments.ts';
 import { useDecide } from './use-decide.ts';
 
@@ -59,8 +62,9 @@ export function DecideForm({ approval }: { readonly approval: Approval }) {
             {form.map((argument) => (
               <ArgumentField
                 key={argument.name}
-                argument={mayEdit ? argument : { ...argument, editable: undefined }}
-                value={entered[argument.name] ?? argument.value}
+                argument={argument}
+                mayEdit={mayEdit}
+                value={shownValue(argument, entered)}
                 onChange={(value) => enter(argument.name, value)}
               />
             ))}
@@ -83,7 +87,7 @@ export function DecideForm({ approval }: { readonly approval: Approval }) {
             <Button
               color="green.9"
               loading={decide.isPending}
-              disabled={changes === undefined}
+              disabled={changes === undefined || hasClearedNumber(form, entered)}
               onClick={() => changes !== undefined && decide.edit(changes, comment)}
             >
               Approve with changes
@@ -114,20 +118,24 @@ export function DecideForm({ approval }: { readonly approval: Approval }) {
 }
 
 function ArgumentField({
-  argument: { name, editable, value: proposed },
+  argument,
+  mayEdit,
   value,
   onChange,
 }: {
   readonly argument: FormArgument;
+  /** Whether the reader may change what the policy does not lock. */
+  readonly mayEdit: boolean;
   readonly value: JsonValue;
   readonly onChange: (value: JsonValue) => void;
 }) {
+  const { name, editable, value: proposed } = argument;
   const label = printable(name);
-  if (editable === undefined) {
+  if (editable === undefined || !mayEdit) {
     return (
       <TextInput
         label={label}
-        description="Locked by the policy"
+        description={editable === undefined ? 'Locked by the policy' : 'You may not change it'}
         value={printable(typeof proposed === 'string' ? proposed : JSON.stringify(proposed))}
         readOnly
         rightSection={<Lock size={14} aria-hidden />}
@@ -137,7 +145,7 @@ function ArgumentField({
   }
   const cap = editable.maxJson === '' ? '' : `At most ${editable.maxJson}, your cap. `;
   const description = `${cap}Proposed: ${printable(JSON.stringify(proposed))}`;
-  if (typeof proposed === 'number' || editable.maxJson !== '') {
+  if (isNumber(argument)) {
     return (
       <NumberInput
         label={label}

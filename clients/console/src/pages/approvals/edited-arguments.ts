@@ -22,6 +22,30 @@ export function formArguments(
   return names.map((name) => ({ name, value: values[name] ?? null, editable: byName.get(name) }));
 }
 
+/** Whether the form edits an argument as a number. */
+export function isNumber({ value, editable }: FormArgument): boolean {
+  return typeof value === 'number' || (editable !== undefined && editable.maxJson !== '');
+}
+
+/** What a field shows: what was entered, also if that is `null`, or else the proposed value. */
+export function shownValue(
+  { name, value }: FormArgument,
+  entered: Readonly<Record<string, JsonValue>>,
+): JsonValue {
+  return Object.hasOwn(entered, name) ? (entered[name] ?? null) : value;
+}
+
+/** Whether a number was cleared, so that the changes are not complete. */
+export function hasClearedNumber(
+  form: readonly FormArgument[],
+  entered: Readonly<Record<string, JsonValue>>,
+): boolean {
+  return form.some(
+    (argument) =>
+      isNumber(argument) && argument.value !== null && shownValue(argument, entered) === null,
+  );
+}
+
 /** The changed arguments as JSON; undefined when nothing was changed. */
 export function changesJson(
   form: readonly FormArgument[],

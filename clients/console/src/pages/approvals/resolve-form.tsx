@@ -18,8 +18,8 @@ export function ResolveForm({ approval }: { readonly approval: Approval }) {
     <Section title="Outcome of the call">
       <Stack>
         <Text size="sm">
-          The connection was lost during the call. Find out in the called system whether it
-          happened.
+          The outcome of this call is unknown. Find out in the called system whether it was
+          executed.
         </Text>
         <Radio.Group label="The call" value={outcome} onChange={setOutcome} required>
           <Stack gap="xs" mt={6}>

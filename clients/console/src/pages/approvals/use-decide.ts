@@ -5,6 +5,7 @@ import { wordsOf } from '@writ/client/display';
 import { type Approval, ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
 import type { DecideApprovalRequestSchema } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import type { ResolvedOutcome } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
+import { useRef } from 'react';
 import { newRequestId } from '../../api/ids.ts';
 import { useApi } from '../../session/session-provider.tsx';
 
@@ -14,10 +15,16 @@ type Answer = MessageInitShape<typeof DecideApprovalRequestSchema>['answer'];
 export function useDecide({ approvalId }: Approval) {
   const api = useApi();
   const queries = useQueryClient();
+  const request = useRef<{ readonly content: string; readonly requestId: string }>(undefined);
   const { mutate, error, isPending, data, reset } = useMutation({
-    mutationFn: ({ answer, comment }: { readonly answer: Answer; readonly comment: string }) =>
-      // Each answer is another request; the platform accepts one.
-      api.approvals.decideApproval({ requestId: newRequestId(), approvalId, answer, comment }),
+    mutationFn: ({ answer, comment }: { readonly answer: Answer; readonly comment: string }) => {
+      const content = JSON.stringify({ approvalId, answer, comment });
+      // The same answer again is the same request: its response may have been lost after it counted.
+      if (request.current?.content !== content)
+        request.current = { content, requestId: newRequestId() };
+      const { requestId } = request.current;
+      return api.approvals.decideApproval({ requestId, approvalId, answer, comment });
+    },
     onSuccess: async ({ approval }) => {
       if (approval !== undefined && approval.state !== ApprovalState.PENDING) {
         notifications.show({ message: `Recorded: ${wordsOf(ApprovalState, approval.state)}.` });

@@ -15,7 +15,7 @@ interface Verification {
   readonly download: () => Promise<void>;
 }
 
-/** Returns the verification of the chain of the tenant; a page that closes aborts it. */
+/** Returns the verification of the chain of the tenant; leaving the page aborts it. */
 export function useVerification(): Verification {
   const { api, caller } = useSession();
   const [progress, setProgress] = useState('');

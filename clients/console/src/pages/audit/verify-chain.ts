@@ -8,7 +8,7 @@ export interface ChainVerdict {
   readonly sentence: string;
 }
 
-/** Whether this page may compute signatures: browsers allow it on https and on localhost. */
+/** Whether this page may verify signatures: browsers permit it only on https and on localhost. */
 export function canVerify(): boolean {
   return globalThis.isSecureContext && crypto.subtle !== undefined;
 }

@@ -139,7 +139,7 @@ function LiftDialog({
       onClose={onClose}
       action={lift}
       onConfirm={() => halt !== undefined && lift.mutate(halt.haltId)}
-      explanation={`Agents in ${scopeText(halt?.scope)} continue where they stopped, unless another halt covers them.`}
+      explanation={`Agents in ${scopeText(halt?.scope)} that have not ended continue where they stopped, unless another halt covers them.`}
     />
   );
 }

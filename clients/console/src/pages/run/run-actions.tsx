@@ -19,7 +19,7 @@ const LIVE: readonly RunState[] = [
   RunState.WAITING_FOR_INPUT,
 ];
 
-/** What the roles of the person permit to do to a run. */
+/** The actions on a run that the roles of the person permit. */
 export function RunActions({ run }: { readonly run: Run }) {
   const { can } = useSession();
   const [dialog, setDialog] = useState<'cancel' | 'close' | 'halt'>();

@@ -189,8 +189,8 @@ function RunBudgets({ runId }: { readonly runId: string }) {
     return (
       <Text size="sm" className="muted">
         {usage.isPending && usage.fetchStatus === 'idle'
-          ? 'Your roles do not permit to read usage.'
-          : 'No budget yet: the run has not started.'}
+          ? 'Your roles do not permit reading usage.'
+          : 'No budget to show: the run has not started, or its usage cannot be read.'}
       </Text>
     );
   }

@@ -7,7 +7,7 @@ import { EMPTY_RUN, type RunModel, withEvents } from './timeline.ts';
 
 /** Events of a stream are shown together: a run with thousands of them arrives in few updates. */
 const BATCH_MS = 120;
-/** Interval in which balances and slots are read at most, after events of the run. */
+/** Shortest interval between two reads of the run, its balances and its slots, after events. */
 const REFRESH_MS = 1_000;
 
 /** A run with its live timeline. */

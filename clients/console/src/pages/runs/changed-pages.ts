@@ -3,7 +3,8 @@ import type { ListRunsResponse } from '@writ/contracts/writ/run/v1/run_service_p
 
 /**
  * The pages of a list, newest run first, after changes: runs that are listed are replaced, or removed when the filter no
- * longer accepts them; runs that are newer than every listed one are put first. Pages without a change stay the same objects.
+ * longer accepts them; other runs that it accepts are put first, unless the first listed run is newer. Pages without a
+ * change stay the same objects.
  */
 export function changedPages(
   pages: readonly ListRunsResponse[],
@@ -29,7 +30,7 @@ export function changedPages(
   return added.length === 0 ? next : [{ ...first, runs: [...added, ...first.runs] }, ...rest];
 }
 
-/** Milliseconds; older than every run without a time. */
+/** The start of a run as Unix time, ms; 0 without a run or a time. */
 function timeOf(run: Run | undefined): number {
   const at = run?.createTime;
   return at === undefined ? 0 : Number(at.seconds) * 1_000 + at.nanos / 1_000_000;

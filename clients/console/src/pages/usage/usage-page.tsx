@@ -1,5 +1,5 @@
 import { BarChart } from '@mantine/charts';
-import { Grid, SegmentedControl, SimpleGrid, Table, Text, TextInput } from '@mantine/core';
+import { Alert, Grid, SegmentedControl, SimpleGrid, Table, Text, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { printable, usdText } from '@writ/client/display';
 import { useState } from 'react';
@@ -11,6 +11,7 @@ import { BudgetGauges } from '../run/budget-gauges.tsx';
 import {
   type Dimension,
   daysBack,
+  MAX_ROWS,
   type Sum,
   sumBy,
   totalOf,
@@ -46,7 +47,8 @@ export function UsagePage() {
   const usage = useUsage(Number(days), settledTenant);
   const balances = useBalances(settledTenant);
   const isOperator = caller?.roles.includes('operator') === true;
-  const total = totalOf(usage.data ?? []);
+  const rows = usage.data?.rows ?? [];
+  const total = totalOf(rows);
   return (
     <Page
       title="Usage"
@@ -67,12 +69,18 @@ export function UsagePage() {
     >
       {usage.error !== null && <ErrorNotice error={usage.error} onRetry={usage.refetch} />}
       {usage.isPending && <Loading />}
-      {usage.data?.length === 0 && (
+      {usage.data !== undefined && rows.length === 0 && (
         <EmptyNotice title={`Nothing was spent in ${days} days`}>
           Usage of calls in flight is not included.
         </EmptyNotice>
       )}
-      {usage.data !== undefined && usage.data.length > 0 && (
+      {usage.data?.hasMore === true && (
+        <Alert color="yellow" role="note" title="Not everything is summed">
+          These are the first {MAX_ROWS.toLocaleString()} rows of an agent, a model and a day.
+          Choose fewer days, or sum on the server with `writ usage`.
+        </Alert>
+      )}
+      {rows.length > 0 && (
         <>
           <SimpleGrid cols={{ base: 2, md: 4 }}>
             <Figure name="Cost" text={usdText(total.costNanoUsd)} />
@@ -81,7 +89,7 @@ export function UsagePage() {
             <Figure name="Calls without an answer" text={total.failed.toLocaleString()} />
           </SimpleGrid>
           <Section title="Cost in USD by day and model">
-            <DayChart rows={usage.data} days={Number(days)} />
+            <DayChart rows={rows} days={Number(days)} />
           </Section>
           <Grid>
             {(['agent', 'model', 'tenant', 'day'] as const).map((dimension) => (
@@ -89,7 +97,7 @@ export function UsagePage() {
                 <Section title={`By ${dimension}`}>
                   <SumTable
                     dimension={dimension}
-                    sums={sumBy(usage.data, dimension)}
+                    sums={sumBy(rows, dimension)}
                     total={total.costNanoUsd}
                   />
                 </Section>

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { UsageGroup } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
 import { useApi } from '../../session/session-provider.tsx';
 
-/** What one agent spent with one model in one UTC day. */
+/** What one agent instance spent with one model in one UTC day. */
 export interface UsageDay {
   readonly day: string;
   readonly agent: string;
@@ -28,10 +28,12 @@ export interface Sum {
 }
 
 const DAY_MS = 86_400_000;
-/** Most pages of 1,000 rows that are read. */
+const PAGE_ROWS = 1_000;
 const MAX_PAGES = 20;
+/** Most rows that are read. */
+export const MAX_ROWS = MAX_PAGES * PAGE_ROWS;
 
-/** The last UTC days with today, oldest first, as `YYYY-MM-DD`. */
+/** The last UTC days including today, oldest first, as `YYYY-MM-DD`. */
 export function daysBack(days: number): string[] {
   const now = Date.now();
   return Array.from({ length: days }, (_, index) =>
@@ -39,12 +41,18 @@ export function daysBack(days: number): string[] {
   );
 }
 
-/** Usage of the last days; instances of an agent are summed by its name. */
+/** The rows of a time, and whether there are more than {@link MAX_ROWS}. */
+interface Usage {
+  readonly rows: readonly UsageDay[];
+  readonly hasMore: boolean;
+}
+
+/** Usage of the last days by day, agent instance, model and tenant; a row has the name of the agent. */
 export function useUsage(days: number, tenant: string) {
   const { usage } = useApi();
   return useQuery({
     queryKey: ['usage', days, tenant],
-    queryFn: async ({ signal }) => {
+    queryFn: async ({ signal }): Promise<Usage> => {
       const [first = ''] = daysBack(days);
       const rows: UsageDay[] = [];
       let pageToken = '';
@@ -54,7 +62,7 @@ export function useUsage(days: number, tenant: string) {
             tenant,
             groupBy: [UsageGroup.DAY, UsageGroup.AGENT, UsageGroup.MODEL, UsageGroup.TENANT],
             startTime: timestampFromDate(new Date(`${first}T00:00:00Z`)),
-            pageSize: 1_000,
+            pageSize: PAGE_ROWS,
             pageToken,
           },
           { signal },
@@ -74,7 +82,7 @@ export function useUsage(days: number, tenant: string) {
         pageToken = answer.nextPageToken;
         if (pageToken === '') break;
       }
-      return rows;
+      return { rows, hasMore: pageToken !== '' };
     },
   });
 }
@@ -88,7 +96,7 @@ export function useBalances(tenant: string) {
   });
 }
 
-/** Sums by one dimension, most expensive first; days in their order. */
+/** Sums by one dimension, most expensive first; days newest first. */
 export function sumBy(rows: readonly UsageDay[], dimension: Dimension): readonly Sum[] {
   const sums = new Map<string, Sum>();
   for (const row of rows) {
