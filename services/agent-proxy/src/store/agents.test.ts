@@ -1,6 +1,6 @@
 import { testStore } from '@writ/testing/postgres';
 import { expect, it, onTestFinished } from 'vitest';
-import { type AgentRow, insertAgent, UNUSED_PAGE, unusedAgents } from './agents.ts';
+import { type AgentRow, FIRST_UNUSED, insertAgent, UNUSED_PAGE, unusedAgents } from './agents.ts';
 import { openProxyStore } from './proxy-store.ts';
 
 it('reads every unused agent once, page by page, also agents with equal times (AP-1)', async () => {
@@ -12,9 +12,9 @@ it('reads every unused agent once, page by page, also agents with equal times (A
     for (const instance of names) await insertAgent(trx, agentRow(instance, used));
   });
   const later = new Date(used.getTime() + 1);
-  const first = await unusedAgents(store.db, later, undefined);
+  const first = await unusedAgents(store.db, later, FIRST_UNUSED);
   expect(first).toHaveLength(UNUSED_PAGE);
-  const rest = await unusedAgents(store.db, later, first.at(-1));
+  const rest = await unusedAgents(store.db, later, first.at(-1) ?? FIRST_UNUSED);
   expect([...first, ...rest].map(({ instance }) => instance).toSorted()).toEqual(names.toSorted());
 });
 

@@ -80,29 +80,39 @@ export async function saveAgent(
 /** Number of agents that {@link unusedAgents} returns at most. */
 export const UNUSED_PAGE = 200;
 
-/** Returns living agents whose latest request was before `usedBefore`, the longest unused first, beginning after `after`. */
+/** Where a page of unused agents begins. */
+export type UnusedPosition = Pick<AgentRow, 'used_at' | 'run_id' | 'instance'>;
+
+/** Before every agent. */
+export const FIRST_UNUSED: UnusedPosition = { used_at: new Date(0), run_id: '', instance: '' };
+
+/** Returns living agents whose latest request was before `usedBefore`, the longest unused first, from `after` on. */
 export async function unusedAgents(
   db: ProxyReader,
   usedBefore: Date,
-  after: AgentRow | undefined,
-): Promise<AgentRow[]> {
-  const living = db
-    .selectFrom('agents')
-    .selectAll()
-    .where('ended_at', 'is', null)
-    .where('used_at', '<', usedBefore)
-    .orderBy('used_at')
-    .orderBy('run_id')
-    .orderBy('instance')
-    .limit(UNUSED_PAGE);
-  if (after === undefined) return await living.execute();
-  const { used_at, run_id, instance } = after;
-  return await living
-    .where((eb) =>
-      eb(eb.refTuple('used_at', 'run_id', 'instance'), '>', eb.tuple(used_at, run_id, instance)),
-    )
-    .execute();
+  after: UnusedPosition,
+): Promise<readonly AgentRow[]> {
+  return (await selectUnused(db, { ...after, used_before: usedBefore })).rows;
 }
+
+const selectUnused = prepareQuery(
+  (
+    db: ProxyReader,
+    { used_at, run_id, instance, used_before }: UnusedPosition & { readonly used_before: Date },
+  ) =>
+    db
+      .selectFrom('agents')
+      .selectAll()
+      .where('ended_at', 'is', null)
+      .where('used_at', '<', used_before)
+      .where((eb) =>
+        eb(eb.refTuple('used_at', 'run_id', 'instance'), '>', eb.tuple(used_at, run_id, instance)),
+      )
+      .orderBy('used_at')
+      .orderBy('run_id')
+      .orderBy('instance')
+      .limit(UNUSED_PAGE),
+);
 
 /** Records a cancellation. */
 export async function insertCancel(trx: ProxyTransaction, cancel: CancelRow): Promise<void> {

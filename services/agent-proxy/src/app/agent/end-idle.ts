@@ -1,6 +1,14 @@
 import { derivedId, isWritError } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
-import { type AgentRow, agentsOf, keyOf, UNUSED_PAGE, unusedAgents } from '../../store/agents.ts';
+import {
+  type AgentRow,
+  agentsOf,
+  FIRST_UNUSED,
+  keyOf,
+  UNUSED_PAGE,
+  type UnusedPosition,
+  unusedAgents,
+} from '../../store/agents.ts';
 import { hasUndecidedCall } from '../../store/tool-calls.ts';
 import { endAgent } from './end-agent.ts';
 
@@ -14,7 +22,7 @@ const SHORTEST_MS = 1_000;
 export class IdleAgents {
   readonly #context: ProxyContext;
   /** The last agent of the latest page. */
-  #after: AgentRow | undefined;
+  #after: UnusedPosition = FIRST_UNUSED;
 
   constructor(context: ProxyContext) {
     this.#context = context;
@@ -24,7 +32,7 @@ export class IdleAgents {
     const { store, clock } = this.#context;
     const usedBefore = new Date(clock.now().getTime() - SHORTEST_MS);
     const agents = await unusedAgents(store.db, usedBefore, this.#after);
-    this.#after = agents.length < UNUSED_PAGE ? undefined : agents.at(-1);
+    this.#after = (agents.length < UNUSED_PAGE ? undefined : agents.at(-1)) ?? FIRST_UNUSED;
     for (const agent of agents) await endIfIdle(this.#context, agent);
   }
 }
