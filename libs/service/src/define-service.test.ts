@@ -15,7 +15,8 @@ import {
 } from '@writ/store';
 import { createTelemetry } from '@writ/telemetry';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { type BackgroundWork, defineService } from './define-service.ts';
+import type { BackgroundWork } from './background-work.ts';
+import { defineService } from './define-service.ts';
 import type { ServiceConfig, ServiceHost } from './host.ts';
 import type { ServiceParts } from './service.ts';
 

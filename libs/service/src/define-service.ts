@@ -1,42 +1,13 @@
 import type { ServiceName } from '@writ/identity';
-import { settlesWithin } from '@writ/kernel';
-import type { RpcServer } from '@writ/rpc';
 import { Host, type ServiceConfig, type ServiceHost } from './host.ts';
 import { ResourceStack } from './resource-stack.ts';
 import type { Service, ServiceParts } from './service.ts';
-
-/** How long the last events may take to be delivered; the others stay in the outbox for the next start. */
-const FLUSH_MS = 2_000;
-/** A stop that takes longer logs what it waits for, ms. */
-const SLOW_STOP_MS = 1_000;
-
-/** Work that a service does besides serving calls. */
-export interface BackgroundWork {
-  start(): Promise<void> | void;
-  /** Begins nothing more; resolves when the current work has ended. */
-  stop(): Promise<void> | void;
-}
+import { type StoppableService, shutDown } from './shutdown.ts';
 
 /** A service that is open but not started. */
-export interface OpenedService<E extends object> {
-  /** The listener for services. */
-  readonly server: RpcServer;
-  /** The listener for clients. */
-  readonly edge?: RpcServer;
+export interface OpenedService<E extends object> extends StoppableService {
   /** Runs once before anything else starts. */
   readonly prepare?: () => Promise<void>;
-  /** Started in this order, stopped in reverse. */
-  readonly background?: readonly BackgroundWork[];
-  /** Ends in-flight work while the listeners drain. */
-  readonly drain?: () => Promise<void> | void;
-  readonly limits?: {
-    /** Maximum wait for in-flight calls; default `drainMs` of the configuration. */
-    readonly callsMs?: number;
-    /** Maximum wait for background work to stop; default: none. */
-    readonly backgroundMs?: number;
-    /** Maximum wait for the last events; default 2 s. */
-    readonly flushMs?: number;
-  };
   /** Further properties of the {@link Service}. */
   readonly exposes?: E;
 }
@@ -113,22 +84,9 @@ async function create<
     });
   };
   const stop = async (): Promise<void> => {
-    host.stopMonitors();
-    let waitsFor = 'in-flight calls';
-    const slow = setTimeout(() => {
-      host.telemetry.log.info({ waits_for: waitsFor }, 'service is still stopping');
-    }, SLOW_STOP_MS);
     try {
-      await drain(opened, servers, config.drainMs);
-      waitsFor = 'background work and events';
-      const { backgroundMs, flushMs = FLUSH_MS } = opened.limits ?? {};
-      const stopped = stopInReverse(background);
-      if (backgroundMs === undefined) await stopped;
-      else await settlesWithin(stopped, backgroundMs);
-      if (host.outbox !== undefined) await settlesWithin(host.outbox.flush(), flushMs);
-      await host.outbox?.stop();
+      await shutDown(opened, host, config.drainMs);
     } finally {
-      clearTimeout(slow);
       await resources.close();
     }
   };
@@ -145,18 +103,4 @@ async function create<
     },
   };
   return Object.assign(service, exposes) as Service & { readonly name: N } & E;
-}
-
-async function drain(
-  opened: OpenedService<object>,
-  servers: readonly RpcServer[],
-  drainMs: number,
-): Promise<void> {
-  const graceMs = opened.limits?.callsMs ?? drainMs;
-  for (const server of servers) server.setServing(false);
-  await Promise.all([...servers.map((server) => server.close(graceMs)), opened.drain?.()]);
-}
-
-async function stopInReverse(background: readonly BackgroundWork[]): Promise<void> {
-  for (const work of background.toReversed()) await work.stop();
 }

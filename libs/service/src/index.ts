@@ -1,5 +1,6 @@
+export type { BackgroundWork } from './background-work.ts';
 export { createDataFolder, type DataFolderLock, lockDataFolder } from './data-folder.ts';
-export { type BackgroundWork, defineService } from './define-service.ts';
+export { defineService } from './define-service.ts';
 export { refusedAddress } from './egress/address-rules.ts';
 export {
   type EgressAllowance,

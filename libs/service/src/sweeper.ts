@@ -1,6 +1,6 @@
 import { WakeableLoop } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
-import type { BackgroundWork } from './define-service.ts';
+import type { BackgroundWork } from './background-work.ts';
 
 /** Periodic work that no call triggers. */
 export type Sweep = () => Promise<unknown>;

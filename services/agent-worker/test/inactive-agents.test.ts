@@ -7,12 +7,12 @@ import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import { type Insertable, sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { fireTimers } from '../src/runtime/timers.ts';
+import { findRunnable } from '../src/store/claims.ts';
 import {
   type InactivePage,
   preemptedAgents,
   suspendedAgents,
 } from '../src/store/inactive-agents.ts';
-import { findRunnable } from '../src/store/leases.ts';
 import type { AgentsTable } from '../src/store/schema.ts';
 import { nextDue } from '../src/store/timers.ts';
 import { openWorkerStore, type WorkerStore } from '../src/store/worker-store.ts';

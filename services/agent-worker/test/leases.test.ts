@@ -2,10 +2,9 @@ import type { AgentKey } from '@writ/kernel';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { insertAgent } from '../src/store/agents.ts';
+import { claimAgent, findRunnable } from '../src/store/claims.ts';
 import {
-  claimAgent,
   endUnusedLease,
-  findRunnable,
   type LeasedAgent,
   leaseOwner,
   reclaimLeases,

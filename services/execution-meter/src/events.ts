@@ -17,7 +17,8 @@ import {
   type Telemetry,
   trace,
 } from '@writ/telemetry';
-import { type Breach, crossings, dayOf } from './domain/ledger/balance.ts';
+import { crossings, dayOf } from './domain/ledger/balance.ts';
+import type { Breach } from './domain/ledger/exceeded-cap.ts';
 import type { Spending } from './domain/ledger/spending.ts';
 import type { Booked } from './store/book.ts';
 import { rowIds } from './store/level-ids.ts';

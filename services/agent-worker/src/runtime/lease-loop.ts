@@ -10,14 +10,8 @@ import {
 } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import type { AgentStatus } from '../domain/agent/state.ts';
-import {
-  claimAgent,
-  findRunnable,
-  type InsertDelivered,
-  leaseOwner,
-  reclaimLeases,
-  retryCodeWaits,
-} from '../store/leases.ts';
+import { claimAgent, findRunnable, retryCodeWaits } from '../store/claims.ts';
+import { type InsertDelivered, leaseOwner, reclaimLeases } from '../store/leases.ts';
 import { nextDue } from '../store/timers.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
 import { CLAIM_WINDOW, claimBatch } from './claim-batch.ts';

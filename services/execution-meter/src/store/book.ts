@@ -1,12 +1,7 @@
 import type { TenantCaps } from '../domain/catalog/catalog.ts';
 import { plus } from '../domain/ledger/amount.ts';
-import {
-  type Balance,
-  type Breach,
-  type Change,
-  dayOf,
-  NO_CHANGE,
-} from '../domain/ledger/balance.ts';
+import { type Balance, type Change, dayOf, NO_CHANGE } from '../domain/ledger/balance.ts';
+import type { Breach } from '../domain/ledger/exceeded-cap.ts';
 import { type Ledger, type LedgerEvent, reduce, type Step } from '../domain/ledger/reduce.ts';
 import { addUsage } from '../domain/ledger/spending.ts';
 import { addToLevels, readAllSlices, readLevels } from './balances.ts';

@@ -2,7 +2,7 @@ import { prepareQuery } from '@writ/store';
 import type { Selectable } from 'kysely';
 import { type Amount, DIMENSIONS, NOTHING, plus } from '../domain/ledger/amount.ts';
 import type { Balance, Change } from '../domain/ledger/balance.ts';
-import { divide, type Slice, termsOf } from '../domain/ledger/escrow.ts';
+import { divide, type Slice, termsOf } from '../domain/ledger/cap-slices.ts';
 import { toBalance } from './balance-rows.ts';
 import { isOfLevel, type LevelsKey, rowIds, SHARED_LEVELS, sliceOfRow } from './level-ids.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';

@@ -9,7 +9,7 @@ import {
   plus,
 } from '../domain/ledger/amount.ts';
 import { type Balance, type Change, emptyBalance, LEVELS } from '../domain/ledger/balance.ts';
-import { termsOf } from '../domain/ledger/escrow.ts';
+import { termsOf } from '../domain/ledger/cap-slices.ts';
 import { ACCOUNT_LIMIT } from '../domain/ledger/reduce.ts';
 import { type LevelCaps, levelCaps, selectSlice, sumOthers, toBalance } from './balance-rows.ts';
 import { isTenantLevel, tenantCaps } from './balances.ts';

@@ -1,8 +1,9 @@
 import type { AgentKey } from '@writ/kernel';
 import type { MeterContext } from '../../context.ts';
 import { requestIdReused } from '../../domain/id-reused.ts';
-import { type Breach, dayOf, exceededCap } from '../../domain/ledger/balance.ts';
+import { dayOf } from '../../domain/ledger/balance.ts';
 import { breachError } from '../../domain/ledger/breach-error.ts';
+import { type Breach, exceededCap } from '../../domain/ledger/exceeded-cap.ts';
 import type { Spending } from '../../domain/ledger/spending.ts';
 import { requireTab } from '../../store/admit.ts';
 import { readLevels } from '../../store/balances.ts';

@@ -60,49 +60,6 @@ export function applyChange(balance: Balance, change: Change): Balance {
   };
 }
 
-/** A cap that is exceeded, or would be. */
-export interface Breach {
-  readonly level: Level;
-  readonly dimension: Dimension;
-  /** The actual or resulting amount of the account. */
-  readonly used: bigint;
-  readonly limit: bigint;
-}
-
-/**
- * Returns the first cap that the settled amount exceeds: tokens before cost before turns (EM-2).
- */
-export function exceededCap(balances: readonly Balance[]): Breach | undefined {
-  return firstBreach(balances, (balance, dimension) => balance.used[dimension]);
-}
-
-/**
- * Returns the first cap that `hold` would exceed in addition to the used and reserved amounts
- * (EM-3).
- */
-export function exceededByHold(balances: readonly Balance[], hold: Amount): Breach | undefined {
-  return firstBreach(
-    balances,
-    ({ used, reserved }, dimension) => used[dimension] + reserved[dimension] + hold[dimension],
-  );
-}
-
-function firstBreach(
-  balances: readonly Balance[],
-  figure: (balance: Balance, dimension: Dimension) => bigint,
-): Breach | undefined {
-  for (const dimension of DIMENSIONS) {
-    for (const balance of balances) {
-      const limit = balance.caps[dimension];
-      const used = figure(balance, dimension);
-      if (limit !== undefined && used > limit) {
-        return { level: balance.level, dimension, used, limit };
-      }
-    }
-  }
-  return undefined;
-}
-
 /** A share of a cap that the settled amount has reached. */
 export interface Crossing {
   readonly level: Level;

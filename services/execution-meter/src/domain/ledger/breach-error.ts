@@ -1,6 +1,7 @@
 import { BudgetExhaustedError, type ErrorMetadata, formatUsd } from '@writ/kernel';
 import type { Dimension } from './amount.ts';
-import type { Breach, Level } from './balance.ts';
+import type { Level } from './balance.ts';
+import type { Breach } from './exceeded-cap.ts';
 
 const LABELS: Readonly<Record<Dimension, string>> = {
   tokens: 'Token',

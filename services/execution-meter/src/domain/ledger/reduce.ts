@@ -1,14 +1,6 @@
 import { InternalError, InvalidRequestError, NotFoundError, PreconditionError } from '@writ/kernel';
 import { DIMENSIONS, excess, isNothing, minus, NOTHING } from './amount.ts';
-import {
-  applyChange,
-  type Balance,
-  type Breach,
-  type Change,
-  exceededByHold,
-  exceededCap,
-  NO_CHANGE,
-} from './balance.ts';
+import { applyChange, type Balance, type Change, NO_CHANGE } from './balance.ts';
 import {
   type Entry,
   type EntryKind,
@@ -18,6 +10,7 @@ import {
   reservedEntry,
   spendingInFull,
 } from './entry.ts';
+import { type Breach, exceededByHold, exceededCap } from './exceeded-cap.ts';
 import { addUsage, amountOf, NO_SPENDING, negateUsage, type Spending } from './spending.ts';
 
 /** The part of the ledger that one event affects: a tab, its levels and one entry. */

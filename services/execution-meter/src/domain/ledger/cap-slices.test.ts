@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { type Amount, type Caps, NOTHING, plus } from './amount.ts';
-import { type Division, divide, type Slice, termsOf } from './escrow.ts';
+import { type Division, divide, type Slice, termsOf } from './cap-slices.ts';
 
 const SLICES = 4;
 const PERCENTS = [50, 80, 100];
