@@ -1,6 +1,7 @@
 import { testStore } from '@writ/testing/postgres';
 import { expect, it, onTestFinished } from 'vitest';
-import { type AgentRow, FIRST_UNUSED, insertAgent, UNUSED_PAGE, unusedAgents } from './agents.ts';
+import { agentRow } from '../../test/agent-row.ts';
+import { FIRST_UNUSED, insertAgent, UNUSED_PAGE, unusedAgents } from './agents.ts';
 import { openProxyStore } from './proxy-store.ts';
 
 it('reads every unused agent once, page by page, also agents with equal times (AP-1)', async () => {
@@ -17,28 +18,3 @@ it('reads every unused agent once, page by page, also agents with equal times (A
   const rest = await unusedAgents(store.db, later, first.at(-1) ?? FIRST_UNUSED);
   expect([...first, ...rest].map(({ instance }) => instance).toSorted()).toEqual(names.toSorted());
 });
-
-function agentRow(instance: string, used_at: Date): AgentRow {
-  return {
-    tenant: 'acme',
-    run_id: 'run-1',
-    instance,
-    name: 'bot',
-    parent_instance: null,
-    client_id: null,
-    child_name: '',
-    session_id: 'session-1',
-    request_id: 'req-1',
-    request_digest: '',
-    models: '[]',
-    review: null,
-    credentials: null,
-    deadline_at: null,
-    idle_ms: 1_000,
-    used_at,
-    traceparent: '',
-    stop_reason: null,
-    created_at: used_at,
-    ended_at: null,
-  };
-}

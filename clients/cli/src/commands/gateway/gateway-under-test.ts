@@ -39,8 +39,8 @@ export function connectGateway(
     telemetry,
     timeoutMs: TIMEOUT_MS,
     tls: certificates?.toGateway(shown),
-    // A rejected handshake is not retried.
-    ...((shown === 'none' || shown === 'untrusted') && { retry: { maxAttempts: 1 } }),
+    // A rejected handshake is not retried. After a restart, a caller may connect later than the health check.
+    retry: { maxAttempts: shown === 'none' || shown === 'untrusted' ? 1 : 100 },
   });
   const tls = certificates?.toGateway('supervisor');
   return {
