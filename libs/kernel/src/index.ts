@@ -173,6 +173,7 @@ export {
 } from './runs/stop-reason.ts';
 export type { AgentRef, ChildOptions, RootOptions, SupervisionFields } from './runs/supervision.ts';
 export { Supervision } from './runs/supervision.ts';
+export { MAX_TOOL_TIMEOUT_MS, TOOL_CALL_TIMEOUT_MS } from './runs/tool-timeout.ts';
 export type { ArgumentContract, ArgumentSpec } from './schemas/argument-contract.ts';
 export { compileContract, compileSchema } from './schemas/argument-contract.ts';
 export type {

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { resolve } from 'node:path';
 import { type Environment, readEnv, variable } from '@writ/config';
-import type { AgentDefinition } from '@writ/kernel';
+import { type AgentDefinition, TOOL_CALL_TIMEOUT_MS } from '@writ/kernel';
 import { listenerVariables, readStoreLocation } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
 
@@ -40,10 +40,7 @@ export interface AgentWorkerConfig {
   readonly restartMs: number;
   /** Timeout of one call to another service, other than a model or tool call. */
   readonly callTimeoutMs: number;
-  /**
-   * Timeout of one tool call, including the wait for a slot of its source; longer than the longest timeout of a tool, because
-   * the gateway cancels a tool that may run again when its last caller leaves.
-   */
+  /** Timeout of one tool call. */
   readonly toolTimeoutMs: number;
   /** Timeout of one model call, including all its attempts. */
   readonly modelTimeoutMs: number;
@@ -68,7 +65,7 @@ export const AGENT_WORKER_DEFAULTS = {
   waitReportMs: 15_000,
   restartMs: 500,
   callTimeoutMs: 10_000,
-  toolTimeoutMs: 7_200_000,
+  toolTimeoutMs: TOOL_CALL_TIMEOUT_MS,
   modelTimeoutMs: 600_000,
   retryInitialMs: 100,
   retryMaxMs: 5_000,

@@ -1,6 +1,6 @@
 import { freezeRecovered, watchFreezes } from '@writ/freeze';
 import { serviceTokens, TOOL_PROVIDER } from '@writ/identity';
-import { UnavailableError } from '@writ/kernel';
+import { TOOL_CALL_TIMEOUT_MS, UnavailableError } from '@writ/kernel';
 import { defineService, type ServiceHost, Sweeper } from '@writ/service';
 import { createSlotShare } from '@writ/store';
 import { InFlightCalls } from './app/calls/in-flight-calls.ts';
@@ -12,14 +12,11 @@ import { createGatewayEvents } from './events.ts';
 import { connectSupervisor } from './peers/supervisor.ts';
 import { gatewayRoutes } from './rpc/index.ts';
 import { LiveTools } from './sources/live-tools.ts';
-import { MAX_TIMEOUT_MS } from './sources/tool-entry.ts';
 import { openGatewayStore } from './store/gateway-store.ts';
 
 /** The service that executes tools. */
 export type ToolGateway = Awaited<ReturnType<typeof createToolGateway>>;
 
-/** Time that a call may take in addition to its tool. */
-const CALL_OVERHEAD_MS = 60_000;
 /** How often calls of dead replicas are recovered. */
 const RECOVERY_INTERVAL_MS = 1_000;
 
@@ -90,7 +87,7 @@ export const createToolGateway = defineService({
     });
     const server = await host.listen(gatewayRoutes(context), {
       // Tools with a longer timeout may be added at any time.
-      limits: { maxUnaryMs: MAX_TIMEOUT_MS + CALL_OVERHEAD_MS },
+      limits: { maxUnaryMs: TOOL_CALL_TIMEOUT_MS },
     });
     return {
       server,

@@ -1,5 +1,5 @@
 import { ConfigError, parseDuration } from '@writ/config';
-import { type JsonObject, omitUndefined } from '@writ/kernel';
+import { type JsonObject, MAX_TOOL_TIMEOUT_MS, omitUndefined } from '@writ/kernel';
 import type { CallLimits, ToolDefinition } from '../domain/tool.ts';
 import type { OfferedTool } from './source.ts';
 import type { ToolEntry } from './tools-schema.ts';
@@ -10,9 +10,6 @@ const DEFAULTS = {
   maxCallsPerAgent: 2,
   maxRepeats: 1,
 } as const;
-
-/** Longest timeout of a tool. */
-export const MAX_TIMEOUT_MS = 3_600_000;
 
 /** Fields without a default: tools.yaml or the source must set them. */
 const REQUIRED = ['description', 'input_schema', 'side_effect', 'risk'] as const;
@@ -51,6 +48,6 @@ export function limitsIn(entry: ToolEntry): Partial<CallLimits> {
 function readTimeout({ timeout }: ToolEntry): number | undefined {
   if (timeout === undefined) return undefined;
   const timeoutMs = parseDuration(timeout, 'timeout');
-  if (timeoutMs >= 1 && timeoutMs <= MAX_TIMEOUT_MS) return timeoutMs;
+  if (timeoutMs >= 1 && timeoutMs <= MAX_TOOL_TIMEOUT_MS) return timeoutMs;
   throw new ConfigError('timeout', ['timeout must be from 1ms to 1h.']);
 }

@@ -1,10 +1,15 @@
 import { type AgentKey, agentKeyText, OverloadedError, PreconditionError } from '@writ/kernel';
 import { type AgentRow, keyOf } from '../../store/agents.ts';
 
+interface BusyAgent {
+  /** As last read or noted. */
+  row: AgentRow;
+  readonly requests: Set<RequestInProgress>;
+}
+
 /** The requests of external agents in progress in this process. */
 export class RequestsInProgress {
-  readonly #byAgent = new Map<string, Set<RequestInProgress>>();
-  readonly #rows = new Map<string, AgentRow>();
+  readonly #byAgent = new Map<string, BusyAgent>();
   readonly #maxPerAgent: number;
 
   constructor(maxPerAgent: number) {
@@ -17,7 +22,7 @@ export class RequestsInProgress {
    */
   begin(agent: AgentRow): RequestInProgress {
     const key = agentKeyText(keyOf(agent));
-    const open = this.#byAgent.get(key) ?? new Set();
+    const open = this.#requestsOf(key);
     if (open.size >= this.#maxPerAgent) {
       throw new OverloadedError(
         'TOO_MANY_REQUESTS',
@@ -27,25 +32,22 @@ export class RequestsInProgress {
     }
     const request = new RequestInProgress(() => {
       open.delete(request);
-      if (open.size > 0) return;
-      this.#byAgent.delete(key);
-      this.#rows.delete(key);
+      if (open.size === 0) this.#byAgent.delete(key);
     });
     open.add(request);
-    this.#byAgent.set(key, open);
-    this.#rows.set(key, agent);
+    this.#byAgent.set(key, { row: agent, requests: open });
     return request;
   }
 
   /** The agents with requests in progress, as last read or noted. */
   agents(): AgentRow[] {
-    return [...this.#rows.values()];
+    return Array.from(this.#byAgent.values(), ({ row }) => row);
   }
 
   /** Replaces the row of an agent with requests in progress. */
   noted(agent: AgentRow): void {
-    const key = agentKeyText(keyOf(agent));
-    if (this.#rows.has(key)) this.#rows.set(key, agent);
+    const busy = this.#byAgent.get(agentKeyText(keyOf(agent)));
+    if (busy !== undefined) busy.row = agent;
   }
 
   /** Whether a request of the agent is in progress. */
@@ -55,12 +57,12 @@ export class RequestsInProgress {
 
   /** Whether a request of the agent does more than wait for a person. */
   hasActive(agent: AgentKey): boolean {
-    return [...(this.#byAgent.get(agentKeyText(agent)) ?? [])].some(({ isWaiting }) => !isWaiting);
+    return [...this.#requestsOf(agentKeyText(agent))].some(({ isWaiting }) => !isWaiting);
   }
 
   /** Whether the client of this call of the agent is connected. */
   isConnected(agent: AgentKey, callId: string): boolean {
-    const open = this.#byAgent.get(agentKeyText(agent)) ?? [];
+    const open = this.#requestsOf(agentKeyText(agent));
     return [...open].some((request) => request.callId === callId);
   }
 
@@ -80,7 +82,11 @@ export class RequestsInProgress {
   }
 
   #abort(agent: AgentKey, reason: PreconditionError): void {
-    for (const request of this.#byAgent.get(agentKeyText(agent)) ?? []) request.abort(reason);
+    for (const request of this.#requestsOf(agentKeyText(agent))) request.abort(reason);
+  }
+
+  #requestsOf(key: string): Set<RequestInProgress> {
+    return this.#byAgent.get(key)?.requests ?? new Set();
   }
 }
 

@@ -1,23 +1,16 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Decision } from '@writ/contracts/writ/review/v1/decision_pb';
 import type { CallToolResponse } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
-import { agentKeyText, backoffMs, type CallKey, PreconditionError } from '@writ/kernel';
+import { agentKeyText, type CallKey, PreconditionError, TOOL_CALL_TIMEOUT_MS } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import { needsNewWrit } from '../../domain/renewal.ts';
 import { type ToolAnswer, UNKNOWN_OUTCOME } from '../../domain/tool-answer.ts';
 import { EPOCH } from '../../peers/peers.ts';
 import { isOutcomeUnknown } from '../../peers/tool-peers.ts';
 import { type ToolCallRow, toolCallKeyOf } from '../../store/tool-calls.ts';
-import { actFor } from '../agent/act-for-agent.ts';
+import { actFor, pauseAfter } from '../agent/act-for-agent.ts';
 import { awaitDecision, noteApproval } from './await-decision.ts';
 import type { ToolRequest } from './number-call.ts';
 import type { WaitTerms } from './waits.ts';
-
-/**
- * Longer than the longest timeout of a tool and its wait for a slot, ms: the gateway cancels a tool that may run again
- * when its last caller leaves.
- */
-const TOOL_TIMEOUT_MS = 7_200_000;
 
 /**
  * Attempts with a new writ: one may expire while the call waits for a slot, or have a new key that the gateway does not
@@ -25,7 +18,6 @@ const TOOL_TIMEOUT_MS = 7_200_000;
  * here, so that no failure is retried twice.
  */
 const ATTEMPTS = 10;
-const BACKOFF = { baseMs: 100, maxMs: 2_000 };
 
 /**
  * Reviews a tool call, waits for a person if one must decide, and executes it with its writ (AP-3, AP-4). Every step is
@@ -119,7 +111,7 @@ async function execute(
     try {
       const outcome = await peers.callTool(
         { agent, callId, tool, argumentsJson, writ, step: decision.step },
-        { epoch: EPOCH, timeoutMs: TOOL_TIMEOUT_MS, retry: true, retryAborted: true },
+        { epoch: EPOCH, timeoutMs: TOOL_CALL_TIMEOUT_MS, retry: true, retryAborted: true },
       );
       const content = outcome.result?.content ?? '';
       receipts.add(agent, { callId, receipt: outcome.receipt, content });
@@ -127,7 +119,7 @@ async function execute(
     } catch (error) {
       if (!needsNewWrit(error) || attempt === ATTEMPTS) throw error;
       writ = '';
-      await delay(backoffMs(attempt, BACKOFF));
+      await pauseAfter(attempt);
     }
   }
 }
