@@ -351,25 +351,3 @@ describe('a halt in the supervisor', () => {
     expect((await control('eve').listHalts({})).halts).toEqual([]);
   });
 });
-
-describe('the run quota', () => {
-  it('is enforced in the transaction that starts a run, and its error names setting and limit (SYS-3)', async () => {
-    const harness = await RefundHarness.start({ config: { maxRunsPerTenant: 2 } });
-    try {
-      const start = (requestId: string, person: 'anna' | 'eve' = 'anna') =>
-        harness.supervisor
-          .runs(person)
-          .startRun({ requestId, agent: 'refund-worker', goal: 'Do it.' });
-      const outcomes = await Promise.allSettled(['a', 'b', 'c', 'd'].map((id) => start(id)));
-      expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
-      await expect(start('e')).rejects.toMatchObject({
-        kind: 'resource_exhausted',
-        reason: 'RUN_QUOTA_EXCEEDED',
-        metadata: { setting: 'WRIT_TENANT_MAX_RUNS', used: '2', limit: '2' },
-      });
-      await start('f', 'eve');
-    } finally {
-      await harness.close();
-    }
-  });
-});

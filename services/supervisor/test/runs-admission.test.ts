@@ -3,6 +3,7 @@ import { ControlService } from '@writ/contracts/writ/control/v1/control_service_
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { RefundHarness } from './refund-harness.ts';
 import { type PersonName, SupervisorUnderTest } from './supervisor-under-test.ts';
 
 /** Starts that the supervisor drives at the same time. */
@@ -109,5 +110,27 @@ describe('starts under overload', () => {
     await supervisor.stop();
     await supervisor.restart();
     await vi.waitFor(async () => expect(await stateOf(waiting)).toBe(RunState.RUNNING));
+  });
+});
+
+describe('the run quota', () => {
+  it('is enforced in the transaction that starts a run, and its error names setting and limit (SYS-3)', async () => {
+    const harness = await RefundHarness.start({ config: { maxRunsPerTenant: 2 } });
+    try {
+      const start = (requestId: string, person: 'anna' | 'eve' = 'anna') =>
+        harness.supervisor
+          .runs(person)
+          .startRun({ requestId, agent: 'refund-worker', goal: 'Do it.' });
+      const outcomes = await Promise.allSettled(['a', 'b', 'c', 'd'].map((id) => start(id)));
+      expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(2);
+      await expect(start('e')).rejects.toMatchObject({
+        kind: 'resource_exhausted',
+        reason: 'RUN_QUOTA_EXCEEDED',
+        metadata: { setting: 'WRIT_TENANT_MAX_RUNS', used: '2', limit: '2' },
+      });
+      await start('f', 'eve');
+    } finally {
+      await harness.close();
+    }
   });
 });
