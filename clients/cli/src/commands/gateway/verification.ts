@@ -10,7 +10,7 @@ import { connectGateway, type GatewayUnderTest } from './gateway-under-test.ts';
 import { isServing } from './health.ts';
 import { mismatch } from './mismatch.ts';
 import { AS_CONTRACT } from './receipt-rules.ts';
-import { Restarts } from './restarts.ts';
+import { RestartBarrier } from './restart-barrier.ts';
 import { callerHeaders } from './sent-call.ts';
 import { listedAs, loadSuiteTools, type ToolDefinitionRow } from './suite-tools.ts';
 import { type Case, loadTables, type Table } from './table.ts';
@@ -135,7 +135,7 @@ async function runTables({
   let count = 0;
   for (const table of chosen) {
     const { cases } = table;
-    const restarts = new Restarts(cases.length, async () => {
+    const restarts = new RestartBarrier(table.oneByOne ? 1 : cases.length, async () => {
       await options.restart?.();
       await waitUntilServing(gateway, options.waitMs);
     });
@@ -147,7 +147,7 @@ async function runTables({
       const outcome = await outcomeOf(missing, () =>
         new CaseRun({ peers, gateway, names, folder, restart }).run(each),
       );
-      restarts.leave();
+      restarts.caseEnded();
       onResult({ table: table.name, name: each.name, spec: each.spec, ...outcome });
     };
     if (table.oneByOne) for (const each of cases) await one(each);

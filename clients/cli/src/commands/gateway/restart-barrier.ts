@@ -1,10 +1,10 @@
-/** Shares gateway restarts between concurrent cases: the gateway is killed when every running case waits for a restart. */
-export class Restarts {
+/** Restarts the gateway once for all concurrent cases: when every case that has not ended waits in `arrive`. */
+export class RestartBarrier {
   readonly #restart: () => Promise<void>;
   #running: number;
   #waiting: PromiseWithResolvers<void>[] = [];
 
-  /** @param running number of cases */
+  /** @param running number of cases that run at the same time */
   constructor(running: number, restart: () => Promise<void>) {
     this.#running = running;
     this.#restart = restart;
@@ -18,8 +18,8 @@ export class Restarts {
     await waiting.promise;
   }
 
-  /** Ends a case. */
-  leave(): void {
+  /** A case has ended and is no longer waited for. */
+  caseEnded(): void {
     this.#running -= 1;
     this.#restartIfReady();
   }
