@@ -1,7 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import packageJson from '../package.json' with { type: 'json' };
 import { COMMANDS } from './commands/index.ts';
-import { explain } from './explain.ts';
 import { type CliIo, EXIT, type Exit } from './io.ts';
 
 /** Runs one command line and returns the exit code; it prints through `io` and never throws. */
@@ -15,6 +14,7 @@ export async function runCli(args: readonly string[], io: CliIo): Promise<Exit> 
     return exit;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.success : EXIT.error;
+    const { explain } = await import('./explain.ts');
     io.warn(explain(error));
     return EXIT.error;
   }

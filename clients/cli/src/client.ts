@@ -1,32 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { createWritClient, type WritClient } from '@writ/client';
-import { DEV_API_KEY_FILE } from '@writ/identity';
+import { DEV_API_KEY_FILE } from '@writ/identity/names';
 import { InvalidRequestError, omitUndefined } from '@writ/kernel';
-import type { Command } from 'commander';
+import type { ClientOptions } from './client-options.ts';
 import type { CliIo } from './io.ts';
 
 const LOCAL = '127.0.0.1:8080';
 /** File in the data folder with the address of the platform that `writ dev` runs. */
 export const DEV_ADDRESS_FILE = 'dev-address';
-
-/** Options of every command that calls a platform. */
-export interface ClientOptions {
-  readonly address?: string;
-  readonly apiKeyFile?: string;
-  readonly caFile?: string;
-}
-
-/** Adds the options of {@link openClient}. */
-export function withClientOptions(command: Command): Command {
-  return command
-    .option(
-      '--address <address>',
-      'address of the public API, with or without http:// (WRIT_ADDRESS, 127.0.0.1:8080)',
-    )
-    .option('--api-key-file <file>', 'file with the API key (WRIT_API_KEY has the key itself)')
-    .option('--ca-file <file>', 'CA certificates of the server, in PEM (WRIT_CA_FILE)');
-}
 
 /**
  * A client of the public API.

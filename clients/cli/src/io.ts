@@ -22,5 +22,8 @@ export const EXIT = {
 } as const;
 export type Exit = (typeof EXIT)[keyof typeof EXIT];
 
-/** Adds a command group to the program; its actions report their exit code through `done`. */
+/**
+ * Adds a command group to the program; its actions report their exit code through `done`. Every command starts with the
+ * declarations of all groups, so an action imports the file that does its work only when it runs.
+ */
 export type CommandGroup = (program: Command, io: CliIo, done: (exit: Exit) => void) => void;

@@ -102,6 +102,19 @@ describe('writ runs', () => {
     expect(watched).toEqual({ exit: 0, out, err: [] });
   });
 
+  it('filters by several states, and names the states for an unknown one (PE-2)', async () => {
+    const list = (...states: string[]) =>
+      writ(['runs', 'list', ...states.flatMap((state) => ['--state', state])]);
+    const { exit, out } = await list('Waiting-for-input', 'completed');
+    expect(exit).toBe(0);
+    expect(out.length).toBeGreaterThan(1);
+    expect(await list('completed', 'complete')).toEqual({
+      exit: 2,
+      out: [],
+      err: [expect.stringMatching(/^--state must be one of .*, completed, .*, not "complete"\.$/)],
+    });
+  });
+
   it('reports that more runs exist (PE-2)', async () => {
     await writ([...START, 'sim-auto-1000']);
     await writ([...START, 'sim-auto-1000']);

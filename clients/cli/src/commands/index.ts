@@ -17,8 +17,7 @@ import { observeCommands } from './observe/index.ts';
 import { policyCommands } from './policy/index.ts';
 import { poolCommands } from './pools/index.ts';
 import { recoverCommands } from './recover/index.ts';
-import { runCommands } from './runs/index.ts';
-import { runCommand } from './runs/start.ts';
+import { runCommand, runCommands } from './runs/index.ts';
 import { toolCommands } from './tools/index.ts';
 import { usageCommands } from './usage/index.ts';
 

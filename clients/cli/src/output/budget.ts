@@ -1,22 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { ExecutionBudgetSchema } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { InvalidRequestError, parseUsd } from '@writ/kernel';
-import type { Command } from 'commander';
-
-/** Caps on a command line. */
-export interface BudgetOptions {
-  readonly maxCostUsd?: string;
-  readonly maxTokens?: string;
-  readonly maxTurns?: string;
-}
-
-/** Adds the options of {@link budgetOf}. */
-export function withBudget(command: Command): Command {
-  return command
-    .option('--max-cost-usd <usd>', 'cap of the cost, such as 0.50')
-    .option('--max-tokens <count>', 'cap of the tokens')
-    .option('--max-turns <count>', 'cap of the model calls');
-}
+import type { BudgetOptions } from './budget-options.ts';
 
 /**
  * The caps of the options; undefined when none is set.

@@ -1,7 +1,4 @@
-import { type DescMessage, type MessageShape, toJson } from '@bufbuild/protobuf';
 import { type Command, Option } from 'commander';
-import { stringify } from 'yaml';
-import type { CliIo } from '../io.ts';
 
 /** How a command prints its data: for people, or whole and in the form of the JSON API. */
 export type Format = 'text' | 'json' | 'yaml';
@@ -18,38 +15,4 @@ export function withFormat(command: Command): Command {
       .choices(['text', 'json', 'yaml'])
       .default('text'),
   );
-}
-
-/**
- * Prints a message: `lines` for people, else the whole message as the JSON of the HTTP API.
- * `stream` prints one JSON line, or one YAML document, for each message of a stream.
- */
-export function show<D extends DescMessage>(
-  { print }: Pick<CliIo, 'print'>,
-  { output }: FormatOptions,
-  message: { readonly schema: D; readonly value: MessageShape<D>; readonly stream?: boolean },
-  lines: () => readonly string[],
-): void {
-  if (output === 'text') {
-    for (const line of lines()) print(line);
-    return;
-  }
-  const json = toJson(message.schema, message.value);
-  if (output === 'yaml') print(`${message.stream ? '---\n' : ''}${stringify(json).trimEnd()}`);
-  else print(message.stream ? JSON.stringify(json) : JSON.stringify(json, null, 2));
-}
-
-/** Prints data that is no message of the API: `lines` for people, else the value; times are ISO 8601. */
-export function showData(
-  { print }: Pick<CliIo, 'print'>,
-  { output }: FormatOptions,
-  value: object,
-  lines: () => readonly string[],
-): void {
-  if (output === 'text') {
-    for (const line of lines()) print(line);
-    return;
-  }
-  const json = JSON.stringify(value, null, 2);
-  print(output === 'json' ? json : stringify(JSON.parse(json)).trimEnd());
 }

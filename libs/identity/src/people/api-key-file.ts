@@ -1,6 +1,7 @@
 import { isId, isJsonObject, type JsonValue, omitUndefined } from '@writ/kernel';
 import type { Role } from '@writ/rpc';
 import { badFile, readPrivate, replacePrivate } from '../keys/private-file.ts';
+import { isRole } from './roles.ts';
 
 /** One stored API key, without the key itself. */
 export interface ApiKeyRecord {
@@ -14,21 +15,6 @@ export interface ApiKeyRecord {
   /** With the role `agent`: the manifest to which the key is bound. */
   readonly agent?: string;
   readonly createTime: Date;
-}
-
-/** Every role; see {@link Role}. */
-export const ROLES: readonly Role[] = [
-  'caller',
-  'approver',
-  'auditor',
-  'admin',
-  'operator',
-  'agent',
-];
-
-/** Whether `value` is a role. */
-export function isRole(value: unknown): value is Role {
-  return ROLES.some((role) => role === value);
 }
 
 /**

@@ -5,7 +5,8 @@ import type { Person } from '@writ/rpc';
 import { describe, expect, it } from 'vitest';
 import { tempDir } from '../../test/fixtures.ts';
 import { apiKeyId, newApiKey, openApiKeys } from './api-keys.ts';
-import { API_KEYS_FILE, DEV_API_KEY_FILE, devApiKey } from './dev-api-key.ts';
+import { devApiKey } from './dev-api-key.ts';
+import { API_KEYS_FILE, DEV_API_KEY_FILE } from './key-files.ts';
 
 const ANN: Person = { subject: 'ann', tenant: 'acme', roles: ['approver'] };
 

@@ -12,11 +12,10 @@ import { fileStamp, whileLocked } from '../keys/private-file.ts';
 import {
   type ApiKeyRecord,
   isAgentBound,
-  isRole,
-  ROLES,
   readApiKeyFile,
   writeApiKeyFile,
 } from './api-key-file.ts';
+import { isRole, ROLES } from './roles.ts';
 
 /** The public information about a key. */
 export type ApiKeyInfo = Omit<ApiKeyRecord, 'sha256'>;

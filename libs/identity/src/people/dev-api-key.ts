@@ -3,11 +3,7 @@ import { isWritError } from '@writ/kernel';
 import type { Person } from '@writ/rpc';
 import { badFile, createPrivate, readPrivate } from '../keys/private-file.ts';
 import { newApiKey, openApiKeys } from './api-keys.ts';
-
-/** Name of the file of API keys in a data folder. */
-export const API_KEYS_FILE = 'api-keys.json';
-/** Name of the file with the text of the development key in a data folder. */
-export const DEV_API_KEY_FILE = 'dev-api-key';
+import { API_KEYS_FILE, DEV_API_KEY_FILE } from './key-files.ts';
 
 /** The person of the development key. */
 export const DEVELOPER: Person = {

@@ -5,8 +5,8 @@ import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import type { Role } from '@writ/rpc';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { AGENT, CLAIMS, createWorld, suiteDir, type World } from '../../test/fixtures.ts';
-import { ROLES } from '../people/api-key-file.ts';
 import { publicGate } from '../people/public-gate.ts';
+import { ROLES } from '../people/roles.ts';
 import { assertRows, callerTable, rpcKey } from './caller-table.ts';
 import { internalGate } from './internal-gate.ts';
 import {

@@ -9,62 +9,58 @@ import {
 } from '@writ/contracts/writ/approval/v1/approval_service_pb';
 import { ResolvedOutcome } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { InvalidRequestError, newId } from '@writ/kernel';
-import type { Command } from 'commander';
-import { type ClientOptions, openClient, withClientOptions } from '../../client.ts';
-import { type CliIo, type CommandGroup, EXIT, type Exit } from '../../io.ts';
-import { type FormatOptions, show, withFormat } from '../../output/format.ts';
+import { openClient } from '../../client.ts';
+import type { ClientOptions } from '../../client-options.ts';
+import { type CliIo, EXIT, type Exit } from '../../io.ts';
+import type { FormatOptions } from '../../output/format.ts';
+import { show } from '../../output/show.ts';
 import { approvalDetails } from './approval-text.ts';
 
-interface DecideOptions extends ClientOptions, FormatOptions {
+/** Options of every decision. */
+export interface DecideOptions extends ClientOptions, FormatOptions {
   readonly comment: string;
   readonly requestId?: string;
 }
 
-interface ResolveOptions extends DecideOptions {
+/** Options of `writ approvals resolve`. */
+export interface ResolveOptions extends DecideOptions {
   readonly result?: string;
   readonly notDone?: boolean;
 }
 
 type Answer = DecideApprovalRequest['answer'];
 
-/** `writ approvals approve|edit|reject|resolve`: exactly one decision of an approval counts (SV-5). */
-export const decideCommands: CommandGroup = (approvals, io, done) => {
-  deciding(approvals, 'approve')
-    .description('Approve the action as it is.')
-    .action(async (approvalId: string, options: DecideOptions) => {
-      const answer: Answer = { case: 'approve', value: create(ApproveSchema) };
-      done(await decide(approvalId, answer, options, io));
-    });
+/** Approves the action as it is. */
+export async function approve(id: string, options: DecideOptions, io: CliIo): Promise<Exit> {
+  return await decide(id, { case: 'approve', value: create(ApproveSchema) }, options, io);
+}
 
-  deciding(approvals, 'edit')
-    .argument('<argument=value...>', 'changed arguments; a value is JSON, or else a text')
-    .description('Approve the action with other values of arguments that you may change.')
-    .action(async (approvalId: string, changes: readonly string[], options: DecideOptions) => {
-      const changesJson = JSON.stringify(Object.fromEntries(changes.map(changeOf)));
-      const value = create(ApproveWithEditsSchema, { changesJson });
-      done(await decide(approvalId, { case: 'approveWithEdits', value }, options, io));
-    });
+/**
+ * Approves the action with other values of arguments.
+ * @throws InvalidRequestError INVALID_OPTION for a change that is not argument=value
+ */
+export async function edit(
+  id: string,
+  changes: readonly string[],
+  options: DecideOptions,
+  io: CliIo,
+): Promise<Exit> {
+  const changesJson = JSON.stringify(Object.fromEntries(changes.map(changeOf)));
+  const value = create(ApproveWithEditsSchema, { changesJson });
+  return await decide(id, { case: 'approveWithEdits', value }, options, io);
+}
 
-  deciding(approvals, 'reject')
-    .description('Reject the action.')
-    .action(async (approvalId: string, options: DecideOptions) => {
-      done(await decide(approvalId, { case: 'reject', value: create(RejectSchema) }, options, io));
-    });
+/** Rejects the action. */
+export async function reject(id: string, options: DecideOptions, io: CliIo): Promise<Exit> {
+  return await decide(id, { case: 'reject', value: create(RejectSchema) }, options, io);
+}
 
-  deciding(approvals, 'resolve')
-    .option('--result <json>', 'the call was executed, with this result, a JSON object')
-    .option('--not-done', 'the call was not executed')
-    .description('Record the outcome of a call whose outcome is unknown.')
-    .action(async (approvalId: string, options: ResolveOptions) => {
-      done(await decide(approvalId, resolutionOf(options), options, io));
-    });
-};
-
-function deciding(approvals: Command, name: string): Command {
-  return withFormat(withClientOptions(approvals.command(name)))
-    .argument('<approval-id>', 'the approval')
-    .option('--comment <text>', 'a comment, for the audit record', '')
-    .option('--request-id <id>', 'repeat a request that was not answered');
+/**
+ * Records the outcome of a call whose outcome is unknown.
+ * @throws InvalidRequestError INVALID_OPTION for both or neither of --result and --not-done
+ */
+export async function resolve(id: string, options: ResolveOptions, io: CliIo): Promise<Exit> {
+  return await decide(id, resolutionOf(options), options, io);
 }
 
 async function decide(

@@ -3,7 +3,8 @@ import { rename, rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { exportedLine } from '@writ/audit/portable';
 import type { ExportAuditResponse } from '@writ/contracts/writ/audit/v1/audit_service_pb';
-import { type ClientOptions, openClient } from '../../client.ts';
+import { openClient } from '../../client.ts';
+import type { ClientOptions } from '../../client-options.ts';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
 import { recordNumber } from './record-number.ts';
 

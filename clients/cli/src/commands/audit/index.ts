@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
-import { type ClientOptions, withClientOptions } from '../../client.ts';
+import { type ClientOptions, withClientOptions } from '../../client-options.ts';
 import type { CliIo, Exit } from '../../io.ts';
 import { type FormatOptions, withFormat } from '../../output/format.ts';
 import { limitOf } from '../../output/pages.ts';
 import { timeOf } from '../../output/time-option.ts';
 import type { ExportOptions } from './export-chain.ts';
 import type { KeysOptions } from './print-keys.ts';
-import { type ListOptions, listRecords, showRecord } from './read-records.ts';
+import type { ListOptions } from './read-records.ts';
 import type { VerifyOptions } from './verify-file.ts';
 
 /** `writ audit`: lists, exports and verifies the audit chain (SV-8). */
@@ -19,14 +19,17 @@ export function auditCommands(program: Command, io: CliIo, done: (exit: Exit) =>
     .option('--kind <kind>', 'only of this kind, such as approval')
     .option('--since <time>', 'at or after this time, such as 2026-11-01 (UTC)', timeOf)
     .option('--until <time>', 'before this time', timeOf)
-    .option('--limit <count>', 'most records to list', limitOf, 100)
-    .action(async (options: ListOptions) => done(await listRecords(options, io)));
+    .option('--limit <count>', 'maximum number of records to list', limitOf, 100)
+    .action(async (options: ListOptions) => {
+      const { listRecords } = await import('./read-records.ts');
+      done(await listRecords(options, io));
+    });
   withFormat(withClientOptions(audit.command('show <record>')))
     .description('Show every fact of a record.')
-    .action(async (record: string, options: ClientOptions & FormatOptions) =>
-      done(await showRecord(record, options, io)),
-    );
-  // Loaded on demand: gRPC and signature checks take half a second to load.
+    .action(async (record: string, options: ClientOptions & FormatOptions) => {
+      const { showRecord } = await import('./read-records.ts');
+      done(await showRecord(record, options, io));
+    });
   withClientOptions(audit.command('export [file]'))
     .description('Export the chain with its checkpoints and a signed head, as JSON lines.')
     .option('--after <record>', 'export only records after this one', '0')
@@ -39,7 +42,11 @@ export function auditCommands(program: Command, io: CliIo, done: (exit: Exit) =>
     .option('--keys <file>', "the supervisor's public keys, as `writ audit keys` prints them")
     .option('--key <file>', 'alias of --keys for a single key')
     .option('--tenant <tenant>', 'expected tenant')
-    .option('--after <record>', 'the record before the first of the export', '0')
+    .option(
+      '--after <record>',
+      'number of the record before the first one of the export (its --after)',
+      '0',
+    )
     .option('--continues <file>', 'an earlier export that this one must continue')
     .option('--checkpoint <file>', 'published checkpoints, the last of which must be in the chain')
     .action(async (file: string, options: VerifyOptions) => {

@@ -7,10 +7,12 @@ import {
   ListAuditRecordsResponseSchema,
 } from '@writ/contracts/writ/audit/v1/audit_service_pb';
 import { InvalidRequestError } from '@writ/kernel';
-import { type ClientOptions, openClient } from '../../client.ts';
+import { openClient } from '../../client.ts';
+import type { ClientOptions } from '../../client-options.ts';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
-import { type FormatOptions, show } from '../../output/format.ts';
+import type { FormatOptions } from '../../output/format.ts';
 import { readRows } from '../../output/pages.ts';
+import { show } from '../../output/show.ts';
 import { type Column, fields, table } from '../../output/table.ts';
 import { timeText } from '../../output/text.ts';
 import { recordNumber } from './record-number.ts';

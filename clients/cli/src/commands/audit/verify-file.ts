@@ -13,7 +13,8 @@ import { createVerifier, readCheckpoint, trustPublicKeys } from '@writ/identity'
 import { signedHeadOf } from '@writ/identity/portable';
 import { InvalidRequestError, omitUndefined, systemClock } from '@writ/kernel';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
-import { type FormatOptions, showData } from '../../output/format.ts';
+import type { FormatOptions } from '../../output/format.ts';
+import { showData } from '../../output/show.ts';
 import { recordNumber } from './record-number.ts';
 
 /** Largest line, in bytes; the supervisor writes much shorter lines. */

@@ -1,15 +1,5 @@
-import { fileURLToPath } from 'node:url';
-import { omitUndefined } from '@writ/kernel';
-import { loadProject } from '@writ/platform';
-import { type CommandGroup, EXIT } from '../../io.ts';
-import { runDev } from './run-dev.ts';
-import { servePlatform } from './serve-platform.ts';
-
-interface DevOptions {
-  readonly port?: string;
-  readonly data?: string;
-  readonly process?: string;
-}
+import type { CommandGroup } from '../../io.ts';
+import type { DevOptions } from './start-dev.ts';
 
 /** `writ dev`: the platform in one process, on the files of a project (PE-3, SYS-5). */
 export const devCommand: CommandGroup = (program, io, done) => {
@@ -23,22 +13,7 @@ export const devCommand: CommandGroup = (program, io, done) => {
     .option('--data <folder>', 'folder for the data (WRIT_DATA, .writ in the project)')
     .addOption(program.createOption('--process <name>').hideHelp())
     .action(async (folder: string, options: DevOptions) => {
-      const env = {
-        ...io.env,
-        ...omitUndefined({ WRIT_EDGE_PORT: options.port, WRIT_DATA: options.data }),
-      };
-      if (options.process === 'platform') {
-        await servePlatform(folder, { ...io, env });
-        return done(EXIT.success);
-      }
-      // Fails before a process is started.
-      loadProject(folder);
-      done(await runDev({ folder, env, main: mainModule() }, io));
+      const { startDev } = await import('./start-dev.ts');
+      done(await startDev(folder, options, io));
     });
 };
-
-/** The entry point of the command: a sibling in the sources as in the package. */
-function mainModule(): string {
-  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
-  return fileURLToPath(new URL(`../../main.${extension}`, import.meta.url));
-}

@@ -5,7 +5,8 @@ import { join, resolve } from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
 import { omitUndefined } from '@writ/kernel';
 import type { Finding } from '@writ/platform';
-import { addressOf, authoritiesOf, type ClientOptions, openClient } from '../../client.ts';
+import { addressOf, authoritiesOf, openClient } from '../../client.ts';
+import type { ClientOptions } from '../../client-options.ts';
 import { explain } from '../../explain.ts';
 import type { CliIo } from '../../io.ts';
 

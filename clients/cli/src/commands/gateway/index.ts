@@ -1,32 +1,7 @@
-import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
-import { spiffeId } from '@writ/identity';
-import { InvalidRequestError } from '@writ/kernel';
 import { type Command, InvalidArgumentError } from 'commander';
-import { type CliIo, EXIT, type Exit } from '../../io.ts';
-import { type FormatOptions, showData, withFormat } from '../../output/format.ts';
-import type { CertificateFiles } from './certificates.ts';
-import type { CaseResult, Verification } from './verification.ts';
-
-interface VerifyOptions extends FormatOptions {
-  readonly tables?: string;
-  readonly supervisor: string;
-  readonly worker: string;
-  readonly tools: string;
-  /** Seconds. */
-  readonly wait: number;
-  readonly only?: string;
-  readonly restartCommand?: string;
-  readonly tlsCaFile?: string;
-  readonly tlsCertFile?: string;
-  readonly tlsKeyFile?: string;
-}
-
-/** The conformance suite, in the published package and in the repository. */
-const SUITES = ['../../../conformance', '../../../../../test/conformance'].map((path) =>
-  fileURLToPath(new URL(path, import.meta.url)),
-);
+import type { CliIo, Exit } from '../../io.ts';
+import { withFormat } from '../../output/format.ts';
+import type { VerifyOptions } from './verify-gateway.ts';
 
 /** `writ gateway`: conformance of tool gateways (TG-7). */
 export function gatewayCommands(program: Command, io: CliIo, done: (exit: Exit) => void): void {
@@ -50,104 +25,12 @@ export function gatewayCommands(program: Command, io: CliIo, done: (exit: Exit) 
     )
     .option('--tls-key-file <file>', 'key of each service; {service} is replaced by its name')
     .action(async (address: string, options: VerifyOptions) => {
-      done(await verify(address, options, io));
+      const { verifyGateway } = await import('./verify-gateway.ts');
+      done(await verifyGateway(address, options, io));
     });
-}
-
-async function verify(address: string, options: VerifyOptions, io: CliIo): Promise<Exit> {
-  // Loaded on demand: gRPC takes half a second to load.
-  const { openVerification } = await import('./verification.ts');
-  const { supervisor, worker, tools, restartCommand, only } = options;
-  const verification = await openVerification(
-    options.tables ?? SUITES.find((folder) => existsSync(folder)) ?? '',
-    { supervisor, worker, tools },
-    certificateFiles(options),
-  );
-  const isText = options.output === 'text';
-  const results: CaseResult[] = [];
-  try {
-    // What a person does next is no part of the data.
-    for (const line of settingLines(address, verification)) (isText ? io.print : io.warn)(line);
-    await verification.run({
-      address,
-      waitMs: options.wait * 1000,
-      only,
-      restart: restartCommand === undefined ? undefined : () => shell(restartCommand),
-      onResult: (result) => {
-        results.push(result);
-        if (isText) io.print(lineOf(result));
-      },
-    });
-  } finally {
-    await verification.close();
-  }
-  const count = (outcome: CaseResult['outcome']) =>
-    results.filter((result) => result.outcome === outcome).length;
-  const counts = { passed: count('passed'), failed: count('failed'), skipped: count('skipped') };
-  const { passed, failed, skipped } = counts;
-  showData(io, options, { ...counts, results }, () => [
-    `\n${passed} passed, ${failed} failed, ${skipped} skipped`,
-  ]);
-  return failed === 0 ? EXIT.success : EXIT.failure;
-}
-
-function settingLines(
-  address: string,
-  {
-    addresses,
-    toolsFile,
-    trustDomain,
-  }: Pick<Verification, 'addresses' | 'toolsFile' | 'trustDomain'>,
-): string[] {
-  return [
-    `Start the gateway at ${address} with these settings:`,
-    `  supervisor    ${addresses.supervisor}   WRIT_SUPERVISOR_ADDRESS`,
-    `  agent-worker  ${addresses.worker}   WRIT_AGENT_WORKER_ADDRESS`,
-    `  tools         ${toolsFile}   WRIT_TOOLS_FILE`,
-    `  served at     ${addresses.tools}   CONFORMANCE_TOOLS`,
-    ...(trustDomain === undefined
-      ? []
-      : [
-          `  certificate   ${spiffeId(trustDomain, 'tool-gateway')}   WRIT_TLS_CERT_FILE, WRIT_TLS_KEY_FILE, WRIT_TLS_CA_FILE`,
-        ]),
-    '',
-  ];
-}
-
-/** @throws InvalidRequestError when only some of the files are set */
-function certificateFiles({
-  tlsCaFile: caFile,
-  tlsCertFile: certFile,
-  tlsKeyFile: keyFile,
-}: VerifyOptions): CertificateFiles | undefined {
-  if (caFile !== undefined && certFile !== undefined && keyFile !== undefined)
-    return { caFile, certFile, keyFile };
-  if ([caFile, certFile, keyFile].every((file) => file === undefined)) return undefined;
-  throw new InvalidRequestError(
-    'INVALID_OPTION',
-    '--tls-ca-file, --tls-cert-file and --tls-key-file must be set together.',
-  );
 }
 
 function readSeconds(text: string): number {
   if (/^\d{1,6}$/.test(text)) return Number(text);
   throw new InvalidArgumentError('Expected a number of seconds.');
-}
-
-const MARKS = { passed: 'pass', failed: 'FAIL', skipped: 'skip' } as const;
-
-function lineOf({ table, name, spec, outcome, detail }: CaseResult): string {
-  const line = `${MARKS[outcome]}  ${table}: ${name} (${spec.join(', ')})`;
-  return detail === '' ? line : `${line}: ${detail}`;
-}
-
-function shell(command: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const child = spawn(command, { shell: true, stdio: 'ignore' });
-    child.on('error', reject);
-    child.on('exit', (code) => {
-      if (code === 0) resolve();
-      else reject(new Error(`the restart command ended with ${code}`));
-    });
-  });
 }

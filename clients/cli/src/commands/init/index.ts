@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { type CommandGroup, EXIT } from '../../io.ts';
-import { writeProject } from './write-project.ts';
 
 /** `writ init`: a project that runs (PE-3). */
 export const initCommand: CommandGroup = (program, io, done) => {
@@ -12,7 +11,8 @@ export const initCommand: CommandGroup = (program, io, done) => {
       'a folder that does not exist or is empty; its name is that of the project',
     )
     .description('Create a project: agents, tools, policy, models and a test.')
-    .action((folder: string) => {
+    .action(async (folder: string) => {
+      const { writeProject } = await import('./write-project.ts');
       const files = writeProject(folder, versionOfThis());
       for (const file of files) io.print(`created ${file}`);
       io.print('');

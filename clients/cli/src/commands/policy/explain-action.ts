@@ -13,8 +13,10 @@ import {
   reviewRow,
 } from '@writ/policy';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
-import { type FormatOptions, showData } from '../../output/format.ts';
+import type { FormatOptions } from '../../output/format.ts';
+import { showData } from '../../output/show.ts';
 import { readPolicy } from './documents.ts';
+import { reportProblems } from './report-problems.ts';
 
 /** Options of `writ policy explain`. */
 export interface ExplainOptions extends FormatOptions {
@@ -36,6 +38,10 @@ export async function explainAction(
   file: string,
   options: ExplainOptions,
 ): Promise<Exit> {
+  return await reportProblems(io, options, () => printPasses(io, file, options));
+}
+
+async function printPasses(io: CliIo, file: string, options: ExplainOptions): Promise<Exit> {
   const policy = await readPolicy(file, options.tools);
   const { passes, decision } = reviewRow(policy, rowOf(policy, options));
   const { verdict, reason, risk, policyVersion } = decision;

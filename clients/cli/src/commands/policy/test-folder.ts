@@ -1,7 +1,9 @@
 import { formatProblem, parsePolicyTable, runPolicyTable, type TableResult } from '@writ/policy';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
-import { type FormatOptions, showData } from '../../output/format.ts';
+import type { FormatOptions } from '../../output/format.ts';
+import { showData } from '../../output/show.ts';
 import { readFolder, readPolicy, readText } from './documents.ts';
+import { reportProblems } from './report-problems.ts';
 
 /** Options of `writ policy test`. */
 export interface TestOptions extends FormatOptions {
@@ -10,6 +12,10 @@ export interface TestOptions extends FormatOptions {
 
 /** Runs every table of a folder and prints the differences by file and line (SV-3). */
 export async function testFolder(io: CliIo, folder: string, options: TestOptions): Promise<Exit> {
+  return await reportProblems(io, options, () => runTables(io, folder, options));
+}
+
+async function runTables(io: CliIo, folder: string, options: TestOptions): Promise<Exit> {
   const found = await readFolder(folder);
   const policy = await readPolicy(found.policy, found.tools);
   for (const warning of policy.warnings) io.warn(`${formatProblem(warning)} (warning)`);

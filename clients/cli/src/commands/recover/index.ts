@@ -1,15 +1,6 @@
-import { SERVICE_NAMES } from '@writ/identity';
-import { InvalidRequestError, systemClock } from '@writ/kernel';
-import type { KeptStore, StoreFinding } from '@writ/service';
-import { type CliIo, type CommandGroup, EXIT, type Exit } from '../../io.ts';
-import { type FormatOptions, showData, withFormat } from '../../output/format.ts';
-
-interface RecoverOptions extends FormatOptions {
-  readonly data?: string;
-  readonly service?: readonly string[];
-  readonly halt?: string;
-  readonly yes?: boolean;
-}
+import type { CommandGroup } from '../../io.ts';
+import { withFormat } from '../../output/format.ts';
+import type { RecoverOptions } from './recover-stores.ts';
 
 /** `writ recover`: continues with databases that were restored from an older copy or are lost (BD-4). */
 export const recoverCommands: CommandGroup = (program, io, done) => {
@@ -24,69 +15,8 @@ export const recoverCommands: CommandGroup = (program, io, done) => {
     )
     .option('--halt <id>', 'the halt of everything, if the supervisor is not in this data folder')
     .option('--yes', 'end the runs that had not ended, and start with everything halted')
-    .action(async (options: RecoverOptions) => done(await recover(options, io)));
+    .action(async (options: RecoverOptions) => {
+      const { recoverStores } = await import('./recover-stores.ts');
+      done(await recoverStores(options, io));
+    });
 };
-
-const FOUND: Readonly<Record<StoreFinding, string>> = {
-  current: 'is the latest one',
-  behind: 'is an older copy',
-  replaced: 'is another one',
-  missing: 'is missing',
-  empty: 'is empty',
-  unreadable: 'is corrupt: move it and its -wal file away before the start',
-  unread: 'is checked when the service starts',
-};
-
-async function recover(
-  { data, service = [], halt, yes, ...options }: RecoverOptions,
-  io: CliIo,
-): Promise<Exit> {
-  const unknown = service.find((name) => !SERVICE_NAMES.some((known) => known === name));
-  if (unknown !== undefined) {
-    throw new InvalidRequestError(
-      'INVALID_OPTION',
-      `--service must be one of ${SERVICE_NAMES.join(', ')}, not ${unknown}.`,
-      { option: '--service' },
-    );
-  }
-  const dataDir = data ?? (io.env.WRIT_DATA || '.writ');
-  // Loaded on demand, for the start time of other commands.
-  const { inspectStores, orderRecovery } = await import('@writ/service');
-  const kept = inspectStores(io.env, dataDir);
-  const lost = kept.filter(
-    (store) =>
-      service.includes(store.service) ||
-      (store.finding !== 'current' && store.finding !== 'unread'),
-  );
-  const report = (next: string, haltId?: string): void =>
-    showData(io, options, { stores: kept.map(storeOf), haltId, next }, () => [
-      ...kept.map(lineOf),
-      next,
-    ]);
-  if (lost.length === 0) {
-    report(`Nothing to recover in ${dataDir}.`);
-    return EXIT.success;
-  }
-  const names = lost.map((store) => store.service).join(', ');
-  if (yes !== true) {
-    report(
-      `To continue without what ${names} lost, stop the platform and run this with --yes: unfinished runs end, and everything is halted.`,
-    );
-    return EXIT.failure;
-  }
-  const haltId = await orderRecovery(lost, kept, { dataDir, clock: systemClock, haltId: halt });
-  report(
-    `The next start of ${names} continues with the current databases. Everything is halted, and unfinished runs end; compare external systems with the audit record, then run: writ halts lift ${haltId}`,
-    haltId,
-  );
-  return EXIT.success;
-}
-
-function storeOf({ service, finding, mark, seen }: KeptStore) {
-  return { service, store: seen.store, finding, mark, seenMark: seen.mark, seenAt: seen.seenAt };
-}
-
-function lineOf({ service, finding, mark, seen }: KeptStore): string {
-  const at = finding === 'behind' ? `, at mark ${mark}` : '';
-  return `${service}: ${seen.store} ${FOUND[finding]}${at}; seen at mark ${seen.mark} at ${seen.seenAt}.`;
-}

@@ -10,7 +10,8 @@ import {
 } from '@writ/contracts/writ/run/v1/run_pb';
 import { PermissionDeniedError } from '@writ/kernel';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
-import { type FormatOptions, show } from '../../output/format.ts';
+import type { FormatOptions } from '../../output/format.ts';
+import { show } from '../../output/show.ts';
 import { untilInterrupted } from '../../until-interrupted.ts';
 
 /**

@@ -1,68 +1,59 @@
-import { create } from '@bufbuild/protobuf';
-import { RunSchema, RunState } from '@writ/contracts/writ/run/v1/run_pb';
-import {
-  ListRunsResponseSchema,
-  SignalRunResponseSchema,
-} from '@writ/contracts/writ/run/v1/run_service_pb';
-import { newId } from '@writ/kernel';
-import { type ClientOptions, openClient, withClientOptions } from '../../client.ts';
-import { type CommandGroup, EXIT } from '../../io.ts';
-import { addEnum } from '../../output/enum-option.ts';
-import { type FormatOptions, show, withFormat } from '../../output/format.ts';
-import { limitOf, readRows } from '../../output/pages.ts';
-import { table } from '../../output/table.ts';
-import { runAgentCommands } from './agents.ts';
-import { externalRunCommands } from './external.ts';
-import { followRun } from './follow.ts';
-import { RUN_COLUMNS, runFields } from './run-text.ts';
+import { type ClientOptions, withClientOptions } from '../../client-options.ts';
+import type { CommandGroup } from '../../io.ts';
+import { withBudget } from '../../output/budget-options.ts';
+import { collect } from '../../output/collect.ts';
+import { type FormatOptions, withFormat } from '../../output/format.ts';
+import { limitOf } from '../../output/pages.ts';
+import type { CancelOptions, SignalOptions } from './change-run.ts';
+import type { CloseOptions } from './external.ts';
+import type { ListOptions } from './read-runs.ts';
+import type { StartOptions } from './start.ts';
 
-interface ListOptions extends ClientOptions, FormatOptions {
-  readonly state: readonly RunState[];
-  readonly agent?: string;
-  readonly session?: string;
-  readonly limit: number;
-}
-
-interface ChangeOptions extends ClientOptions, FormatOptions {
-  readonly requestId?: string;
-}
+/** `writ run`: starts a run and follows it to its end (PE-2). */
+export const runCommand: CommandGroup = (program, io, done) => {
+  withBudget(withFormat(withClientOptions(program.command('run'))))
+    .argument('<agent>', 'the agent, see writ agents')
+    .argument('<goal>', 'its task')
+    .description('Start a run and follow it to its end; exit code 0 only for status ok.')
+    .option('--data <json>', 'structured input, a JSON object')
+    .option('--session <id>', 'a session to continue')
+    .option('--model <alias>', 'a model of the agent, see writ models')
+    .option('--label <key=value...>', 'labels to find the run by')
+    .option('--detach', 'print the run and do not follow it')
+    .option('--request-id <id>', 'repeat a request that was not answered')
+    .action(async (agent: string, goal: string, options: StartOptions) => {
+      const { startRun } = await import('./start.ts');
+      done(await startRun(agent, goal, options, io));
+    });
+};
 
 /** `writ runs`: lists, reads, watches, ends and signals runs (PE-2). */
 export const runCommands: CommandGroup = (program, io, done) => {
   const runs = program.command('runs').description('Runs of the tenant.');
+  readCommands(runs, io, done);
+  changeCommands(runs, io, done);
+  agentsCommand(runs, io, done);
+  externalCommands(runs, io, done);
+};
 
+const readCommands: CommandGroup = (runs, io, done) => {
   withFormat(withClientOptions(runs.command('list')))
     .description('List runs, newest first.')
-    .option('--state <state>', 'only this state; can be repeated', addEnum<RunState>(RunState), [])
+    .option('--state <state>', 'only this state; can be repeated', collect, [])
     .option('--agent <name>', 'only runs of this agent')
     .option('--session <id>', 'only runs of this session')
     .option('--limit <count>', 'most runs to list', limitOf, 50)
-    .action(async ({ limit, ...options }: ListOptions) => {
-      const { runs: service } = openClient(options, io);
-      const filter = {
-        states: [...options.state],
-        agent: options.agent ?? '',
-        sessionId: options.session ?? '',
-      };
-      const { rows, more } = await readRows(limit, async (page) => {
-        const { runs: found, nextPageToken } = await service.listRuns({ ...filter, ...page });
-        return { rows: found, nextPageToken };
-      });
-      const value = create(ListRunsResponseSchema, { runs: rows });
-      show(io, options, { schema: ListRunsResponseSchema, value }, () => table(RUN_COLUMNS, rows));
-      if (rows.length === 0) io.warn('No runs.');
-      if (more) io.warn(`More runs exist: raise --limit above ${limit}.`);
-      done(EXIT.success);
+    .action(async (options: ListOptions) => {
+      const { listRuns } = await import('./read-runs.ts');
+      done(await listRuns(options, io));
     });
 
   withFormat(withClientOptions(runs.command('get')))
     .argument('<run-id>', 'the run')
     .description('Show a run, with its result after the end.')
     .action(async (runId: string, options: ClientOptions & FormatOptions) => {
-      const { run } = await openClient(options, io).runs.getRun({ runId });
-      if (run !== undefined)
-        show(io, options, { schema: RunSchema, value: run }, () => runFields(run));
-      done(EXIT.success);
+      const { getRun } = await import('./read-runs.ts');
+      done(await getRun(runId, options, io));
     });
 
   withFormat(withClientOptions(runs.command('watch')))
@@ -71,22 +62,20 @@ export const runCommands: CommandGroup = (program, io, done) => {
       'Print the timeline of a run from its start to its end; exit code 0 only for status ok.',
     )
     .action(async (runId: string, options: ClientOptions & FormatOptions) => {
-      const client = openClient(options, io);
-      const { run } = await client.runs.getRun({ runId });
-      if (run !== undefined) done(await followRun(run, client, options, io));
+      const { watchRun } = await import('./read-runs.ts');
+      done(await watchRun(runId, options, io));
     });
+};
 
+const changeCommands: CommandGroup = (runs, io, done) => {
   withFormat(withClientOptions(runs.command('cancel')))
     .argument('<run-id>', 'the run')
     .description('End a run with all its agents.')
     .option('--reason <sentence>', 'the reason, for the audit record', '')
     .option('--request-id <id>', 'repeat a request that was not answered')
-    .action(async (runId: string, options: ChangeOptions & { readonly reason: string }) => {
-      const { requestId = newId('req'), reason } = options;
-      const { run } = await openClient(options, io).runs.cancelRun({ requestId, runId, reason });
-      if (run !== undefined)
-        show(io, options, { schema: RunSchema, value: run }, () => runFields(run));
-      done(EXIT.success);
+    .action(async (runId: string, options: CancelOptions) => {
+      const { cancelRun } = await import('./change-run.ts');
+      done(await cancelRun(runId, options, io));
     });
 
   withFormat(withClientOptions(runs.command('signal')))
@@ -96,24 +85,39 @@ export const runCommands: CommandGroup = (program, io, done) => {
     .description('Send a signal to an agent, such as the answer of a person.')
     .option('--agent <instance>', 'the agent; default: the root')
     .option('--request-id <id>', 'repeat a request that was not answered')
-    .action(
-      async (
-        runId: string,
-        name: string,
-        payloadJson: string,
-        options: ChangeOptions & { readonly agent?: string },
-      ) => {
-        const { requestId = newId('req'), agent: agentInstance = '' } = options;
-        const value = await openClient(options, io).runs.signalRun({
-          ...{ requestId, runId, agentInstance, name, payloadJson },
-        });
-        show(io, options, { schema: SignalRunResponseSchema, value }, () => [
-          value.accepted ? `Signal ${name} is accepted.` : `Signal ${name} was accepted before.`,
-        ]);
-        done(EXIT.success);
-      },
-    );
+    .action(async (runId: string, name: string, payloadJson: string, options: SignalOptions) => {
+      const { signalRun } = await import('./change-run.ts');
+      done(await signalRun(runId, { name, payloadJson }, options, io));
+    });
+};
 
-  runAgentCommands(runs, io, done);
-  externalRunCommands(runs, io, done);
+/** `writ runs agents`: the supervision tree of a run (SUP-1, AP-6). */
+const agentsCommand: CommandGroup = (runs, io, done) => {
+  withFormat(withClientOptions(runs.command('agents')))
+    .argument('<run-id>', 'the run')
+    .description('List the agents of a run, parents before children.')
+    .action(async (runId: string, options: ClientOptions & FormatOptions) => {
+      const { listRunAgents } = await import('./agents.ts');
+      done(await listRunAgents(runId, options, io));
+    });
+};
+
+/** `writ runs token|close`: runs of agents of kind `external` (AP-1). */
+const externalCommands: CommandGroup = (runs, io, done) => {
+  withFormat(withClientOptions(runs.command('token')))
+    .argument('<run-id>', 'the run')
+    .description('Issue a token with which a program acts as the external agent of a run.')
+    .action(async (runId: string, options: ClientOptions & FormatOptions) => {
+      const { issueRunToken } = await import('./external.ts');
+      done(await issueRunToken(runId, options, io));
+    });
+
+  withFormat(withClientOptions(runs.command('close')))
+    .argument('<run-id>', 'the run')
+    .description('End the run of an external agent with `closed`: its program is done.')
+    .option('--request-id <id>', 'repeat a request that was not answered')
+    .action(async (runId: string, options: CloseOptions) => {
+      const { closeRun } = await import('./external.ts');
+      done(await closeRun(runId, options, io));
+    });
 };

@@ -2,13 +2,17 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { RunSchema } from '@writ/contracts/writ/run/v1/run_pb';
 import type { StartRunRequestSchema } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { newId } from '@writ/kernel';
-import { type ClientOptions, openClient, withClientOptions } from '../../client.ts';
-import { type CommandGroup, EXIT } from '../../io.ts';
-import { type BudgetOptions, budgetOf, withBudget } from '../../output/budget.ts';
-import { type FormatOptions, show, withFormat } from '../../output/format.ts';
+import { openClient } from '../../client.ts';
+import type { ClientOptions } from '../../client-options.ts';
+import { type CliIo, EXIT, type Exit } from '../../io.ts';
+import { budgetOf } from '../../output/budget.ts';
+import type { BudgetOptions } from '../../output/budget-options.ts';
+import type { FormatOptions } from '../../output/format.ts';
+import { show } from '../../output/show.ts';
 import { followRun } from './follow.ts';
 
-interface StartOptions extends ClientOptions, FormatOptions, BudgetOptions {
+/** Options of `writ run`. */
+export interface StartOptions extends ClientOptions, FormatOptions, BudgetOptions {
   readonly data?: string;
   readonly session?: string;
   readonly model?: string;
@@ -17,27 +21,23 @@ interface StartOptions extends ClientOptions, FormatOptions, BudgetOptions {
   readonly requestId?: string;
 }
 
-/** `writ run`: starts a run and follows it to its end (PE-2). */
-export const runCommand: CommandGroup = (program, io, done) => {
-  withBudget(withFormat(withClientOptions(program.command('run'))))
-    .argument('<agent>', 'the agent, see writ agents')
-    .argument('<goal>', 'its task')
-    .description('Start a run and follow it to its end; exit code 0 only for status ok.')
-    .option('--data <json>', 'structured input, a JSON object')
-    .option('--session <id>', 'a session to continue')
-    .option('--model <alias>', 'a model of the agent, see writ models')
-    .option('--label <key=value...>', 'labels to find the run by')
-    .option('--detach', 'print the run and do not follow it')
-    .option('--request-id <id>', 'repeat a request that was not answered')
-    .action(async (agent: string, goal: string, options: StartOptions) => {
-      const client = openClient(options, io);
-      const { run } = await client.runs.startRun(requestOf(agent, goal, options));
-      if (run === undefined) throw new Error('StartRun returned no run.');
-      if (!options.detach) return done(await followRun(run, client, options, io));
-      show(io, options, { schema: RunSchema, value: run }, () => [run.runId]);
-      done(EXIT.success);
-    });
-};
+/**
+ * Starts a run, and follows it to its end unless it is detached.
+ * @throws InvalidRequestError INVALID_OPTION, INVALID_USD, and what openClient throws
+ */
+export async function startRun(
+  agent: string,
+  goal: string,
+  options: StartOptions,
+  io: CliIo,
+): Promise<Exit> {
+  const client = openClient(options, io);
+  const { run } = await client.runs.startRun(requestOf(agent, goal, options));
+  if (run === undefined) throw new Error('StartRun returned no run.');
+  if (!options.detach) return await followRun(run, client, options, io);
+  show(io, options, { schema: RunSchema, value: run }, () => [run.runId]);
+  return EXIT.success;
+}
 
 function requestOf(
   agent: string,

@@ -1,21 +1,6 @@
-import { create } from '@bufbuild/protobuf';
-import { wordOf } from '@writ/client/display';
-import { ListToolsResponseSchema } from '@writ/contracts/writ/run/v1/run_service_pb';
-import { SideEffect, type ToolDefinition } from '@writ/contracts/writ/tool/v1/tool_pb';
-import { type ClientOptions, openClient, withClientOptions } from '../../client.ts';
-import { type CommandGroup, EXIT } from '../../io.ts';
-import { type FormatOptions, show, withFormat } from '../../output/format.ts';
-import { readRows } from '../../output/pages.ts';
-import { type Column, table } from '../../output/table.ts';
-
-const COLUMNS: readonly Column<ToolDefinition>[] = [
-  { heading: 'TOOL', text: ({ name }) => name },
-  { heading: 'ARGUMENTS', text: argumentsText },
-  { heading: 'EFFECT', text: ({ sideEffect }) => wordOf(SideEffect, sideEffect) },
-  { heading: 'RISK', text: ({ risk }) => String(risk), isNumber: true },
-  { heading: 'SOURCE', text: ({ source }) => source },
-  { heading: 'DESCRIPTION', text: ({ description }) => description },
-];
+import { type ClientOptions, withClientOptions } from '../../client-options.ts';
+import type { CommandGroup } from '../../io.ts';
+import { type FormatOptions, withFormat } from '../../output/format.ts';
 
 /** `writ tools`: the tools that the gateway registers for the tenant; `-o json` has their schemas (PE-2). */
 export const toolCommands: CommandGroup = (program, io, done) => {
@@ -24,26 +9,7 @@ export const toolCommands: CommandGroup = (program, io, done) => {
       'List the tools with their arguments, side effects and risk; -o json has the schemas.',
     )
     .action(async (options: ClientOptions & FormatOptions) => {
-      const { runs } = openClient(options, io);
-      const { rows: tools } = await readRows(Number.POSITIVE_INFINITY, async (page) => {
-        const { tools: rows, nextPageToken } = await runs.listTools(page);
-        return { rows, nextPageToken };
-      });
-      const value = create(ListToolsResponseSchema, { tools });
-      show(io, options, { schema: ListToolsResponseSchema, value }, () => table(COLUMNS, tools));
-      if (tools.length === 0) io.warn('No tools.');
-      done(EXIT.success);
+      const { listTools } = await import('./list-tools.ts');
+      done(await listTools(options, io));
     });
 };
-
-/** Names of the arguments; `?` after those that may be missing. */
-function argumentsText({ inputSchemaJson }: ToolDefinition): string {
-  const schema = JSON.parse(inputSchemaJson || '{}') as {
-    readonly properties?: object;
-    readonly required?: readonly string[];
-  };
-  const isRequired = new Set(schema.required);
-  return Object.keys(schema.properties ?? {})
-    .map((name) => (isRequired.has(name) ? name : `${name}?`))
-    .join(', ');
-}

@@ -8,7 +8,7 @@ import {
 } from '@writ/kernel';
 import type { Person } from '@writ/rpc';
 import { errors, type JWTPayload, jwtVerify } from 'jose';
-import { isRole } from '../api-key-file.ts';
+import { isRole } from '../roles.ts';
 import { issuerJwks } from './issuer-jwks.ts';
 import type { OidcSettings } from './oidc-settings.ts';
 

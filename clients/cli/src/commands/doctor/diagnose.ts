@@ -1,0 +1,53 @@
+import { checkProject, type Finding, loadProject } from '@writ/platform';
+import type { ClientOptions } from '../../client-options.ts';
+import { explain } from '../../explain.ts';
+import { type CliIo, EXIT, type Exit } from '../../io.ts';
+import type { FormatOptions } from '../../output/format.ts';
+import { showData } from '../../output/show.ts';
+import { checkAgentProxy, checkDisk, checkPlatform, type Probe } from './probes.ts';
+
+/** Options of `writ doctor`. */
+export interface DoctorOptions extends ClientOptions, FormatOptions {
+  readonly platform: boolean;
+}
+
+/** Prints what is wrong with a project and the platform that runs it; fails for an error (SYS-3). */
+export async function diagnose(folder: string, options: DoctorOptions, io: CliIo): Promise<Exit> {
+  const probes = [
+    await checkFolder(folder, io),
+    ...(options.platform ? await checkPlatform(folder, options, io) : []),
+    ...(options.platform ? await checkAgentProxy(io) : []),
+    checkDisk(folder, io),
+  ];
+  const findings = probes.flatMap((probe) => probe.findings);
+  showData(io, options, { findings: findingsOf(probes) }, () => probes.flatMap(linesOf));
+  return findings.some(({ severity }) => severity === 'error') ? EXIT.failure : EXIT.success;
+}
+
+async function checkFolder(folder: string, { env }: CliIo): Promise<Probe> {
+  try {
+    const project = loadProject(folder);
+    return {
+      name: 'files',
+      about: `${project.folder}: agents, tools, policy, models`,
+      findings: await checkProject(project, env),
+    };
+  } catch (error) {
+    return {
+      name: 'files',
+      about: folder,
+      findings: [{ severity: 'error', text: explain(error) }],
+    };
+  }
+}
+
+function findingsOf(probes: readonly Probe[]): readonly (Finding & { readonly check: string })[] {
+  return probes.flatMap(({ name, findings }) =>
+    findings.map((finding) => ({ check: name, ...finding })),
+  );
+}
+
+function linesOf({ name, about, findings }: Probe): string[] {
+  if (findings.length === 0) return [`ok        ${name}: ${about}`];
+  return findings.map(({ severity, text }) => `${severity.padEnd(9)} ${text}`);
+}

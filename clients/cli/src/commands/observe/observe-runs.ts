@@ -1,0 +1,27 @@
+import { followEvents } from '@writ/hooks';
+import { openClient } from '../../client.ts';
+import type { ClientOptions } from '../../client-options.ts';
+import { type CliIo, EXIT, type Exit } from '../../io.ts';
+import { createRunObserver } from './run-observer.ts';
+
+/** Options of `writ observe`. */
+export interface ObserveOptions extends ClientOptions {
+  readonly logs?: string;
+}
+
+/** Prints the cost of the agents of one run, or of all runs, when they end. */
+export async function observeRuns(
+  runId: string | undefined,
+  options: ObserveOptions,
+  io: CliIo,
+): Promise<Exit> {
+  const hooks = createRunObserver({ ...io, ...(options.logs && { folder: options.logs }) });
+  if (runId === undefined) {
+    // Loaded on demand: one run is followed without NATS.
+    const { observeAll } = await import('./observe-all.ts');
+    await observeAll(io, hooks);
+  } else {
+    await followEvents(openClient(options, io).runs.watchRun({ runId }), hooks);
+  }
+  return EXIT.success;
+}

@@ -1,0 +1,26 @@
+import { isWritError } from '@writ/kernel';
+import { formatProblem, PolicyError } from '@writ/policy';
+import { type CliIo, EXIT, type Exit } from '../../io.ts';
+import type { FormatOptions } from '../../output/format.ts';
+import { showData } from '../../output/show.ts';
+
+/** Prints the problems of an invalid policy or table and returns exit code 1; other errors return 2. */
+export async function reportProblems(
+  io: CliIo,
+  options: FormatOptions,
+  work: () => Promise<Exit>,
+): Promise<Exit> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof PolicyError) {
+      const { problems } = error;
+      const print = options.output === 'text' ? io.warn : io.print;
+      showData({ print }, options, { problems }, () => problems.map(formatProblem));
+      return EXIT.failure;
+    }
+    if (!isWritError(error)) throw error;
+    io.warn(error.message);
+    return EXIT.error;
+  }
+}
