@@ -63,7 +63,7 @@ describe('ToolCache', () => {
     expect(calls.slice(1)).toEqual([{ knownVersion: 'v1', pageToken: '' }]);
   });
 
-  it('lists again for a caller that joined a request of an older list', async () => {
+  it('requests the list again for a caller that joined an older request', async () => {
     const held = Promise.withResolvers<void>();
     const versions = ['old', 'new', 'newest'];
     const slow = new ToolCache(async () => {
@@ -94,7 +94,7 @@ describe('ToolCache', () => {
     expect(calls).toHaveLength(2);
   });
 
-  it('uses the last listing while the gateway is unreachable, and fails without any (SYS-4)', async () => {
+  it('uses the last listing while the gateway is unreachable, and fails when there is none (SYS-4)', async () => {
     isUnreachable = true;
     await expect(names()).rejects.toMatchObject({
       reason: 'TOOL_LIST_UNAVAILABLE',
@@ -106,6 +106,27 @@ describe('ToolCache', () => {
     clock.advance(60_000);
     expect(await names()).toEqual(['look']);
     expect(calls).toHaveLength(3);
+  });
+
+  it('waits for an unresponsive gateway once per interval, also with concurrent callers (SYS-4)', async () => {
+    let requests = 0;
+    const slow = new ToolCache(async () => {
+      requests += 1;
+      if (requests === 1) {
+        return { listing: { version: 'v1', tools: new Map() }, emitsHookEvents: true };
+      }
+      await Promise.resolve();
+      clock.advance(2_000);
+      throw new UnavailableError('UNAVAILABLE', 'Timed out.');
+    }, clock);
+    await slow.current();
+    clock.advance(2_000);
+    await Promise.all([slow.current(), slow.current()]);
+    expect((await slow.current()).version).toBe('v1');
+    expect(requests).toBe(2);
+    clock.advance(2_000);
+    await slow.current();
+    expect(requests).toBe(3);
   });
 
   it('measures the age of a listing by a monotonic clock (BD-3)', async () => {
@@ -127,7 +148,7 @@ describe('ToolCache', () => {
     expect(cache.emitsHookEvents).toBe(true);
     emits = false;
     clock.advance(2_000);
-    // The registry is the same; who serves it need not be.
+    // The registry has the same version, but another replica of the gateway may have responded.
     await names();
     expect(cache.emitsHookEvents).toBe(false);
     expect(calls).toHaveLength(2);

@@ -7,7 +7,7 @@ export interface ToolListing {
   readonly tools: ReadonlyMap<string, ReviewedTool>;
 }
 
-/** The gateway's response to a list request. */
+/** The response of the gateway to a list request. */
 export interface RegistryAnswer {
   /** Undefined when the version is unchanged. */
   readonly listing: ToolListing | undefined;
@@ -20,11 +20,11 @@ export type ListRegistry = (knownVersion: string) => Promise<RegistryAnswer>;
 
 /** How long a listing is used without revalidation, ms. */
 const FRESH_MS = 2_000;
-/** Shortest interval of requests for an unknown tool, ms: a worker may invent a new name each time. */
+/** Minimum interval between requests for an unknown tool, ms: a worker may invent a new name each time. */
 const UNKNOWN_TOOL_INTERVAL_MS = 250;
 
 /**
- * Cache of the gateway's definitions by registry version. While the gateway is unreachable the cached definitions
+ * Caches the latest tool listing of the gateway and revalidates it by registry version. While the gateway is unreachable the cached definitions
  * are used, because the gateway checks the digest of the definition again before it executes. Without any listing,
  * tool calls cannot be reviewed (SYS-4).
  */
@@ -70,12 +70,12 @@ export class ToolCache {
 
   /**
    * Requests the list. Joins a request in flight; when that one was sent more than `ms` ago, its response may be too old,
-   * so it sends another.
+   * so it sends another, unless the request failed.
    */
   async #refresh(ms: number): Promise<void> {
     if (this.#request !== undefined) {
       await this.#request;
-      if (!this.#isOlderThan(ms)) return;
+      if (this.#failure !== undefined || !this.#isOlderThan(ms)) return;
     }
     this.#request ??= this.#send().finally(() => {
       this.#request = undefined;
@@ -84,17 +84,19 @@ export class ToolCache {
   }
 
   async #send(): Promise<void> {
-    // A listing is as old as its request: the gateway may have answered from before a change.
+    // The age of a listing counts from its request: the response may be older than a change of the registry.
     const requestedAt = this.#clock.monotonicMs();
     try {
       const answer = await this.#list(this.#listing?.version ?? '');
       this.#listing = answer.listing ?? this.#listing;
       this.#emitsHookEvents = answer.emitsHookEvents;
       this.#failure = undefined;
+      this.#requestedAt = requestedAt;
     } catch (error) {
       this.#failure = unknownTools(error);
+      // Reviews use the cached listing for a while and do not each wait for a gateway that does not respond (SYS-4).
+      this.#requestedAt = this.#clock.monotonicMs();
     }
-    this.#requestedAt = requestedAt;
   }
 }
 
