@@ -2,7 +2,9 @@ import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { ManualClock } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openApprovals } from '../src/store/approval/approvals.ts';
 import { CONTEXT, finalText, LOOK_UP, RefundHarness, refund } from './refund-harness.ts';
+import { openSecondStore } from './supervisor-under-test.ts';
 
 const REJECT = { case: 'reject', value: {} } as const;
 
@@ -128,4 +130,24 @@ describe('approvals with a time limit', () => {
     const final = await agent.propose('op-3', finalText('Done.'), { receipts: [receipt] });
     expect(final.runEnded).toBe(true);
   });
+
+  it.skipIf(process.env.WRIT_TEST_POSTGRES_URL !== undefined).each(['tenant', 'run'] as const)(
+    'are watched without reading the approvals of the past, by %s (SV-5, BD-2)',
+    async (of) => {
+      const store = await openSecondStore(harness.supervisor);
+      try {
+        const values = { tenant: 'acme', runId: 'run-1', since: new Date() };
+        const query = openApprovals(store.db, values, of).compile();
+        const plan = await store.db.executeQuery<{ detail: string }>({
+          ...query,
+          sql: `explain query plan ${query.sql}`,
+        });
+        const details = plan.rows.map(({ detail }) => detail).join('\n');
+        expect(details).toMatch(of === 'run' ? /\(tenant=\? AND run_id=\?\)/ : /approvals_pending/);
+        expect(details).toMatch(/approvals_closed \(tenant=\? AND decided_at>\?\)/);
+      } finally {
+        await store.close();
+      }
+    },
+  );
 });

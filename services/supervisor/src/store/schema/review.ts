@@ -135,6 +135,8 @@ export const approvals = table('approvals', {
   unique: { approvals_call: ['tenant', 'run_id', 'instance', 'call_id', 'kind'] },
   indexes: {
     approvals_by_time: { on: ['tenant', 'created_at', 'approval_id'] },
+    approvals_pending: { on: ['tenant'], where: ['state', '=', 'pending'] },
+    approvals_closed: { on: ['tenant', 'decided_at'], where: ['decided_at', 'is not', null] },
     approvals_expiring: { on: ['expires_at'], where: ['state', '=', 'pending'] },
   },
 });
