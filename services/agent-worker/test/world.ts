@@ -268,9 +268,13 @@ export class World {
     return { wait, detail };
   }
 
-  /** The worker's events so far, as `STEP_START 1` and `STEP_END 1 approve`. */
+  /**
+   * The worker's events so far, as `STEP_START 1` and `STEP_END 1 approve`. Each is contained once: an abandoned worker and
+   * its successor may both publish the events of their common store (HK-1).
+   */
   steps(): string[] {
-    return this.events.map(({ type, step, status }) => {
+    const unique = new Map(this.events.map((event) => [event.eventId, event]));
+    return [...unique.values()].map(({ type, step, status }) => {
       const name = type === HookEventType.STEP_START ? 'STEP_START' : 'STEP_END';
       return `${name} ${step} ${status}`.trim();
     });
