@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { globSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadPolicy, parsePolicyTable, runPolicyTable } from '@writ/policy';
@@ -57,6 +57,13 @@ describe('the blocks of README.md and docs/', () => {
     },
   );
 
+  it.each(yamlOfReadmes())(
+    'load in the README files of libraries and services: %s (PE-4)',
+    (_, { text }) => {
+      expect(() => load(text)).not.toThrow();
+    },
+  );
+
   it('that no reader accepts are reported', () => {
     expect(() => load('rules:\n  - { id: a, decide: perhaps, reason: b }\n')).toThrow('decide');
     expect(() => load('sources: { own: { kind: shell } }\n')).toThrow('kind');
@@ -91,6 +98,15 @@ describe('the blocks of README.md and docs/', () => {
     ]);
   });
 });
+
+/** The YAML blocks of the README files below libs/ and services/. */
+function yamlOfReadmes(): (readonly [string, Snippet])[] {
+  const pages = globSync('{libs,services}/*/README.md');
+  return pages
+    .flatMap((page) => snippetsIn(page, readFileSync(page, 'utf8')))
+    .filter(({ language }) => language === 'yaml')
+    .map((each) => [`${each.page}:${each.line}`, each]);
+}
 
 type Entries = Readonly<Record<string, unknown>>;
 
