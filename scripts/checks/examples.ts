@@ -3,7 +3,7 @@
  * Markdown page, a block without imports is a fragment and is not checked.
  */
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CommandResult, runCommand } from '../run-command.ts';
 
@@ -46,6 +46,7 @@ function blocksIn(text: string, prefix: RegExp) {
 
 /** Type-checks examples with the settings of the repository; the output names files and lines of the repository. */
 export async function checkExamples(examples: readonly Example[]): Promise<CommandResult> {
+  mkdirSync('node_modules/.cache', { recursive: true });
   const folder = mkdtempSync('node_modules/.cache/examples-');
   try {
     const names = new Map(
@@ -56,7 +57,7 @@ export async function checkExamples(examples: readonly Example[]): Promise<Comma
     );
     for (const [name, { code }] of names)
       writeFileSync(join(folder, name), `${code}\nexport {};\n`);
-    // Examples name packages and entries as they are published; the repository has others.
+    // Examples import packages as they are published; the paths map them to the sources.
     const paths = {
       '@writ/testing': ['../../../libs/testing/src/public.ts'],
       writ: ['../../../clients/cli/src/index.ts'],

@@ -13,9 +13,9 @@ const TIMES_OF_DAY: Readonly<Record<string, string>> = {
   'libs/rpc/src/tls/tls-files.ts': 'the validity of a certificate',
   'libs/rpc/src/client/client-call.ts': 'a deadline of grpc-js',
   'libs/rpc/src/loopback/loopback.ts': 'a deadline of grpc-js',
-  'libs/rpc/src/replicas/replica-watch.ts': 'a deadline of grpc-js',
+  'libs/rpc/src/replicas/replica-health.ts': 'a deadline of grpc-js',
   'libs/rpc/src/server/grpc-methods.ts': 'a deadline of grpc-js',
-  'services/execution-meter/src/providers/openai/attempt-failure.ts': 'the date of Retry-After',
+  'services/execution-meter/src/providers/model-call/attempt-failure.ts': 'the date of Retry-After',
 };
 
 /** The files that read the wall clock. */

@@ -1,7 +1,7 @@
 import { canonicalJson, UnauthenticatedError } from '@writ/kernel/portable';
 import { CHAIN_START, linkText } from './chain-link.ts';
 import { parseLine, type RecordLine, type SignedLine } from './export-line.ts';
-import type { Expected, ExportCrypto, SignedHead, ValidExport } from './verdict.ts';
+import type { Expected, ExportCrypto, SignedHead, ValidExport } from './verification.ts';
 
 /** Verifies the lines of an export one by one (SV-8). */
 export class ChainWalk {

@@ -1,7 +1,13 @@
 /** The verification of audit exports without modules of Node: the same code in `writ audit verify` and the console (SV-8). */
 export { CHAIN_START } from './chain-link.ts';
 export { formatLine, parseLine } from './export-line.ts';
-export { exportedLine } from './exported-line.ts';
+export { exportedLine } from './line-of-entry.ts';
 export { summaryOf } from './summary.ts';
-export type { ExportCrypto, InvalidExport, ReadHead, SignedHead, ValidExport } from './verdict.ts';
+export type {
+  ExportCrypto,
+  InvalidExport,
+  ReadHead,
+  SignedHead,
+  ValidExport,
+} from './verification.ts';
 export { verifyLines } from './verify-lines.ts';

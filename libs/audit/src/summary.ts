@@ -1,4 +1,4 @@
-import type { ValidExport } from './verdict.ts';
+import type { ValidExport } from './verification.ts';
 
 /** Returns one sentence about a valid export; `after` is the record before its first one. */
 export function summaryOf({ tenant, records, checkpoints, head }: ValidExport, after = 0): string {

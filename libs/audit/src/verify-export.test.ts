@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { linkHash } from './chain.ts';
 import { CHAIN_START } from './chain-link.ts';
 import { formatLine, parseLine, type RecordLine } from './export-line.ts';
-import type { SignedHead } from './verdict.ts';
+import type { SignedHead } from './verification.ts';
 import { verifyExport } from './verify-export.ts';
 
 const RECORDS = 60;

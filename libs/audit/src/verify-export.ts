@@ -1,5 +1,5 @@
 import { sha256Hex } from '@writ/kernel';
-import type { Expected, InvalidExport, ReadHead, ValidExport } from './verdict.ts';
+import type { Expected, InvalidExport, ReadHead, ValidExport } from './verification.ts';
 import { verifyLines } from './verify-lines.ts';
 
 /** {@link verifyLines} with the hashes of Node (SV-8). */

@@ -1,6 +1,6 @@
 import { InvalidRequestError } from '@writ/kernel/portable';
 import { ChainWalk } from './chain-walk.ts';
-import type { Expected, ExportCrypto, InvalidExport, ValidExport } from './verdict.ts';
+import type { Expected, ExportCrypto, InvalidExport, ValidExport } from './verification.ts';
 
 /**
  * Verifies an export line by line, up to the first problem (SV-8): every record follows the previous one and

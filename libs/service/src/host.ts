@@ -27,12 +27,12 @@ import type { Telemetry } from '@writ/telemetry';
 import { ClockMonitor } from './clock-monitor.ts';
 import { outboxPublisher } from './events/outbox-publisher.ts';
 import { knownAddresses } from './known-addresses.ts';
-import { observeCommits, observeOutbox } from './observe-store.ts';
 import type { ResourceStack } from './resource-stack.ts';
 import type { ServiceParts } from './service.ts';
 import { variableName } from './settings/names.ts';
-import { StoreKeeper } from './store-keeper.ts';
-import { StoreMonitor } from './store-monitor.ts';
+import { MarkKeeper } from './stores/mark-keeper.ts';
+import { StoreAvailability } from './stores/store-availability.ts';
+import { observeCommits, observeOutbox } from './stores/store-metrics.ts';
 
 /** The settings that defineService needs of every service. */
 export interface ServiceConfig {
@@ -126,9 +126,9 @@ export class Host<C extends ServiceConfig, P extends ServiceParts> implements Se
     flushSoon: () => this.outbox?.flushSoon(),
   };
   outbox: OutboxRelay | undefined;
-  #storeMonitor: StoreMonitor | undefined;
+  #storeMonitor: StoreAvailability | undefined;
   #clockMonitor: ClockMonitor | undefined;
-  #keeper: Pick<StoreKeeper<unknown>, 'start'> | undefined;
+  #keeper: Pick<MarkKeeper<unknown>, 'start'> | undefined;
   readonly #name: ServiceName;
   readonly #resources: ResourceStack;
   #store: Pick<Store<never>, 'commits' | 'checkAvailable'> | undefined;
@@ -223,7 +223,7 @@ export class Host<C extends ServiceConfig, P extends ServiceParts> implements Se
     const service = this.#name;
     const label = location.dialect === 'sqlite' ? location.file : `schema ${location.schema}`;
     const parts = { service, label, location: marker, log: telemetry.log, clock };
-    const keeper = new StoreKeeper<DB>(store, parts);
+    const keeper = new MarkKeeper<DB>(store, parts);
     await keeper.open(onRecovery);
     this.defer(() => keeper.stop());
     this.#keeper = keeper;
@@ -254,7 +254,11 @@ export class Host<C extends ServiceConfig, P extends ServiceParts> implements Se
       isStoreAvailable = isAvailable;
       report();
     };
-    this.#storeMonitor = new StoreMonitor({ store: this.#store, log: telemetry.log, onChange });
+    this.#storeMonitor = new StoreAvailability({
+      store: this.#store,
+      log: telemetry.log,
+      onChange,
+    });
     this.#storeMonitor.start();
   }
 

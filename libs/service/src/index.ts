@@ -13,13 +13,6 @@ export { type CountAtCommit, countAtCommit } from './events/count-at-commit.ts';
 export { openObserverBus } from './events/open-bus.ts';
 export { tracedHandlers } from './events/traced-events.ts';
 export type { ServiceHost } from './host.ts';
-export {
-  inspectStores,
-  type KeptStore,
-  orderRecovery,
-  type RecoveryParts,
-  type StoreFinding,
-} from './recover-stores.ts';
 export { runService } from './run-service.ts';
 export type { Service, ServiceParts } from './service.ts';
 export { type NatsAccess, readNatsAccess, readProcessSettings } from './settings/config.ts';
@@ -27,4 +20,11 @@ export { listenerVariables } from './settings/listener-variables.ts';
 export { type PeerSettings, readPeerSettings } from './settings/peer-settings.ts';
 export { readStoreLocation } from './settings/store-location.ts';
 export { readTelemetrySettings, type TelemetrySettings } from './settings/telemetry-settings.ts';
+export {
+  inspectStores,
+  type KeptStore,
+  orderRecovery,
+  type RecoveryParts,
+  type StoreFinding,
+} from './stores/recover-stores.ts';
 export { type Sweep, Sweeper } from './sweeper.ts';

@@ -1,3 +1,14 @@
+export {
+  type SlotLeasesDatabase,
+  slotLeasesTable,
+} from './call-slots/slot-leases.ts';
+export {
+  createSlotShare,
+  localSlotShare,
+  type SlotShare,
+  type SlotShareOptions,
+  type SlotUser,
+} from './call-slots/slot-share.ts';
 export type { CommitObserver, ObservedCommit } from './commit-observer.ts';
 export {
   type RecoveryOrder,
@@ -49,17 +60,6 @@ export {
   table,
 } from './schema/table.ts';
 export { openSharedStore, type SharedStore } from './shared-store.ts';
-export {
-  type SlotLeasesDatabase,
-  slotLeasesTable,
-} from './slots/slot-leases.ts';
-export {
-  createSlotShare,
-  localSlotShare,
-  type SlotShare,
-  type SlotShareOptions,
-  type SlotUser,
-} from './slots/slot-share.ts';
 export { isUniqueViolation } from './sqlite/sqlite-errors.ts';
 export type { StoreLimits } from './sqlite/sqlite-store.ts';
 export {

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { expect, it, onTestFinished } from 'vitest';
+import { assignSlots, type SlotDemand } from '../src/call-slots/slot-leases.ts';
 import {
   initialMigration,
   openStore,
   type SlotLeasesDatabase,
   slotLeasesTable,
 } from '../src/index.ts';
-import { assignSlots, type SlotDemand } from '../src/slots/slot-leases.ts';
 
 const NAMES = ['a', 'b', 'c'] as const;
 type Name = (typeof NAMES)[number];

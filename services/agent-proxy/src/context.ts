@@ -1,17 +1,17 @@
 import type { Verifier } from '@writ/identity';
 import type { Clock } from '@writ/kernel';
 import type { Telemetry } from '@writ/telemetry';
-import type { KeyRuns } from './app/access/key-runs.ts';
+import type { KeyRunCache } from './app/access/key-run-cache.ts';
 import type { SubAgents } from './app/access/sub-agents.ts';
 import type { AgentTokens } from './app/agent/agent-tokens.ts';
 import type { RequestsInProgress } from './app/agent/requests-in-progress.ts';
 import type { Slots } from './app/agent/slots.ts';
-import type { ClientWaits } from './app/tools/client-waits.ts';
-import type { Deliveries } from './app/tools/deliveries.ts';
 import type { ToolLists } from './app/tools/list-tools.ts';
 import type { PendingReceipts } from './app/tools/pending-receipts.ts';
+import type { ResultsInTransit } from './app/tools/results-in-transit.ts';
 import type { SharedWork } from './app/tools/shared-work.ts';
-import type { Waits } from './app/tools/waits.ts';
+import type { DisconnectTimes } from './app/waiting-calls/disconnect-times.ts';
+import type { WaitingRequests } from './app/waiting-calls/waiting-requests.ts';
 import type { AgentProxyConfig } from './config.ts';
 import type { ProxyPeers } from './peers/peers.ts';
 import type { ProxyStore } from './store/proxy-store.ts';
@@ -24,17 +24,17 @@ export interface ProxyContext {
   readonly telemetry: Telemetry;
   readonly verifier: Verifier;
   readonly peers: ProxyPeers;
-  readonly runs: KeyRuns;
+  readonly runs: KeyRunCache;
   readonly subAgents: SubAgents;
   readonly tokens: AgentTokens;
   readonly slots: Slots;
   readonly open: RequestsInProgress;
   readonly toolLists: ToolLists;
   readonly sharedWork: SharedWork;
-  readonly waits: Waits;
-  readonly deliveries: Deliveries;
+  readonly waitingRequests: WaitingRequests;
+  readonly deliveries: ResultsInTransit;
   readonly receipts: PendingReceipts;
-  readonly clientWaits: ClientWaits;
+  readonly disconnectTimes: DisconnectTimes;
   /** Converts a time of the supervisor, in milliseconds since 1970, to that of the own clock. */
   readonly ownTime: (timeMs: number) => number;
 }

@@ -2,24 +2,24 @@ import { keyRoute } from '@writ/identity';
 import { PermissionDeniedError } from '@writ/kernel';
 import { createEdge, TlsFiles } from '@writ/rpc';
 import { defineService, type ServiceHost, Sweeper } from '@writ/service';
-import { KeyRuns } from './app/access/key-runs.ts';
+import { KeyRunCache } from './app/access/key-run-cache.ts';
 import { SubAgents } from './app/access/sub-agents.ts';
 import { AgentTokens } from './app/agent/agent-tokens.ts';
 import { IdleAgents } from './app/agent/end-idle.ts';
 import { keepActive } from './app/agent/keep-active.ts';
 import { RequestsInProgress } from './app/agent/requests-in-progress.ts';
 import { Slots } from './app/agent/slots.ts';
-import { ClientWaits } from './app/tools/client-waits.ts';
-import { DecidedTasks } from './app/tools/decided-tasks.ts';
-import { Deliveries } from './app/tools/deliveries.ts';
 import { ToolLists } from './app/tools/list-tools.ts';
 import { PendingReceipts } from './app/tools/pending-receipts.ts';
+import { ResultsInTransit } from './app/tools/results-in-transit.ts';
 import { SharedWork } from './app/tools/shared-work.ts';
-import { Waits } from './app/tools/waits.ts';
+import { DecidedTasks } from './app/waiting-calls/decided-tasks.ts';
+import { DisconnectTimes } from './app/waiting-calls/disconnect-times.ts';
+import { WaitingRequests } from './app/waiting-calls/waiting-requests.ts';
 import type { AgentProxyConfig } from './config.ts';
 import type { ProxyContext } from './context.ts';
 import { createPeers } from './peers/peers.ts';
-import { hookEndpoint } from './rpc/hook-endpoint/index.ts';
+import { hookEndpoint } from './rpc/client-hook-endpoint/index.ts';
 import { mcpEndpoint } from './rpc/mcp-endpoint/index.ts';
 import { modelEndpoint } from './rpc/model-endpoint/index.ts';
 import { workerRoute } from './rpc/worker/index.ts';
@@ -95,12 +95,12 @@ async function openContext(host: ServiceHost<AgentProxyConfig>): Promise<ProxyCo
   const tools = {
     toolLists: new ToolLists(clock),
     sharedWork: new SharedWork(),
-    waits: new Waits(clock),
-    deliveries: new Deliveries(),
+    waitingRequests: new WaitingRequests(clock),
+    deliveries: new ResultsInTransit(),
     receipts: new PendingReceipts(),
-    clientWaits: new ClientWaits(),
+    disconnectTimes: new DisconnectTimes(),
   };
-  const runs = new KeyRuns(peers, config.keyCacheMs);
+  const runs = new KeyRunCache(peers, config.keyCacheMs);
   const subAgents = new SubAgents({ store, peers, tokens, slots });
   const agents = { runs, subAgents, tokens, slots, open, ownTime };
   return { config, store, clock, telemetry, verifier, peers, ...agents, ...tools };

@@ -8,12 +8,12 @@ import {
 import { seeded } from '@writ/testing/random';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { numberClientTool, useApproval } from '../src/app/client-tools/number-client-tool.ts';
-import { noteApproval } from '../src/app/tools/await-decision.ts';
-import { Deliveries } from '../src/app/tools/deliveries.ts';
-import { issueRetry, takeRetry } from '../src/app/tools/handles.ts';
-import { noteDecision } from '../src/app/tools/note-decision.ts';
 import { markToolDelivered, numberToolCall } from '../src/app/tools/number-call.ts';
-import { Waits } from '../src/app/tools/waits.ts';
+import { ResultsInTransit } from '../src/app/tools/results-in-transit.ts';
+import { noteApproval } from '../src/app/waiting-calls/await-decision.ts';
+import { issueRetry, takeRetry } from '../src/app/waiting-calls/handles.ts';
+import { noteDecision } from '../src/app/waiting-calls/note-decision.ts';
+import { WaitingRequests } from '../src/app/waiting-calls/waiting-requests.ts';
 import { openProxyStore } from '../src/store/proxy-store.ts';
 import { type ToolCallRow, toolCallKeyOf } from '../src/store/tool-calls.ts';
 
@@ -29,7 +29,13 @@ async function startReplica(location: PostgresLocation) {
   const store = await openProxyStore(location);
   onTestFinished(() => store.close());
   const clock = systemClock;
-  return { location, store, clock, waits: new Waits(clock), deliveries: new Deliveries() };
+  return {
+    location,
+    store,
+    clock,
+    waitingRequests: new WaitingRequests(clock),
+    deliveries: new ResultsInTransit(),
+  };
 }
 
 type Replica = Awaited<ReturnType<typeof startReplica>>;

@@ -15,10 +15,10 @@ import { createPeers } from './peers/peers.ts';
 import { createProgressPublisher } from './peers/progress-publisher.ts';
 import { workerRoute } from './rpc/index.ts';
 import type { AgentFactory } from './runtime/agent.ts';
-import { readFirst } from './runtime/first-reads.ts';
-import { LeaseLoop } from './runtime/lease-loop.ts';
+import { readFirst } from './runtime/journal/first-reads.ts';
+import { ClaimLoop } from './runtime/leases/claim-loop.ts';
+import type { LeaseSession } from './runtime/leases/lease-session.ts';
 import { runAgent } from './runtime/run-agent.ts';
-import type { Session } from './runtime/session.ts';
 import { SlotRenewer } from './runtime/slots/slot-renewer.ts';
 import { openWorkerStore } from './store/worker-store.ts';
 
@@ -108,8 +108,8 @@ export const createAgentWorker = defineService({
       onEvents: () => relay.wake(),
       onRunnable,
     };
-    const run = (session: Session) => runAgent(runParts, session);
-    const loop: LeaseLoop = new LeaseLoop({
+    const run = (session: LeaseSession) => runAgent(runParts, session);
+    const loop: ClaimLoop = new ClaimLoop({
       store,
       clock,
       log,

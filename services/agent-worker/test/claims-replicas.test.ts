@@ -4,7 +4,7 @@ import { createTelemetry } from '@writ/telemetry';
 import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { supervisionText } from '../src/domain/agent/supervision.ts';
-import { LeaseLoop } from '../src/runtime/lease-loop.ts';
+import { ClaimLoop } from '../src/runtime/leases/claim-loop.ts';
 import { fireTimers } from '../src/runtime/timers.ts';
 import { insertAgent } from '../src/store/agents.ts';
 import { openWorkerStore, type WorkerStore } from '../src/store/worker-store.ts';
@@ -65,7 +65,7 @@ async function startClaims(store: WorkerStore, workerId: string): Promise<Set<st
     leaseTtlMs: 3_600_000,
     drainMs: 1_000,
   };
-  const loop = new LeaseLoop({
+  const loop = new ClaimLoop({
     store,
     clock: systemClock,
     sharedNow: () => systemClock.now(),

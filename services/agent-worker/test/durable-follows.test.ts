@@ -1,7 +1,7 @@
 import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { describe, expect, it } from 'vitest';
-import { holdItem, MAX_HELD_ITEMS } from '../src/app/agents/publish-item.ts';
+import { holdItem, MAX_HELD_ITEMS } from '../src/app/agents/hold-item.ts';
 import type { AgentContext } from '../src/runtime/agent.ts';
 import { AGENT, RUN, TENANT } from './delivery.ts';
 import type { FakeModel } from './fake-meter.ts';

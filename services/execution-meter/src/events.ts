@@ -17,9 +17,10 @@ import {
   type Telemetry,
   trace,
 } from '@writ/telemetry';
-import { crossings, dayOf } from './domain/ledger/balance.ts';
+import { dayOf } from './domain/ledger/balance.ts';
 import type { Breach } from './domain/ledger/exceeded-cap.ts';
 import type { Spending } from './domain/ledger/spending.ts';
+import { reachedThresholds } from './domain/ledger/thresholds.ts';
 import type { Booked } from './store/book.ts';
 import { rowIds } from './store/level-ids.ts';
 import type { MeterTransaction, MeterTx } from './store/meter-store.ts';
@@ -163,7 +164,11 @@ export function createMeterEvents(telemetry: Telemetry, percents: readonly numbe
     async budgetThresholds(tx, scope, { before, levels, entry }) {
       // A settlement after midnight counts for the day of its reservation.
       const day = entry?.day ?? dayOf(tx.at);
-      for (const { level, dimension, percent, limit } of crossings(before, levels, percents)) {
+      for (const { level, dimension, percent, limit } of reachedThresholds(
+        before,
+        levels,
+        percents,
+      )) {
         const owner = rowIds({ ...scope.tab, day })[level];
         const cap = [owner, dimension, String(limit), String(percent)];
         await emit(tx, scope, 'BUDGET_THRESHOLD', {

@@ -1,13 +1,13 @@
 import { freezeRecovered, watchFreezes } from '@writ/freeze';
 import { defineService, type ServiceHost, Sweeper } from '@writ/service';
 import { CallLedger } from './app/calls/call-ledger.ts';
+import { ModelSlots } from './app/calls/model-call-slots.ts';
 import { ModelCalls } from './app/calls/model-calls.ts';
-import { ModelSlots } from './app/calls/model-slots.ts';
 import {
   expireReservations,
   settleCallsOfDeadReplicas,
   settleOrphanedCalls,
-} from './app/calls/recovery.ts';
+} from './app/calls/recover-calls.ts';
 import type { ExecutionMeterConfig } from './config.ts';
 import type { MeterContext } from './context.ts';
 import { createMeterEvents } from './events.ts';

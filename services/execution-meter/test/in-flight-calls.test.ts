@@ -2,13 +2,13 @@ import { CancellationError, ManualClock, Priority } from '@writ/kernel';
 import { expect, it, onTestFinished } from 'vitest';
 import { CallLedger } from '../src/app/calls/call-ledger.ts';
 import type { CallRequest } from '../src/app/calls/call-request.ts';
+import { ModelSlots } from '../src/app/calls/model-call-slots.ts';
 import { ModelCalls } from '../src/app/calls/model-calls.ts';
-import { ModelSlots } from '../src/app/calls/model-slots.ts';
 import type { MeterContext } from '../src/context.ts';
 import { Catalog, type ModelEntry } from '../src/domain/catalog/catalog.ts';
 import { PriceList } from '../src/providers/catalog/price-list.ts';
 import type { Provider } from '../src/providers/provider.ts';
-import { requireTab } from '../src/store/admit.ts';
+import { requireTab } from '../src/store/require-spendable.ts';
 import { openTabOf, openTabReplica } from './tab-replica.ts';
 
 const OWNER = { tenant: 'acme', runId: 'run-1', instance: 'support-1', sessionId: 'session-1' };

@@ -19,8 +19,8 @@ import {
   openMeterStore,
 } from '../src/store/meter-store.ts';
 import { openLevels } from '../src/store/open-levels.ts';
+import type { LevelTurn } from '../src/store/slices/level-turn.ts';
 import { closeTab, findTab, insertTab, raiseEpoch, type StoredTab } from '../src/store/tabs.ts';
-import type { LevelTurn } from '../src/store/turn-reach.ts';
 
 const AT = new Date('2026-01-01T12:00:00Z');
 const DAY = '2026-01-01';

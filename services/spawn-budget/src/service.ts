@@ -1,6 +1,6 @@
 import { defineService, type ServiceHost } from '@writ/service';
-import { Ledger } from './app/pool/ledger.ts';
 import { PauseFeed } from './app/pool/pause-feed.ts';
+import { PoolRepository } from './app/pool/pool-repository.ts';
 import { createSlotReclaimer } from './app/pool/reclaim-slots.ts';
 import type { SpawnBudgetConfig } from './config.ts';
 import { createSpawnEvents } from './events.ts';
@@ -22,7 +22,7 @@ export const createSpawnBudget = defineService({
     });
     observeSlots(telemetry, store);
     const feed = new PauseFeed();
-    const ledger = new Ledger({
+    const repository = new PoolRepository({
       store,
       clock,
       leaseMs: config.leaseMs,
@@ -35,14 +35,14 @@ export const createSpawnBudget = defineService({
     const { log } = telemetry;
     const reclaimer = createSlotReclaimer({
       store,
-      ledger,
+      repository,
       clock,
       log,
       sweepMs,
       keepClosedMs,
       isClockSkewed,
     });
-    const routes = spawnBudgetRoutes({ config, ledger, feed, signer, verifier });
+    const routes = spawnBudgetRoutes({ config, repository, feed, signer, verifier });
     const server = await host.listen(routes);
     return { server, background: [reclaimer], drain: () => feed.close() };
   },

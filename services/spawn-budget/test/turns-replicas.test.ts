@@ -6,18 +6,18 @@ import { isPostgresAvailable } from '@writ/testing/postgres';
 import { type ReplicaSet, runSchedules, type Schedule, schedulesOf } from '@writ/testing/schedules';
 import { type Kysely, sql } from 'kysely';
 import { describe, expect, it } from 'vitest';
-import type { Ledger } from '../src/app/pool/ledger.ts';
+import type { PoolRepository } from '../src/app/pool/pool-repository.ts';
 import { renewSlots } from '../src/app/slot/renew-slots.ts';
 import type { SpawnDatabase } from '../src/store/schema.ts';
 import type { SpawnStore } from '../src/store/spawn-store.ts';
 import {
   acquireChild,
-  type LedgerReplica,
-  openLedgerReplica,
   openPoolOf,
+  openPoolReplica,
+  type PoolReplica,
   ROOT,
   releaseChild,
-} from './ledger-replica.ts';
+} from './pool-replica.ts';
 
 const RUNS = ['run-1', 'run-2', 'run-3'];
 const MAX_AGENTS = 4;
@@ -73,7 +73,7 @@ async function openReplica(
   location: StoreLocation,
   isKilled: () => boolean,
 ): Promise<Replica> {
-  const replica: LedgerReplica = await openLedgerReplica(location, () => relay.wake());
+  const replica: PoolReplica = await openPoolReplica(location, () => relay.wake());
   const relay: OutboxRelay = createOutboxRelay({
     store: replica.store,
     publish: async ({ eventId, payload }) => {
@@ -94,7 +94,7 @@ async function openReplica(
   return { ...replica, messages, stop: () => relay.stop() };
 }
 
-interface Replica extends LedgerReplica {
+interface Replica extends PoolReplica {
   readonly messages: Messages;
   stop(): Promise<void>;
 }
@@ -117,7 +117,7 @@ class Headcount {
       this.#children.set(run, new Set());
       await this.#request(
         () => 0,
-        ({ ledger }) => openPoolOf(ledger, run, MAX_AGENTS),
+        ({ repository }) => openPoolOf(repository, run, MAX_AGENTS),
       );
     }
   }
@@ -128,9 +128,10 @@ class Headcount {
     const priority = pick(PRIORITIES);
     const chance = random();
     this.#children.get(run)?.add(name);
-    await this.#request(random, ({ ledger }) => acquireChild(ledger, run, name, priority));
-    if (chance > 0.9) await this.#request(random, ({ ledger }) => this.#renewRoots(ledger));
-    if (chance > 0.3) await this.#request(random, ({ ledger }) => releaseChild(ledger, run, name));
+    await this.#request(random, ({ repository }) => acquireChild(repository, run, name, priority));
+    if (chance > 0.9) await this.#request(random, ({ repository }) => this.#renewRoots(repository));
+    if (chance > 0.3)
+      await this.#request(random, ({ repository }) => releaseChild(repository, run, name));
   }
 
   /** No slot is lost: after all releases each pool grants as many slots as its cap says. */
@@ -139,14 +140,14 @@ class Headcount {
       for (const name of this.#children.get(run) ?? []) {
         await this.#request(
           () => 0,
-          ({ ledger }) => releaseChild(ledger, run, name),
+          ({ repository }) => releaseChild(repository, run, name),
         );
       }
       for (let n = 1; n < MAX_AGENTS; n += 1) {
-        const acquire = ({ ledger }: Replica) => acquireChild(ledger, run, `last-${n}`);
+        const acquire = ({ repository }: Replica) => acquireChild(repository, run, `last-${n}`);
         expect(await this.#request(() => n / MAX_AGENTS, acquire)).toBe('done');
       }
-      const acquire = ({ ledger }: Replica) => acquireChild(ledger, run, 'too-many');
+      const acquire = ({ repository }: Replica) => acquireChild(repository, run, 'too-many');
       expect(await this.#request(() => 0, acquire)).toBe('BUDGET_EXHAUSTED');
     }
     await this.#checkPublished();
@@ -176,12 +177,12 @@ class Headcount {
   }
 
   /** Renews the roots of all runs in one transaction. */
-  async #renewRoots(ledger: Ledger): Promise<void> {
+  async #renewRoots(repository: PoolRepository): Promise<void> {
     const renewals = this.#runs.map((run) => ({
       agent: run as never,
       event: { type: 'renew', instance: ROOT.instance, epoch: 1n, intent: 'run' } as const,
     }));
-    await renewSlots(ledger, renewals);
+    await renewSlots(repository, renewals);
   }
 
   /** Makes a request until its outcome is known; a repeat goes to any replica (SB-9). */

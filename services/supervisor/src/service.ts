@@ -18,12 +18,12 @@ import { OrderEngine } from './app/order/order-engine.ts';
 import { endOverdue } from './app/run/end-overdue.ts';
 import { purgeRuns } from './app/run/purge-runs.ts';
 import { Reconciler } from './app/run/reconcile.ts';
-import { recordHooks } from './app/run/record-hooks.ts';
+import { recordHookEvents } from './app/run/record-hook-events.ts';
 import { HeldEvents } from './app/timeline/held-events.ts';
 import type { SupervisorConfig } from './config.ts';
 import { consoleFiles } from './console.ts';
 import type { SupervisorContext } from './context.ts';
-import { StartQueue } from './domain/order/start-queue.ts';
+import { StartQueue } from './domain/admission/start-queue.ts';
 import { createSupervisorEvents } from './events.ts';
 import { createPeers } from './peers/peers.ts';
 import { EVENT_STREAMS } from './rpc/event-streams.ts';
@@ -48,7 +48,7 @@ export const createSupervisor = defineService({
     const { store } = context;
     const clocks = new ClockKeeper(store);
     const reconciler = new Reconciler(context);
-    const { releaseHeld, ...hooks } = recordHooks(context);
+    const { releaseHeld, ...hooks } = recordHookEvents(context);
     const sweeps = {
       releaseHeld,
       endOverdue: () => endOverdue(context),

@@ -8,7 +8,7 @@ import { createTelemetry } from '@writ/telemetry';
 import { AuditChainer } from '../src/app/audit/audit-chainer.ts';
 import { ChainGuard } from '../src/app/audit/chain-guard.ts';
 import { createSupervisorEvents } from '../src/events.ts';
-import { appendAudit } from '../src/store/audit.ts';
+import { appendAudit } from '../src/store/audit/append-audit.ts';
 import { openSupervisorStore } from '../src/store/supervisor-store.ts';
 
 const [dataDir = ''] = process.argv.slice(2);

@@ -13,9 +13,9 @@ import { createTelemetry } from '@writ/telemetry';
 import { AuditChainer, type ChainerParts } from '../src/app/audit/audit-chainer.ts';
 import { ChainGuard } from '../src/app/audit/chain-guard.ts';
 import { createSupervisorEvents } from '../src/events.ts';
-import { appendAudit } from '../src/store/audit.ts';
-import { checkpointsOf } from '../src/store/audit-chain/checkpoints.ts';
-import { readChain, readChainEnd } from '../src/store/audit-chain/read-chain.ts';
+import { appendAudit } from '../src/store/audit/append-audit.ts';
+import { checkpointsOf } from '../src/store/audit/checkpoints.ts';
+import { readChain, readChainEnd } from '../src/store/audit/read-chain.ts';
 import {
   openSupervisorStore,
   type SupervisorStore,

@@ -7,7 +7,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { StartAdmission } from '../src/app/order/start-admission.ts';
 import type { SupervisorConfig } from '../src/config.ts';
 import type { SupervisorContext } from '../src/context.ts';
-import { StartQueue } from '../src/domain/order/start-queue.ts';
+import { StartQueue } from '../src/domain/admission/start-queue.ts';
 import type { OrderRow } from '../src/store/change/commit-notes.ts';
 import { saveRun } from '../src/store/run/runs.ts';
 import type { SupervisorStore } from '../src/store/supervisor-store.ts';

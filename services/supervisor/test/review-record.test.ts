@@ -27,7 +27,7 @@ import { recordRun } from '../src/app/run/start-run.ts';
 import { HeldEvents } from '../src/app/timeline/held-events.ts';
 import { SUPERVISOR_DEFAULTS } from '../src/config.ts';
 import { type SupervisorContext, transact } from '../src/context.ts';
-import { StartQueue } from '../src/domain/order/start-queue.ts';
+import { StartQueue } from '../src/domain/admission/start-queue.ts';
 import { planRun } from '../src/domain/run/plan-run.ts';
 import { createSupervisorEvents } from '../src/events.ts';
 import type { ToolGatewayPeer } from '../src/peers/tool-gateway.ts';

@@ -7,7 +7,7 @@ import { AuditChainer } from '../src/app/audit/audit-chainer.ts';
 import { ChainGuard } from '../src/app/audit/chain-guard.ts';
 import { type SupervisorContext, transact } from '../src/context.ts';
 import { createSupervisorEvents } from '../src/events.ts';
-import { appendAudit } from '../src/store/audit.ts';
+import { appendAudit } from '../src/store/audit/append-audit.ts';
 import { assertNotHalted, findHalt, saveHalt } from '../src/store/halt/halts.ts';
 import { appendTimeline, findSequence } from '../src/store/run/timeline.ts';
 import { openSupervisorStore, type SupervisorStore } from '../src/store/supervisor-store.ts';

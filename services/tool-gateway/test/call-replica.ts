@@ -10,7 +10,7 @@ import type { PresentedCall } from '../src/app/calls/presented-call.ts';
 import { recoverCalls } from '../src/app/calls/recover-calls.ts';
 import { freezeParts } from '../src/app/freezes/freeze-parts.ts';
 import type { GatewayContext } from '../src/context.ts';
-import { parseArguments } from '../src/domain/checks.ts';
+import { parseArguments } from '../src/domain/call-arguments.ts';
 import { createRegistry } from '../src/domain/registry.ts';
 import { compileTool, type SideEffect } from '../src/domain/tool.ts';
 import { createGatewayEvents } from '../src/events.ts';

@@ -4,10 +4,10 @@ import { NO_USAGE } from '../../../services/execution-meter/src/domain/ledger/sp
 import { openTabOf, openTabReplica } from '../../../services/execution-meter/test/tab-replica.ts';
 import {
   acquireChild,
-  openLedgerReplica,
   openPoolOf,
+  openPoolReplica,
   releaseChild,
-} from '../../../services/spawn-budget/test/ledger-replica.ts';
+} from '../../../services/spawn-budget/test/pool-replica.ts';
 
 /** A schema on the server of the benchmark. */
 export interface Location {
@@ -44,17 +44,17 @@ const DAY_CAP = { tokens: 10n ** 15n };
 
 /** Acquires and releases a slot of the writer's run; grants are not signed. */
 async function openSpawnWork(location: Location): Promise<Work> {
-  const { store, ledger } = await openLedgerReplica(location);
+  const { store, repository } = await openPoolReplica(location);
   return {
     transactions: 2,
     commits: () => store.commits,
     close: () => store.close(),
     writer: async (id) => {
       const run = { tenant: 'acme', runId: `run-${id}` };
-      await openPoolOf(ledger, run, 100);
+      await openPoolOf(repository, run, 100);
       return async (n) => {
-        await acquireChild(ledger, run, `child-${n}`);
-        await releaseChild(ledger, run, `child-${n}`);
+        await acquireChild(repository, run, `child-${n}`);
+        await releaseChild(repository, run, `child-${n}`);
       };
     },
   };

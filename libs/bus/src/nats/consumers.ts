@@ -2,8 +2,8 @@ import { AckPolicy, type ConsumerInfo, type JetStreamManager } from '@nats-io/je
 import { PreconditionError } from '@writ/kernel';
 import type { StreamPlan } from '../hook-streams.ts';
 import { matchSubject } from '../subjects.ts';
+import { compareConfig } from './compare-config.ts';
 import { apiErrorOf } from './errors.ts';
-import { compareConfig } from './read-back.ts';
 
 const CONSUMER_NOT_FOUND = 10_014;
 const NANOS = 1_000_000;

@@ -8,10 +8,10 @@ import {
 import { PreconditionError, UnavailableError } from '@writ/kernel';
 import type { StreamPlan } from '../hook-streams.ts';
 import { matchSubject } from '../subjects.ts';
+import { compareConfig } from './compare-config.ts';
 import { ensureConsumer } from './consumers.ts';
 import { apiErrorOf } from './errors.ts';
 import type { NatsSettings } from './options.ts';
-import { compareConfig } from './read-back.ts';
 
 const STREAM_NOT_FOUND = 10_059;
 const NANOS = 1_000_000;

@@ -2,8 +2,8 @@ import { OverloadedError, UnavailableError, type WritError } from '@writ/kernel'
 import type { Telemetry } from '@writ/telemetry';
 import type { Caller, Gate, Person } from '../caller.ts';
 import type { RpcLimits } from '../limits.ts';
-import { InTurns } from './in-turns.ts';
 import type { IncomingCall } from './incoming-call.ts';
+import { PacedQueue } from './paced-queue.ts';
 import type { ServedMethod } from './served-service.ts';
 import { type CallHost, ServerCall } from './server-call.ts';
 
@@ -21,15 +21,15 @@ export class Calls implements CallHost {
   readonly gate: Gate;
   readonly telemetry: Telemetry;
   readonly maxUnaryMs: number;
-  readonly disconnections = new InTurns();
+  readonly disconnections = new PacedQueue();
   readonly #limits: Required<RpcLimits>;
   readonly #inFlight = new Set<ServerCall>();
   /** Calls in flight of the application's services, without health and reflection. */
   #busy = 0;
-  /** Of these, those of reserved methods. */
+  /** Calls in flight of reserved methods, which `#busy` includes. */
   #reserved = 0;
   /** Calls in flight of people, by tenant and by person. */
-  readonly #byHolder = new Map<string, number>();
+  readonly #byLimitKey = new Map<string, number>();
   #isDraining = false;
   #onIdle: (() => void) | undefined;
 
@@ -52,10 +52,10 @@ export class Calls implements CallHost {
   refusal({ served }: ServerCall): WritError | undefined {
     const { maxConcurrentCalls, maxReservedCalls, maxOpenCalls } = this.#limits;
     if (served.open) {
-      // They need no credentials, so they have a limit of their own; watches leave some of it to checks.
+      // Health and reflection need no credentials, so they have a limit of their own. Streams may use 90 % of it, so that health checks succeed.
       const isStream = served.implementation.kind !== 'unary';
-      const most = isStream ? Math.ceil(maxOpenCalls * 0.9) : maxOpenCalls;
-      return tooMany(this.#inFlight.size - this.#busy, most, 'The server');
+      const limit = isStream ? Math.ceil(maxOpenCalls * 0.9) : maxOpenCalls;
+      return tooMany(this.#inFlight.size - this.#busy, limit, 'The server');
     }
     if (this.#isDraining) return draining();
     if (served.reserved) return tooMany(this.#reserved, maxReservedCalls, 'The server');
@@ -63,10 +63,10 @@ export class Calls implements CallHost {
   }
 
   /** Counts a call of a person that the gate has admitted; returns the error when person or tenant has too many. */
-  holderRefusal({ served }: ServerCall, { person }: Caller): WritError | undefined {
+  callerRefusal({ served }: ServerCall, { person }: Caller): WritError | undefined {
     if (person === undefined || served.reserved) return undefined;
     const { maxCallsPerTenant, maxCallsPerPerson } = this.#limits;
-    const [tenant, subject] = holdersOf(person);
+    const [tenant, subject] = limitKeysOf(person);
     const [ofTenant, ofPerson] = [this.#count(tenant), this.#count(subject)];
     return (
       tooMany(ofPerson, maxCallsPerPerson, 'The caller') ??
@@ -74,9 +74,9 @@ export class Calls implements CallHost {
     );
   }
 
-  #count(holder: string): number {
-    const count = (this.#byHolder.get(holder) ?? 0) + 1;
-    this.#byHolder.set(holder, count);
+  #count(key: string): number {
+    const count = (this.#byLimitKey.get(key) ?? 0) + 1;
+    this.#byLimitKey.set(key, count);
     return count;
   }
 
@@ -84,23 +84,23 @@ export class Calls implements CallHost {
     this.#inFlight.delete(call);
     if (!call.served.open) this.#busy -= 1;
     if (call.served.reserved) this.#reserved -= 1;
-    else if (person !== undefined) for (const holder of holdersOf(person)) this.#release(holder);
+    else if (person !== undefined) for (const key of limitKeysOf(person)) this.#release(key);
     if (this.#busy === 0) this.#onIdle?.();
   }
 
-  #release(holder: string): void {
-    const count = (this.#byHolder.get(holder) ?? 0) - 1;
-    if (count > 0) this.#byHolder.set(holder, count);
-    else this.#byHolder.delete(holder);
+  #release(key: string): void {
+    const count = (this.#byLimitKey.get(key) ?? 0) - 1;
+    if (count > 0) this.#byLimitKey.set(key, count);
+    else this.#byLimitKey.delete(key);
   }
 
-  /** Rejects new calls with DRAINING. */
+  /** Rejects new calls with DRAINING, except health and reflection. */
   rejectNew(): void {
     this.#isDraining = true;
   }
 
   /**
-   * Rejects new calls, aborts endless streams at once, waits up to `graceMs` for the other calls and
+   * Rejects new calls like `rejectNew`, aborts endless streams at once, waits up to `graceMs` for the other calls and
    * then aborts the rest with UNAVAILABLE. Never rejects.
    */
   async drain(graceMs: number): Promise<void> {
@@ -129,8 +129,8 @@ export class Calls implements CallHost {
   }
 }
 
-/** The keys of the tenant and of the person. JSON keeps them apart, whatever characters the names have. */
-function holdersOf({ tenant, subject }: Person): readonly [string, string] {
+/** The keys under which the calls of a tenant and of a person are counted. JSON makes them unambiguous. */
+function limitKeysOf({ tenant, subject }: Person): readonly [string, string] {
   return [JSON.stringify([tenant]), JSON.stringify([tenant, subject])];
 }
 

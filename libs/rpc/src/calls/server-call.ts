@@ -8,9 +8,9 @@ import { callerFields } from '../telemetry/caller-ids.ts';
 import { logCall } from '../telemetry/request-log.ts';
 import { CallDeadline } from './call-deadline.ts';
 import type { CallContext } from './handler.ts';
-import type { InTurns } from './in-turns.ts';
 import type { IncomingCall } from './incoming-call.ts';
 import { Interruption } from './interruption.ts';
+import type { PacedQueue } from './paced-queue.ts';
 import type { ServedMethod } from './served-service.ts';
 import { assertValid } from './validation.ts';
 
@@ -20,11 +20,11 @@ export interface CallHost {
   readonly telemetry: Telemetry;
   readonly maxUnaryMs: number;
   /** Cancels calls whose clients have disconnected. */
-  readonly disconnections: InTurns;
+  readonly disconnections: PacedQueue;
   /** The error for a call that must not start; undefined when it may. */
   refusal(call: ServerCall): WritError | undefined;
   /** Counts `call` for its caller; returns the error when the caller has too many calls in flight. */
-  holderRefusal(call: ServerCall, caller: Caller): WritError | undefined;
+  callerRefusal(call: ServerCall, caller: Caller): WritError | undefined;
   /** Called when `call` has ended. */
   ended(call: ServerCall, caller: Caller): void;
 }
@@ -77,7 +77,7 @@ export class ServerCall {
     if (this.#hasEnded) return;
     this.#caller = caller;
     this.#span.setCaller(caller);
-    const tooMany = this.#host.holderRefusal(this, caller);
+    const tooMany = this.#host.callerRefusal(this, caller);
     if (tooMany !== undefined) throw tooMany;
     this.#incoming.onAuthenticated?.();
   }

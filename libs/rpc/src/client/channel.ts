@@ -10,8 +10,8 @@ import type { Telemetry } from '@writ/telemetry';
 import { METADATA } from '../caller.ts';
 import { assertSize, type Loopback, type LoopbackServer } from '../loopback/loopback.ts';
 import { replicaPolicy } from '../replicas/replica-balancer.ts';
+import { type ReplicaHealth, ReplicaWatch, WATCH_OPTION } from '../replicas/replica-health.ts';
 import { replicaTarget } from '../replicas/replica-resolver.ts';
-import { type ReplicaHealth, ReplicaWatch, WATCH_OPTION } from '../replicas/replica-watch.ts';
 import type { ChannelTls } from '../tls/channel-tls.ts';
 
 /** Options of a {@link Channel}. */

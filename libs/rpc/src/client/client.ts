@@ -11,7 +11,7 @@ import { type Clock, isWritError, systemClock } from '@writ/kernel';
 import { type Context, context, type Telemetry } from '@writ/telemetry';
 import { withDefaults } from '../limits.ts';
 import type { Loopback } from '../loopback/loopback.ts';
-import type { ReplicaHealth } from '../replicas/replica-watch.ts';
+import type { ReplicaHealth } from '../replicas/replica-health.ts';
 import type { ChannelTls } from '../tls/channel-tls.ts';
 import type { CallOptions } from './call-options.ts';
 import { Channel } from './channel.ts';

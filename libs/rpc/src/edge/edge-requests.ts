@@ -3,7 +3,7 @@ import type { UniversalHandler, UniversalServerResponse } from '@connectrpc/conn
 import { universalResponseToNodeResponse } from '@connectrpc/connect-node';
 import { NotImplementedError } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
-import { InTurns } from '../calls/in-turns.ts';
+import { PacedQueue } from '../calls/paced-queue.ts';
 import { toGrpcStatus } from '../errors/errors.ts';
 import { Cors } from './cors.ts';
 import { universalRequest } from './universal-request.ts';
@@ -18,7 +18,7 @@ interface Parts {
   /** Time limit for receiving any other request, ms. */
   readonly requestMs: number;
   /** Ends the requests whose clients have disconnected. */
-  readonly disconnections: InTurns;
+  readonly disconnections: PacedQueue;
   readonly allowedOrigins: readonly string[];
   readonly events: WebHook;
   readonly web: WebHook | undefined;
@@ -29,7 +29,7 @@ interface Parts {
 export function edgeRequests(parts: Parts): (request: WebRequest, response: WebResponse) => void {
   const { handlers, events, web, endless, urgent, requestMs } = parts;
   const cors = new Cors(parts.allowedOrigins);
-  const turns = new InTurns();
+  const turns = new PacedQueue();
   const begin = (path: string, request: WebRequest, response: WebResponse): void => {
     const handler = handlers.get(path);
     if (handler !== undefined) {

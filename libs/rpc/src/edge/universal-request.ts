@@ -2,7 +2,7 @@ import type { ServerHttp2Session, ServerHttp2Stream } from 'node:http2';
 import { type ContextKey, createContextKey, createContextValues } from '@connectrpc/connect';
 import type { UniversalServerRequest } from '@connectrpc/connect/protocol';
 import { universalRequestFromNodeRequest } from '@connectrpc/connect-node';
-import type { InTurns } from '../calls/in-turns.ts';
+import type { PacedQueue } from '../calls/paced-queue.ts';
 import { raiseStreamLimit } from '../server/stream-limit.ts';
 import type { WebRequest, WebResponse } from './web.ts';
 
@@ -27,7 +27,7 @@ export function markAuthenticated(exchange: WebRequest | WebResponse | undefined
 export function universalRequest(
   request: WebRequest,
   response: WebResponse,
-  disconnections: InTurns,
+  disconnections: PacedQueue,
 ): UniversalServerRequest {
   const universal = universalRequestFromNodeRequest(request, response, undefined, undefined);
   const { signal } = universal;
@@ -41,7 +41,7 @@ export function universalRequest(
 
 async function* contentOf(
   request: WebRequest,
-  disconnections: InTurns,
+  disconnections: PacedQueue,
 ): AsyncGenerator<Uint8Array, void> {
   try {
     yield* request;

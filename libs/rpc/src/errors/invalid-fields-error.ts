@@ -2,9 +2,9 @@ import { type ErrorMetadata, InvalidRequestError, type ReasonOf } from '@writ/ke
 
 /** One invalid field of a request. */
 export interface FieldViolation {
-  /** Path of the field in proto names, such as `start.labels["a"]`; empty for the whole message. */
+  /** Path of the field in proto names, such as `start.labels["a"]`, or its name if the JSON is malformed; empty for the whole message. */
   readonly field: string;
-  /** The violated rule, such as `must be at least 1 characters`; never the value. */
+  /** The violated rule, such as `must be at least 1 characters`. */
   readonly description: string;
 }
 

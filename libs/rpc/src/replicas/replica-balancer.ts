@@ -6,7 +6,7 @@ import {
   type ReplicaState,
   type ReplicaWatch,
   WATCH_OPTION,
-} from './replica-watch.ts';
+} from './replica-health.ts';
 
 const POLICY = 'writ_replicas';
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type ChannelOptions, connectivityState, experimental } from '@grpc/grpc-js';
 import { context, ROOT_CONTEXT } from '@writ/telemetry';
 import { connectErrorCause } from '../grpc-js-internals.ts';
-import type { ProbeResult, ReplicaState, ReplicaWatch } from './replica-watch.ts';
+import type { ProbeResult, ReplicaState, ReplicaWatch } from './replica-health.ts';
 
 /** Pause between two health checks, ms. */
 const PROBE_INTERVAL_MS = 1_000;

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { UnavailableError } from '@writ/kernel';
 import type { Telemetry } from '@writ/telemetry';
-import { InTurns } from '../calls/in-turns.ts';
+import { PacedQueue } from '../calls/paced-queue.ts';
 import { OpenConnections } from './open-connections.ts';
 
 /** Time for connections to close after the last call has ended, ms. */
@@ -49,7 +49,7 @@ export class Listener {
     const { host, port, portSetting, accept, limits, telemetry } = options;
     const connections = new OpenConnections(limits.maxConnections);
     // One turn can accept thousands, and a halt must not wait until all of them have a session (BD-2).
-    const turns = new InTurns();
+    const turns = new PacedQueue();
     const ignore = (): void => undefined;
     const server = createServer(
       { noDelay: true, keepAlive: true, keepAliveInitialDelay: KEEPALIVE_DELAY_MS },

@@ -2,7 +2,7 @@ import { Metadata, Server } from '@grpc/grpc-js';
 import { type Clock, systemClock } from '@writ/kernel';
 import { METADATA } from '../caller.ts';
 import { Calls } from '../calls/calls.ts';
-import { InTurns } from '../calls/in-turns.ts';
+import { PacedQueue } from '../calls/paced-queue.ts';
 import { gated, type ServedService, urgentPaths } from '../calls/served-service.ts';
 import { warmValidation } from '../calls/validation.ts';
 import { withDetails } from '../errors/errors.ts';
@@ -61,7 +61,7 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
   for (const service of [...services, ...reflectionServices(services)]) {
     methods.register(server, service);
   }
-  beginInTurns(server, services);
+  beginPaced(server, services);
   warmValidation(routes.flatMap(({ methods: all }) => all.map(({ method }) => method.input)));
   const connections = grpcConnections(server, tls, telemetry.log);
   const listener = await Listener.open({
@@ -108,9 +108,9 @@ export async function createRpcServer(options: RpcServerOptions): Promise<RpcSer
 }
 
 /** Begins calls in turns, so that a halt does not wait for the thousands that connections deliver at once (BD-2). */
-function beginInTurns(server: Server, services: readonly ServedService[]): void {
+function beginPaced(server: Server, services: readonly ServedService[]): void {
   const urgent = urgentPaths(services);
-  const turns = new InTurns();
+  const turns = new PacedQueue();
   interceptStarts(server, (path, start) => (urgent.has(path) ? start() : turns.add(start)));
 }
 

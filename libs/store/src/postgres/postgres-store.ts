@@ -14,11 +14,11 @@ import type { StoreLimits, StoreOptions } from '../sqlite/sqlite-store.ts';
 import type { PostgresLimits, Store, StoreLocation, TransactionOptions } from '../store.ts';
 import { withTransactionTimeout } from '../transaction-timeout.ts';
 import { postgresDialect } from './postgres-dialect.ts';
+import { PostgresGroupCommit } from './postgres-group-commit.ts';
 import { PostgresReaders } from './postgres-readers.ts';
 import { prepareSchema } from './postgres-schema.ts';
 import { PostgresSession, type SessionSettings } from './postgres-session.ts';
 import { PostgresTransactions } from './postgres-transactions.ts';
-import { PostgresWriter } from './postgres-writer.ts';
 import { type WriteScope, writeScopes } from './write-locks.ts';
 
 type PostgresLocation = Extract<StoreLocation, { readonly dialect: 'postgres' }>;
@@ -57,7 +57,7 @@ export async function openPostgresStore<DB>(
   // Another process may be migrating, and a migration may take long; its commits do not count.
   const patient = { ...settings, statementTimeoutMs: MIGRATION_MS, lockTimeoutMs: MIGRATION_MS };
   const connect = () => PostgresSession.open(patient, MIGRATION_IDLE);
-  const alone = new PostgresWriter({
+  const alone = new PostgresGroupCommit({
     label: settings.label,
     connect,
     limits: { ...all, writers: 1 },
@@ -97,7 +97,7 @@ class PostgresStore<DB> implements Store<DB> {
   readonly dialect = 'postgres';
   readonly db: Kysely<DB>;
   readonly #label: string;
-  readonly #writer: PostgresWriter;
+  readonly #writer: PostgresGroupCommit;
   readonly #readers: PostgresReaders;
   readonly #transactions: PostgresTransactions<DB>;
   readonly #observer: CommitObserver | undefined;
@@ -116,7 +116,7 @@ class PostgresStore<DB> implements Store<DB> {
     this.#timeoutMs = sessionLimits.statementTimeoutMs;
     const forWriting = `set idle_in_transaction_session_timeout to ${sessionLimits.idleTimeoutMs}`;
     const forReading = `set default_transaction_read_only to on; set statement_timeout to ${sessionLimits.statementTimeoutMs}`;
-    this.#writer = new PostgresWriter({
+    this.#writer = new PostgresGroupCommit({
       label,
       connect: () => PostgresSession.open(settings, forWriting),
       limits: { ...limits, writers: sessionLimits.writers },

@@ -11,8 +11,8 @@ import {
 import { streamingRefused } from '../connection-refusals.ts';
 import { connectDirectly } from '../query/transaction-state.ts';
 import { postgresDialect } from './postgres-dialect.ts';
+import type { PostgresGroupCommit } from './postgres-group-commit.ts';
 import type { PostgresTurn } from './postgres-turn.ts';
-import type { PostgresWriter } from './postgres-writer.ts';
 
 /** Kysely transactions in the turns of a writer. */
 export class PostgresTransactions<DB> {
@@ -21,7 +21,7 @@ export class PostgresTransactions<DB> {
   readonly #driver: Driver;
   readonly #dialect: Dialect;
 
-  constructor(writer: PostgresWriter, schema: string) {
+  constructor(writer: PostgresGroupCommit, schema: string) {
     this.#driver = turnDriver(writer);
     this.#dialect = postgresDialect(this.#driver, schema);
     this.parent = new Kysely({ dialect: this.#dialect });
@@ -66,7 +66,7 @@ class TurnConnection implements DatabaseConnection {
   }
 }
 
-function turnDriver(writer: PostgresWriter): Driver {
+function turnDriver(writer: PostgresGroupCommit): Driver {
   return {
     init: done,
     acquireConnection: async () => new TurnConnection(await writer.enter({ background: true })),

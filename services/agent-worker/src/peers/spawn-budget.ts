@@ -8,7 +8,7 @@ import {
 import type { AgentKey } from '@writ/kernel';
 import { DataLossError } from '@writ/kernel';
 import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/rpc';
-import type { OwnTime } from '../domain/agent/own-time.ts';
+import type { OwnTime } from '../domain/agent/peer-time.ts';
 import type { SlotAnswer, SlotIntent, SlotRenewal, SlotStatus } from '../domain/agent/slot.ts';
 
 /** Client of spawn-budget. */

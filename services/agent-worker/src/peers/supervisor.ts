@@ -5,7 +5,7 @@ import { DataLossError, omitUndefined, type Phase, type PriorityName } from '@wr
 import { type CallOptions, createRpcClient, type RpcClientOptions } from '@writ/rpc';
 import type { CarriedEvent } from '../domain/agent/carried-event.ts';
 import type { AgentCredentials } from '../domain/agent/credentials.ts';
-import type { OwnTime } from '../domain/agent/own-time.ts';
+import type { OwnTime } from '../domain/agent/peer-time.ts';
 import type { Action, Decision, SpawnAnswer } from '../domain/calls/decision.ts';
 import { eventMessages } from '../wire/carried-event.ts';
 import { credentialsFrom } from '../wire/credentials.ts';

@@ -22,8 +22,8 @@ import type {
 import { runBranches } from './branches.ts';
 import { ask } from './children/ask.ts';
 import { spawn } from './children/spawn.ts';
-import { stopOnRefusal } from './execution.ts';
-import { JournaledOperations, type SharedState } from './journaled-operations.ts';
+import { stopOnRefusal } from './execute-tool.ts';
+import { JournaledOperations, type SharedState } from './journal/journaled-operations.ts';
 import { propose } from './proposals.ts';
 import { turnOf } from './rate-limits.ts';
 import type { RunScope } from './scope.ts';

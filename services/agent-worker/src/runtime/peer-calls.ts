@@ -4,7 +4,7 @@ import type { CallOptions } from '@writ/rpc';
 import type { TokenAudience } from '../domain/agent/credentials.ts';
 import { reactTo } from '../domain/calls/reaction.ts';
 import type { Credentials } from './credentials.ts';
-import type { Session } from './session.ts';
+import type { LeaseSession } from './leases/lease-session.ts';
 import type { HeldSlot } from './slots/held-slot.ts';
 import {
   AlreadyEnded,
@@ -49,13 +49,13 @@ const BEFORE_DEADLINE_MS = 20;
  * idempotent by call_id (RT-1, SUP-5).
  */
 export class PeerCalls {
-  readonly #session: Session;
+  readonly #session: LeaseSession;
   readonly #credentials: Credentials;
   readonly #slot: HeldSlot;
   readonly #settings: CallSettings;
 
   constructor(parts: {
-    readonly session: Session;
+    readonly session: LeaseSession;
     readonly credentials: Credentials;
     readonly slot: HeldSlot;
     readonly settings: CallSettings;

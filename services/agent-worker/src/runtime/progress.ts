@@ -1,19 +1,19 @@
 import type { RunState } from '@writ/kernel';
 import type { DeltaListener, TextPiece } from '../domain/calls/model-call.ts';
 import type { ProgressPublisher, ProgressUpdate } from '../peers/progress-publisher.ts';
-import type { Session } from './session.ts';
+import type { LeaseSession } from './leases/lease-session.ts';
 
 /**
  * Publishes live progress of one agent (SUP-1), best effort. Model text is published only if the
  * manifest permits it before review.
  */
 export class AgentProgress {
-  readonly #session: Session;
+  readonly #session: LeaseSession;
   readonly #publisher: ProgressPublisher;
   #step: number;
   #shown = 0;
 
-  constructor(session: Session, publisher: ProgressPublisher) {
+  constructor(session: LeaseSession, publisher: ProgressPublisher) {
     this.#session = session;
     this.#publisher = publisher;
     this.#step = session.row.step_started;

@@ -3,8 +3,8 @@ import { type Action, type Decision, phaseOfRefusal, refusalOf } from '../domain
 import { observationOf, type ToolOutcome } from '../domain/calls/tool-call.ts';
 import type { Operation } from '../domain/journal/entry.ts';
 import type { Proposal, ProposalOutcome } from './agent.ts';
-import { execute, stopOnRefusal } from './execution.ts';
-import type { NumberedCall } from './journal.ts';
+import { execute, stopOnRefusal } from './execute-tool.ts';
+import type { NumberedCall } from './journal/journal.ts';
 import type { RunScope } from './scope.ts';
 import { awaitSignal } from './signals.ts';
 

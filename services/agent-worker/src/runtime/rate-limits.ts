@@ -1,6 +1,6 @@
 import { takeTurn } from '../store/rate-limits.ts';
 import type { RateLimit } from './agent.ts';
-import { stopOnRefusal } from './execution.ts';
+import { stopOnRefusal } from './execute-tool.ts';
 import type { RunScope } from './scope.ts';
 
 /**

@@ -39,24 +39,24 @@ import { loadJournal } from '../store/journal.ts';
 import { findSnapshot } from '../store/snapshots.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
 import type { Agent, AgentFactory } from './agent.ts';
-import { Checkpoints } from './checkpoints.ts';
-import { Commits } from './commits.ts';
 import { RuntimeContext } from './context.ts';
 import { Credentials } from './credentials.ts';
+import { stopOnRefusal } from './execute-tool.ts';
+import { Checkpoints } from './journal/checkpoints.ts';
+import { Commits } from './journal/commits.ts';
+import { Journal } from './journal/journal.ts';
 import {
-  CODE_WAIT,
   type EndingSettings,
   endReturned,
   endThrown,
   type LeaseOutcome,
-} from './ending.ts';
-import { stopOnRefusal } from './execution.ts';
-import { Journal } from './journal.ts';
+} from './leases/lease-outcome.ts';
+import type { LeaseSession } from './leases/lease-session.ts';
+import { CODE_WAIT } from './leases/wait-for-code.ts';
 import { type CallSettings, PeerCalls } from './peer-calls.ts';
 import { PendingReceipts } from './pending-receipts.ts';
 import { AgentProgress } from './progress.ts';
 import type { RunScope } from './scope.ts';
-import type { Session } from './session.ts';
 import { SessionHistory } from './session-history.ts';
 import type { SlotRenewer } from './slots/slot-renewer.ts';
 import { Steps } from './steps.ts';
@@ -98,7 +98,7 @@ export interface RunParts {
  * ends, is suspended or parked, or loses the lease. Returns the result.
  * @throws what the store throws
  */
-export async function runAgent(parts: RunParts, session: Session): Promise<LeaseOutcome> {
+export async function runAgent(parts: RunParts, session: LeaseSession): Promise<LeaseOutcome> {
   const { row } = session;
   const options = {
     parent: contextFromTraceparent(row.traceparent),
@@ -137,7 +137,7 @@ export async function runAgent(parts: RunParts, session: Session): Promise<Lease
   );
 }
 
-async function runToAnEnd(parts: RunParts, session: Session): Promise<LeaseOutcome> {
+async function runToAnEnd(parts: RunParts, session: LeaseSession): Promise<LeaseOutcome> {
   const scope = await openScope(parts, session);
   const { row } = session;
   const ids = { tenant: row.tenant, run_id: row.run_id, agent: row.instance };
@@ -189,7 +189,10 @@ async function fencePreviousWorker({ session, calls, peers }: RunScope): Promise
  * Creates the agent with the code with which it started.
  * @throws CodeMismatched when this worker lacks that code, or rejects its settings (RT-1)
  */
-function createAgent({ factoryOf, checkModules }: RunParts, { row, manifest }: Session): Agent {
+function createAgent(
+  { factoryOf, checkModules }: RunParts,
+  { row, manifest }: LeaseSession,
+): Agent {
   const { name, instance, code_version: version } = row;
   try {
     const factory = factoryOf(manifest.kind, manifest.name, version);
@@ -208,7 +211,7 @@ function createAgent({ factoryOf, checkModules }: RunParts, { row, manifest }: S
   throw new CodeMismatched(wait, codeWaitSentence(instance, wait));
 }
 
-async function openScope(parts: RunParts, session: Session): Promise<RunScope> {
+async function openScope(parts: RunParts, session: LeaseSession): Promise<RunScope> {
   const { store, peers, slots, events, onEvents, onRunnable, settings } = parts;
   const { row, lease, meta } = session;
   // Nothing is journaled before the first lease.

@@ -10,11 +10,11 @@ import type { ChatTurn } from '../domain/calls/model-call.ts';
 import { loadHistory, saveHistory } from '../store/history.ts';
 import { loadItems } from '../store/snapshots.ts';
 import type { WorkerReader, WorkerStore, WorkerTransaction } from '../store/worker-store.ts';
-import type { Session } from './session.ts';
+import type { LeaseSession } from './leases/lease-session.ts';
 
 /** Dependencies of {@link SessionHistory}. */
 export interface SessionHistoryParts {
-  readonly session: Session;
+  readonly session: LeaseSession;
   readonly store: WorkerStore;
   /** Returns the provider of the manifest; undefined for the worker's own store. */
   readonly findProvider: () => HistoryProvider | undefined;

@@ -1,13 +1,13 @@
-import type { Commits } from './commits.ts';
+import type { Commits } from './journal/commits.ts';
+import type { LeaseSession } from './leases/lease-session.ts';
 import type { AgentProgress } from './progress.ts';
-import type { Session } from './session.ts';
 
 /**
  * Runs an agent's think-act cycles, and emits the start and the end of each once. The start of a step and the end of
  * the step before it are committed with the next required commit, or soon: no call waits for them (RT-1, CO-1).
  */
 export class Steps {
-  readonly #session: Session;
+  readonly #session: LeaseSession;
   readonly #commits: Commits;
   readonly #progress: AgentProgress;
   #started: number;
@@ -15,7 +15,7 @@ export class Steps {
   #current = 0;
   #status = 'ok';
 
-  constructor(session: Session, commits: Commits, progress: AgentProgress) {
+  constructor(session: LeaseSession, commits: Commits, progress: AgentProgress) {
     this.#session = session;
     this.#commits = commits;
     this.#progress = progress;

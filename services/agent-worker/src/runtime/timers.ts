@@ -2,7 +2,7 @@ import type { Clock } from '@writ/kernel';
 import { sendSignal } from '../app/agents/send-signal.ts';
 import { deleteTimer, dueTimers } from '../store/timers.ts';
 import type { WorkerStore } from '../store/worker-store.ts';
-import { claimBatch } from './claim-batch.ts';
+import { claimBatch } from './leases/claim-batch.ts';
 
 /** Maximum number of timers per transaction. */
 const MAX_BATCH = 256;

@@ -1,7 +1,7 @@
 import { timestampMs } from '@bufbuild/protobuf/wkt';
 import type { AgentCredentials as CredentialsMessage } from '@writ/contracts/writ/supervision/v1/credentials_pb';
 import type { AgentCredentials } from '../domain/agent/credentials.ts';
-import type { OwnTime } from '../domain/agent/own-time.ts';
+import type { OwnTime } from '../domain/agent/peer-time.ts';
 
 /** Converts an agent's tokens, which expire by the clock of the supervisor. */
 export function credentialsFrom(message: CredentialsMessage, ownTime: OwnTime): AgentCredentials {

@@ -23,7 +23,7 @@ import {
 import { plainOf } from '@writ/rpc';
 import type { Delivery } from '../domain/agent/delivery.ts';
 import type { AgentManifest } from '../domain/agent/manifest.ts';
-import type { OwnTime } from '../domain/agent/own-time.ts';
+import type { OwnTime } from '../domain/agent/peer-time.ts';
 import type { SlotGrant } from '../domain/agent/slot.ts';
 import { credentialsFrom } from './credentials.ts';
 import { supervisionFrom } from './supervision.ts';

@@ -1,7 +1,7 @@
 import type { SignalRequest } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { InvalidRequestError, isJsonObject, parseJsonStrict } from '@writ/kernel';
 import { FEED_ITEM } from '../domain/agent/message.ts';
-import type { OwnTime } from '../domain/agent/own-time.ts';
+import type { OwnTime } from '../domain/agent/peer-time.ts';
 import type { IncomingSignal } from '../domain/agent/signal.ts';
 import { credentialsFrom } from './credentials.ts';
 import { decisionFrom } from './decision.ts';

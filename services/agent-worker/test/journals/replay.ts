@@ -11,8 +11,8 @@ import { callIdOf, readRecordedKind } from '../../src/domain/journal/entry.ts';
 import { createWorkerEvents } from '../../src/events.ts';
 import type { WorkerPeers } from '../../src/peers/peers.ts';
 import { createProgressPublisher } from '../../src/peers/progress-publisher.ts';
+import { LeaseSession } from '../../src/runtime/leases/lease-session.ts';
 import { type RunParts, runAgent } from '../../src/runtime/run-agent.ts';
-import { Session } from '../../src/runtime/session.ts';
 import { Drained } from '../../src/runtime/unwinding.ts';
 import { type AgentRow, findAgent, insertAgent } from '../../src/store/agents.ts';
 import { claimAgent } from '../../src/store/claims.ts';
@@ -71,7 +71,7 @@ export async function replay(
   const readAt = left.find(({ kind }) => readRecordedKind(kind).kind === 'now')?.value;
   const clock =
     typeof readAt === 'number' ? { ...systemClock, now: () => new Date(readAt) } : systemClock;
-  const session = new Session(row, {
+  const session = new LeaseSession(row, {
     store,
     clock,
     sharedNow: () => clock.now(),

@@ -3,9 +3,9 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import type { ModelEntry } from '../domain/catalog/catalog.ts';
-import { countAtProvider } from './anthropic/count-tokens.ts';
-import { MAX_RESPONSE_BYTES } from './openai/bounded-fetch.ts';
-import { accessAtProvider } from './openai/stored-response.ts';
+import { countAtProvider } from './count-at-provider.ts';
+import { MAX_RESPONSE_BYTES } from './model-call/bounded-fetch.ts';
+import { accessAtProvider } from './model-call/stored-response.ts';
 
 /** A model whose provider `listener` serves. */
 async function modelOf(listener: RequestListener): Promise<ModelEntry> {

@@ -1,7 +1,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
 import type { ModelEntry } from '../domain/catalog/catalog.ts';
 import { type AttemptFailure, isRecoverableStatus } from '../domain/chat/failure.ts';
-import { boundedFetch, ResponseTooLargeError } from './openai/bounded-fetch.ts';
+import { boundedFetch, ResponseTooLargeError } from './model-call/bounded-fetch.ts';
 
 /** A request to a provider that costs nothing. */
 export interface FreeRequest {

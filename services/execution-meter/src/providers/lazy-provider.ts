@@ -7,7 +7,7 @@ import type { Provider } from './provider.ts';
 export function lazyProvider(): Provider {
   let provider: Promise<Provider> | undefined;
   return async (attempt) => {
-    provider ??= import('./openai/openai-provider.ts').then(({ createOpenAiProvider }) =>
+    provider ??= import('./model-call/model-provider.ts').then(({ createOpenAiProvider }) =>
       createOpenAiProvider(),
     );
     return (await provider)(attempt);

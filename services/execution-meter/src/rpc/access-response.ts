@@ -2,7 +2,7 @@ import type { ModelService } from '@writ/contracts/writ/model/v1/model_service_p
 import { ResponseAccess } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { type Handlers, requireAgent } from '@writ/rpc';
 import { accessResponseOf } from '../app/calls/access-response.ts';
-import type { StoredResponseAccess } from '../providers/openai/stored-response.ts';
+import type { StoredResponseAccess } from '../providers/model-call/stored-response.ts';
 import type { RpcContext } from './rpc-context.ts';
 
 const ACCESS: Readonly<Partial<Record<ResponseAccess, StoredResponseAccess>>> = {

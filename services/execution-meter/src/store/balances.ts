@@ -35,7 +35,7 @@ import {
 } from './level-ids.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import type { BalanceTable } from './schema.ts';
-import type { LevelTurn } from './turn-reach.ts';
+import type { LevelTurn } from './slices/level-turn.ts';
 
 /** By level id, the sums of all slices. The cached caps of tenant levels are not used; see {@link tenantCaps}. */
 const cache = new RowCache<Balance>();

@@ -13,12 +13,17 @@ import {
   type StoredEntry,
   updateEntry,
 } from './entries.ts';
-import { divideLevels, type ReadSlices, readEscrows } from './grants.ts';
 import type { LevelsKey } from './level-ids.ts';
 import type { MeterTransaction } from './meter-store.ts';
-import { type OwnSlice, readOwnSlice, requireWithinGrants, seenLevels } from './own-slice.ts';
+import { divideLevels, type ReadSlices, readEscrows } from './slices/divide-caps.ts';
+import { type LevelTurn, requireExactTurn } from './slices/level-turn.ts';
+import {
+  type OwnSlice,
+  readOwnSlice,
+  requireWithinGrants,
+  seenLevels,
+} from './slices/own-slice.ts';
 import type { StoredTab } from './tabs.ts';
-import { type LevelTurn, requireExactTurn } from './turn-reach.ts';
 
 /** Ledger events for one entry of a tab. */
 export interface Booking {

@@ -1,10 +1,11 @@
-import { type Caps, DIMENSIONS, lowerCaps } from '../domain/ledger/amount.ts';
+import { type Caps, DIMENSIONS } from '../domain/ledger/amount.ts';
 import { type Balance, emptyBalance } from '../domain/ledger/balance.ts';
+import { sessionCapsAfter } from '../domain/ledger/session-caps.ts';
 import { capColumns, insertLevels, insertRun, updateCaps } from './balance-rows.ts';
 import { isTenantLevel, keepBalance } from './balances.ts';
 import { type LevelsKey, rowIds, sliceIds } from './level-ids.ts';
 import type { MeterTransaction } from './meter-store.ts';
-import { ExactTurnRequired, type LevelTurn } from './turn-reach.ts';
+import { ExactTurnRequired, type LevelTurn } from './slices/level-turn.ts';
 
 /** Caps of the levels that a tab opens; undefined leaves those of an existing level unchanged. */
 export interface OpenedCaps {
@@ -33,7 +34,8 @@ export async function openLevels(
   const ids = rowIds(key);
   const caps = { agent: opened.agent, run: opened.run ?? {}, session: opened.session ?? {} };
   const session = before.find(({ level }) => level === 'session');
-  const isLowered = session !== undefined && differs(session, loweredCaps(session, opened.session));
+  const isLowered =
+    session !== undefined && differs(session, sessionCapsAfter(session, opened.session));
   if (turn.reach === 'own' && isLowered) throw new ExactTurnRequired();
   const row = {
     agent: ids.agent,
@@ -70,20 +72,11 @@ export async function openLevels(
       keepBalance(trx, ids[level], empty);
       after.push(empty);
     } else {
-      const next = level === 'session' ? loweredCaps(balance, opened.session) : opened[level];
+      const next = level === 'session' ? sessionCapsAfter(balance, opened.session) : opened[level];
       after.push(await setCaps(trx, ids[level], balance, next));
     }
   }
   return after;
-}
-
-/**
- * The caps of a session that a further run sets: never above those that an earlier one set, and none while others
- * were set at run time (EM-3).
- */
-function loweredCaps({ caps, capsSetBy }: Balance, opened: Caps | undefined): Caps | undefined {
-  if (opened === undefined || capsSetBy !== undefined) return undefined;
-  return lowerCaps(caps, opened);
 }
 
 /** Sets the caps of an existing level, if they are given and differ. */

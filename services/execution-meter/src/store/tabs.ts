@@ -1,7 +1,7 @@
 import { type AgentKey, agentKeyText } from '@writ/kernel';
 import { pickColumns, prepareQuery, prepareWrite, RowCache } from '@writ/store';
 import { type Selectable, sql } from 'kysely';
-import type { NearBudget } from '../domain/ledger/balance.ts';
+import type { NearBudget } from '../domain/ledger/near-budget.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import { type TabTable, tabs } from './schema.ts';
 

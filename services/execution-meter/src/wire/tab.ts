@@ -18,14 +18,12 @@ import {
 import { weightOf } from '@writ/identity';
 import { type AgentKey, InvalidRequestError, omitUndefined, Priority } from '@writ/kernel';
 import type { Caps } from '../domain/ledger/amount.ts';
+import { type Balance, type Level, remainingBudget } from '../domain/ledger/balance.ts';
 import {
-  type Balance,
   DEFAULT_NEAR_BUDGET,
   isNearBudget,
-  type Level,
   type NearBudget,
-  remainingBudget,
-} from '../domain/ledger/balance.ts';
+} from '../domain/ledger/near-budget.ts';
 import { NO_USAGE, type TokenUsage } from '../domain/ledger/spending.ts';
 import type { FailureCount } from '../store/failures.ts';
 import type { Retention, StoredTab } from '../store/tabs.ts';

@@ -7,11 +7,11 @@ import { poolMessage } from '../wire/pool.ts';
 
 /** Releases every slot of a run that has ended. */
 export function closePool({
-  ledger,
+  repository,
 }: SpawnBudgetContext): Handlers<typeof SpawnBudgetService>['closePool'] {
   return async ({ tenant, runId, requestId, mayWait }, { caller, traceparent }) => {
     assertServesTenant(caller, tenant);
     const key = { tenant, runId, requestId, digest: '', traceparent, sessionId: '' };
-    return { pool: poolMessage(key, await close(ledger, key, mayWait)) };
+    return { pool: poolMessage(key, await close(repository, key, mayWait)) };
   };
 }

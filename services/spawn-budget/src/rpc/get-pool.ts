@@ -9,12 +9,12 @@ import { poolMessage } from '../wire/pool.ts';
  * @throws NotFoundError POOL_NOT_FOUND
  */
 export function getPool({
-  ledger,
+  repository,
 }: SpawnBudgetContext): Handlers<typeof SpawnBudgetService>['getPool'] {
   return async ({ tenant, runId }, { caller }) => {
     assertServesTenant(caller, tenant);
     const key = { tenant, runId };
-    const pool = await ledger.transaction([key], async (pools) => pools.current(key));
+    const pool = await repository.transaction([key], async (pools) => pools.current(key));
     return { pool: poolMessage(key, pool) };
   };
 }

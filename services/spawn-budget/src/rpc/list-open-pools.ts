@@ -5,10 +5,10 @@ import type { SpawnBudgetContext } from '../context.ts';
 
 /** Lists the runs with an open pool, for the supervisor's sweep (BD-3). */
 export function listOpenPools({
-  ledger,
+  repository,
 }: SpawnBudgetContext): Handlers<typeof SpawnBudgetService>['listOpenPools'] {
   return async ({ after, pageSize, minAge }) => ({
-    pools: await ledger.openPools({
+    pools: await repository.openPools({
       after,
       limit: pageSize,
       minAgeMs: minAge === undefined ? 0 : durationMs(minAge),

@@ -26,6 +26,6 @@ export function openPool(
     };
     const digest = requestDigest(OpenPoolRequestSchema, request);
     const key = { tenant, runId, requestId, digest, traceparent, sessionId };
-    return { slot: await signedSlot(context, await open(context.ledger, key, event)) };
+    return { slot: await signedSlot(context, await open(context.repository, key, event)) };
   };
 }

@@ -34,7 +34,7 @@ export function renew(context: SpawnBudgetContext): Handlers<typeof SpawnBudgetS
       throw new UnavailableError('KEYS_UNAVAILABLE', message, { service: 'supervisor' });
     }
     const renewals = entries.filter((entry) => 'agent' in entry);
-    const results = await renewSlots(context.ledger, renewals);
+    const results = await renewSlots(context.repository, renewals);
     return {
       agents: await Promise.all(
         entries.map(async (entry) => {

@@ -1,7 +1,8 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { PoolSchema } from '@writ/contracts/writ/spawn/v1/pool_pb';
 import type { RunKey } from '@writ/kernel';
-import { heldSlots, isHolder, type Pool, queuedMembers } from '../domain/pool/pool.ts';
+import { heldSlots, isHolder, type Pool } from '../domain/pool/pool.ts';
+import { queuedMembers } from '../domain/pool/queue.ts';
 import { slotMessage } from './slot.ts';
 
 /** The message of a pool, without grants: holders in order of acquisition, the others in queue order. */

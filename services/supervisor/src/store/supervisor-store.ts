@@ -8,7 +8,7 @@ import {
 import type { Kysely, Transaction } from 'kysely';
 import { Changes } from './change/changes.ts';
 import { type NotedRunState, notesOf, type OrderRow } from './change/commit-notes.ts';
-import { type SupervisorDatabase, TABLES } from './schema.ts';
+import { type SupervisorDatabase, TABLES } from './schema/index.ts';
 
 /** The hint that another replica has placed orders of runs, which it drives itself while it can. */
 export const PLACED_ORDERS = 'placed-orders';

@@ -2,9 +2,9 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { durationFromMs, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { type AgentNodeSchema, RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import type { SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
+import { isInputWait } from '../domain/agent/waiting-for.ts';
 import { activeMsAt } from '../domain/clock/active-clock.ts';
 import { manifestFromJson } from '../domain/manifest/manifest-json.ts';
-import { isInputWait } from '../domain/slot/wait.ts';
 import { type AgentRow, clockOf } from '../store/agent/agents.ts';
 import { agentRefOf, kindMessage, parentRefOf, priorityMessage } from './supervision.ts';
 

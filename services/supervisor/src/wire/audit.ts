@@ -4,8 +4,8 @@ import type {
   AuditRecordSchema,
   CheckpointSchema,
 } from '@writ/contracts/writ/audit/v1/audit_service_pb';
-import type { CheckpointRow } from '../store/audit-chain/checkpoints.ts';
-import type { LinkedRecord } from '../store/audit-chain/read-chain.ts';
+import type { CheckpointRow } from '../store/audit/checkpoints.ts';
+import type { LinkedRecord } from '../store/audit/read-chain.ts';
 
 /** Converts an audit record. */
 export function auditRecordMessage(row: LinkedRecord): MessageInitShape<typeof AuditRecordSchema> {

@@ -7,7 +7,7 @@ import {
   HookEventType,
 } from '@writ/contracts/writ/hook/v1/hook_event_pb';
 import { codeWaitFrom, derivedId, isWritError, type RunKey } from '@writ/kernel';
-import type { SlotChange } from '../domain/slot/pause.ts';
+import type { SlotChange } from '../domain/agent/pause.ts';
 import type { WaitChange } from '../store/agent/waits.ts';
 
 const NAMES = new Map<HookEventType, string>(

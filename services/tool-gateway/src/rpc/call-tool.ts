@@ -2,7 +2,7 @@ import type { ToolGatewayService } from '@writ/contracts/writ/tool/v1/tool_gatew
 import type { Handlers } from '@writ/rpc';
 import { executeCall } from '../app/calls/execute-call.ts';
 import { readPresentedCall, recordRefusal } from '../app/calls/presented-call.ts';
-import { RoundRobinQueue } from '../app/calls/round-robin-queue.ts';
+import { VerificationQueue } from '../app/calls/verification-queue.ts';
 import type { GatewayContext } from '../context.ts';
 import { toCallToolResponse } from '../wire/call.ts';
 
@@ -11,7 +11,7 @@ const MAX_CONCURRENT_VERIFICATIONS = 2;
 
 /** Executes one action once, under a writ for exactly that action (TG-1, TG-2, TG-5, TG-8). */
 export function callTool(context: GatewayContext): Handlers<typeof ToolGatewayService>['callTool'] {
-  const verifications = new RoundRobinQueue(MAX_CONCURRENT_VERIFICATIONS);
+  const verifications = new VerificationQueue(MAX_CONCURRENT_VERIFICATIONS);
   return async (request, call) => {
     const source = context.tools.now.registry.tools.get(request.tool)?.source ?? '';
     try {

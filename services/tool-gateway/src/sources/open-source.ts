@@ -2,9 +2,9 @@ import type { Clock } from '@writ/kernel';
 import type { ChannelTls } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
 import { openBuiltinSource } from './builtin/builtin-source.ts';
+import { type ShareOf, Slots } from './call-slots.ts';
 import { openLocalSource } from './local.ts';
 import { openProviderSource } from './provider.ts';
-import { type ShareOf, Slots } from './slots.ts';
 import type { ToolSource } from './source.ts';
 import type { SourceDeclaration } from './tools-file.ts';
 

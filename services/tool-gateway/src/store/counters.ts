@@ -1,6 +1,6 @@
 import type { CallKey } from '@writ/kernel';
 import { prepareQuery } from '@writ/store';
-import type { Counted, Counters, Tally } from '../domain/checks.ts';
+import type { Counted, Counters, Tally } from '../domain/find-loop.ts';
 import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
 
 /** The key of a call's counters. */

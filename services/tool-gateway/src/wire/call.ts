@@ -7,7 +7,7 @@ import type {
 } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { ResultKind } from '@writ/contracts/writ/tool/v1/tool_pb';
 import { type CallKey, InvalidRequestError } from '@writ/kernel';
-import type { Repetition } from '../domain/checks.ts';
+import type { Repetition } from '../domain/find-loop.ts';
 import type { CallRow } from '../store/calls.ts';
 
 const STATUSES: Readonly<Record<CallRow['state'], CallStatus>> = {

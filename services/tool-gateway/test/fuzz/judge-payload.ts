@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { judgeCall, parseArguments } from '../../src/domain/checks.ts';
+import { parseArguments } from '../../src/domain/call-arguments.ts';
+import { judgeCall } from '../../src/domain/judge-call.ts';
 import { createRegistry } from '../../src/domain/registry.ts';
 import { compileTool } from '../../src/domain/tool.ts';
 import { definition, writ } from '../definitions.ts';

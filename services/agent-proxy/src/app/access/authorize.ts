@@ -42,7 +42,7 @@ export interface Authorized {
  * the agent; an agent key opens the run of its conversation; headers may name a sub-agent. Every endpoint calls it with
  * every request, before it acts for the agent.
  * @throws UnauthenticatedError TOKEN_MISSING, TOKEN_INVALID, TOKEN_EXPIRED; UnavailableError AGENT_NOT_DELIVERED,
- *   KEYS_UNAVAILABLE; PreconditionError RUN_ENDED; what `body`, KeyRuns.of and SubAgents.of throw
+ *   KEYS_UNAVAILABLE; PreconditionError RUN_ENDED; what `body`, KeyRunCache.of and SubAgents.of throw
  */
 export async function authorize(context: ProxyContext, request: AgentRequest): Promise<Authorized> {
   const credential = credentialOf(request.headers);

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type AgentKey, backoffMs } from '@writ/kernel';
 import type { CallOptions } from '@writ/rpc';
 import type { AgentCredentials } from '../../domain/credentials.ts';
-import { mayRenew } from '../../domain/renewal.ts';
+import { mayRenew } from '../../domain/retry-with-new-credentials.ts';
 import { EPOCH } from '../../peers/peers.ts';
 import type { AgentTokens } from './agent-tokens.ts';
 import type { Slots } from './slots.ts';
@@ -74,7 +74,7 @@ async function actAs<T>(
   }
 }
 
-/** Waits before a further renewal; the first one follows at once. */
+/** WaitingRequests before a further renewal; the first one follows at once. */
 export async function pauseAfter(attempt: number): Promise<void> {
   if (attempt > 1) await delay(backoffMs(attempt, BACKOFF));
 }

@@ -17,7 +17,7 @@ export interface CancelOrder extends RunKey {
  * deleted (SUP-8, AP-1). Returns their number; a repeated order changes nothing.
  */
 export async function cancelAgents(
-  { store, clock, open, slots, receipts, clientWaits, toolLists }: ProxyContext,
+  { store, clock, open, slots, receipts, disconnectTimes, toolLists }: ProxyContext,
   { requestId, instance, stopReason, ...run }: CancelOrder,
 ): Promise<number> {
   const at = clock.now();
@@ -49,7 +49,7 @@ export async function cancelAgents(
     open.abort(agent, stopReason);
     slots.forget(agent);
     receipts.forget(agent);
-    clientWaits.forget(agent);
+    disconnectTimes.forget(agent);
     toolLists.forget(agent);
   }
   return ended;

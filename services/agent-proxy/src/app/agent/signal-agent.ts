@@ -1,6 +1,6 @@
 import type { AgentKey } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
-import { noteDecision } from '../tools/note-decision.ts';
+import { noteDecision } from '../waiting-calls/note-decision.ts';
 import { loadAgent } from './read-agents.ts';
 
 /**

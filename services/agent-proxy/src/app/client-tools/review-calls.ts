@@ -1,7 +1,7 @@
 import type { Decision } from '@writ/contracts/writ/review/v1/decision_pb';
 import { type AgentKey, CancellationError, UnavailableError } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
-import type { WaitTerms } from '../tools/waits.ts';
+import type { WaitTerms } from '../waiting-calls/waiting-requests.ts';
 import {
   type ClientToolRequest,
   clientToolCallId,
@@ -50,7 +50,7 @@ export function mustWait({ calls, refused }: ProposedCalls): boolean {
 }
 
 /**
- * Waits until all are decided, or one is refused, and uses the approvals durably: each is for one call of the model, so that
+ * WaitingRequests until all are decided, or one is refused, and uses the approvals durably: each is for one call of the model, so that
  * a repeated request gets the same answer (AP-4, AP-5).
  * @throws UnavailableError APPROVAL_PENDING after the time of the terms; the reason of their signal; what supervisor,
  *   slots and tokens throw

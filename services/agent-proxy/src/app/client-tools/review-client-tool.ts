@@ -3,9 +3,9 @@ import { type AgentKey, isWritError, PreconditionError } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import { type ToolCallRow, toolCallKeyOf } from '../../store/tool-calls.ts';
 import { actFor } from '../agent/act-for-agent.ts';
-import { awaitDecision, noteApproval } from '../tools/await-decision.ts';
 import { currentDecision } from '../tools/call-tool.ts';
-import type { WaitTerms } from '../tools/waits.ts';
+import { awaitDecision, noteApproval } from '../waiting-calls/await-decision.ts';
+import type { WaitTerms } from '../waiting-calls/waiting-requests.ts';
 import {
   type ClientToolRequest,
   clientToolDigest,
@@ -44,7 +44,7 @@ export interface ProposedCall {
   readonly decision: Decision;
 }
 
-/** Waits for a person if one must decide, and returns the decision as it is then. */
+/** WaitingRequests for a person if one must decide, and returns the decision as it is then. */
 export async function awaitClientTool(
   context: ProxyContext,
   { row, request, decision }: ProposedCall,

@@ -2,7 +2,7 @@ import type { Decision } from '@writ/contracts/writ/review/v1/decision_pb';
 import { type AgentKey, type JsonObject, parseJsonStrict } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import type { HookedCall, HookVerdict } from '../../wire/claude-code-hook.ts';
-import type { WaitTerms } from '../tools/waits.ts';
+import type { WaitTerms } from '../waiting-calls/waiting-requests.ts';
 import type { ClientToolRequest } from './number-client-tool.ts';
 import { reviewClientTool } from './review-client-tool.ts';
 

@@ -7,8 +7,8 @@ import {
   sha256Hex,
 } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
-import { nextCallNumber } from '../../domain/next-call.ts';
-import { mayRenew } from '../../domain/renewal.ts';
+import { nextCallNumber } from '../../domain/number-model-call.ts';
+import { mayRenew } from '../../domain/retry-with-new-credentials.ts';
 import type { StoredResponseCall } from '../../peers/peers.ts';
 import { type AgentRow, keyOf } from '../../store/agents.ts';
 import { insertCall, latestCall, markDelivered } from '../../store/calls.ts';

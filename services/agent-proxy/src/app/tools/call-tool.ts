@@ -2,15 +2,15 @@ import type { Decision } from '@writ/contracts/writ/review/v1/decision_pb';
 import type { CallToolResponse } from '@writ/contracts/writ/tool/v1/tool_gateway_service_pb';
 import { agentKeyText, type CallKey, PreconditionError, TOOL_CALL_TIMEOUT_MS } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
-import { needsNewWrit } from '../../domain/renewal.ts';
+import { needsNewWrit } from '../../domain/retry-with-new-credentials.ts';
 import { type ToolAnswer, UNKNOWN_OUTCOME } from '../../domain/tool-answer.ts';
 import { EPOCH } from '../../peers/peers.ts';
 import { isOutcomeUnknown } from '../../peers/tool-peers.ts';
 import { type ToolCallRow, toolCallKeyOf } from '../../store/tool-calls.ts';
 import { actFor, pauseAfter } from '../agent/act-for-agent.ts';
-import { awaitDecision, noteApproval } from './await-decision.ts';
+import { awaitDecision, noteApproval } from '../waiting-calls/await-decision.ts';
+import type { WaitTerms } from '../waiting-calls/waiting-requests.ts';
 import type { ToolRequest } from './number-call.ts';
-import type { WaitTerms } from './waits.ts';
 
 /**
  * Attempts with a new writ: one may expire while the call waits for a slot, or have a new key that the gateway does not

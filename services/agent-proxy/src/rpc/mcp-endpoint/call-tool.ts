@@ -8,8 +8,8 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server';
 import { canonicalJson, isWritError, wrapUnknown } from '@writ/kernel';
-import { type Answered, answerToolCall } from '../../app/tools/answer-call.ts';
 import type { ToolRequest } from '../../app/tools/number-call.ts';
+import { type Answered, answerToolCall } from '../../app/waiting-calls/answer-call.ts';
 import type { ProxyContext } from '../../context.ts';
 import { mcpFailure, mcpResult } from '../../wire/mcp-result.ts';
 import { createdTask, waitText } from '../../wire/mcp-task.ts';

@@ -11,7 +11,7 @@ import {
   resultOfTask,
   TASK_NOT_FOUND,
   type ToolTask,
-} from '../../app/tools/tasks.ts';
+} from '../../app/waiting-calls/tasks.ts';
 import type { ProxyContext } from '../../context.ts';
 import { mcpFailure, mcpResult } from '../../wire/mcp-result.ts';
 import { shownTask } from '../../wire/mcp-task.ts';

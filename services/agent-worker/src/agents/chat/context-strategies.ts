@@ -13,7 +13,7 @@ import {
   slidingWindow,
   tokensOf,
   truncateToolResults,
-} from '../../domain/context/views.ts';
+} from '../../domain/context/shorten-conversation.ts';
 import { optionsReader } from '../options.ts';
 import { askModel, createSummaries } from './summary.ts';
 import { loadTokenCounter } from './token-counter.ts';

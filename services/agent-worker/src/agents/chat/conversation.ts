@@ -1,8 +1,8 @@
 import { HistoryRetention, isJsonObject, type JsonObject, type JsonValue } from '@writ/kernel';
 import type { Message } from '../../domain/agent/message.ts';
 import type { ChatTurn } from '../../domain/calls/model-call.ts';
+import { exchangesOf } from '../../domain/context/shorten-conversation.ts';
 import { turnsFromSteps } from '../../domain/context/turns-from-steps.ts';
-import { exchangesOf } from '../../domain/context/views.ts';
 import type { AgentContext, Checkpoint } from '../../runtime/agent.ts';
 import { textOf } from '../first-message.ts';
 import { partialText } from '../partial-text.ts';

@@ -1,6 +1,6 @@
 import { omitUndefined } from '@writ/kernel';
 import type { ChatTurn } from '../../domain/calls/model-call.ts';
-import { planSummary, slidingWindow } from '../../domain/context/views.ts';
+import { planSummary, slidingWindow } from '../../domain/context/shorten-conversation.ts';
 import type { AgentContext } from '../../runtime/agent.ts';
 import { loadTokenCounter } from './token-counter.ts';
 import type { View } from './view.ts';

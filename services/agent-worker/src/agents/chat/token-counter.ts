@@ -1,5 +1,5 @@
 import type { ChatTurn } from '../../domain/calls/model-call.ts';
-import type { CountTokens } from '../../domain/context/views.ts';
+import type { CountTokens } from '../../domain/context/shorten-conversation.ts';
 
 /** Approximate overhead of providers per turn. */
 const TOKENS_AROUND_A_TURN = 4;

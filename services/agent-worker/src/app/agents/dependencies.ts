@@ -2,7 +2,7 @@ import type { AgentKey, AgentKind, Clock, RunKey } from '@writ/kernel';
 import type { Delivery } from '../../domain/agent/delivery.ts';
 import type { FirstReads } from '../../domain/agent/first-reads.ts';
 import type { AgentManifest } from '../../domain/agent/manifest.ts';
-import type { OwnTime } from '../../domain/agent/own-time.ts';
+import type { OwnTime } from '../../domain/agent/peer-time.ts';
 import type { AgentStatus } from '../../domain/agent/state.ts';
 import type { WorkerEvents } from '../../events.ts';
 import type { InsertDelivered } from '../../store/leases.ts';
@@ -40,7 +40,7 @@ export interface Dependencies {
       delivery: Pick<Delivery, 'slotGrant' | 'message'>,
       insert: InsertDelivered,
     ): Promise<boolean>;
-    /** Wakes the lease loop, because an agent may have become runnable. */
+    /** Wakes the claim loop, because an agent may have become runnable. */
     nudge(): void;
     /** Commits what the agents of a run that run in this process have not committed yet. */
     flush(run: RunKey): Promise<void>;

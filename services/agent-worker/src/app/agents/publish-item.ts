@@ -1,12 +1,9 @@
 import type { AgentKey, JsonObject } from '@writ/kernel';
 import { FEED_ITEM } from '../../domain/agent/message.ts';
 import { followersOf } from '../../store/follows.ts';
-import { deleteOldest } from '../../store/signals.ts';
 import type { WorkerTransaction } from '../../store/worker-store.ts';
-import { type InternalSignal, sendSignal, storeSignal } from './send-signal.ts';
-
-/** Maximum number of unread items that wait for the next run of an agent. */
-export const MAX_HELD_ITEMS = 1_000;
+import { holdItem } from './hold-item.ts';
+import { sendSignal } from './send-signal.ts';
 
 /** An item of a topic. */
 export interface TopicItem {
@@ -39,18 +36,4 @@ export async function publishItem(
     isDelivered ||= isSent;
   }
   return isDelivered;
-}
-
-/**
- * Stores an item of a durable subscription whose agent has ended, until the agent's next run in the session follows the
- * topic (AG-5). The oldest item is deleted when there are too many.
- */
-export async function holdItem(
-  trx: WorkerTransaction,
-  key: AgentKey,
-  item: InternalSignal,
-  at: Date,
-): Promise<void> {
-  if (!(await storeSignal(trx, key, item, at))) return;
-  await deleteOldest(trx, key, item.name, MAX_HELD_ITEMS);
 }

@@ -8,7 +8,7 @@ import {
   slidingWindow,
   tokensOf,
   truncateToolResults,
-} from './views.ts';
+} from './shorten-conversation.ts';
 
 interface Turn extends RoleTurn {
   readonly text: string;

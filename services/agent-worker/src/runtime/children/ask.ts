@@ -2,7 +2,7 @@ import { type AgentRef, canonicalDigest } from '@writ/kernel';
 import { type Reply, replySignal } from '../../domain/agent/message.ts';
 import type { Operation } from '../../domain/journal/entry.ts';
 import { deleteTimer, insertTimer } from '../../store/timers.ts';
-import type { NumberedCall } from '../journal.ts';
+import type { NumberedCall } from '../journal/journal.ts';
 import type { RunScope } from '../scope.ts';
 import { awaitSignal } from '../signals.ts';
 import { PeerRefusal } from '../unwinding.ts';

@@ -3,7 +3,7 @@ import type { SpawnAnswer } from '../../domain/calls/decision.ts';
 import { type Decision, phaseOfRefusal, refusalOf } from '../../domain/calls/decision.ts';
 import type { Operation } from '../../domain/journal/entry.ts';
 import type { SpawnOptions, SpawnOutcome } from '../agent.ts';
-import type { NumberedCall } from '../journal.ts';
+import type { NumberedCall } from '../journal/journal.ts';
 import { awaitDecision } from '../proposals.ts';
 import type { RunScope } from '../scope.ts';
 import { PeerRefusal } from '../unwinding.ts';

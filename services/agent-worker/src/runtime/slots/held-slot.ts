@@ -1,6 +1,6 @@
 import type { SlotAnswer, SlotGrant, SlotRenewal } from '../../domain/agent/slot.ts';
 import type { Credentials } from '../credentials.ts';
-import type { Session } from '../session.ts';
+import type { LeaseSession } from '../leases/lease-session.ts';
 import { AlreadyEnded, PeerRefusal, Preempted, Stopped, Unwinding } from '../unwinding.ts';
 
 /** How long before its expiry a grant is no longer used. */
@@ -10,7 +10,7 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 
 /** Dependencies of {@link HeldSlot}. */
 export interface HeldSlotParts {
-  readonly session: Session;
+  readonly session: LeaseSession;
   readonly credentials: Pick<Credentials, 'freshToken' | 'renew'>;
   /** Requests a renewal before the next round. */
   readonly ask: () => void;

@@ -3,7 +3,7 @@ import { type AgentKey, UnavailableError, WakeableLoop } from '@writ/kernel';
 import type { SlotAnswer } from '../../domain/agent/slot.ts';
 import type { SpawnBudgetPeer } from '../../peers/spawn-budget.ts';
 import type { Credentials } from '../credentials.ts';
-import type { Session } from '../session.ts';
+import type { LeaseSession } from '../leases/lease-session.ts';
 import { HeldSlot } from './held-slot.ts';
 import type { RenewalEntry } from './inactive-agents.ts';
 import { InactiveAgents, type InactiveAgentsParts } from './inactive-agents.ts';
@@ -78,7 +78,7 @@ export class SlotRenewer {
    * Tracks the slot of a leased agent, and requests its first grant unless the delivery brought one;
    * that one is renewed in the next round.
    */
-  hold(session: Session, credentials: Pick<Credentials, 'freshToken' | 'renew'>): HeldSlot {
+  hold(session: LeaseSession, credentials: Pick<Credentials, 'freshToken' | 'renew'>): HeldSlot {
     const slot: HeldSlot = new HeldSlot({
       session,
       credentials,
@@ -98,7 +98,7 @@ export class SlotRenewer {
    * Stops tracking the slot of a lease that ended; a suspended or preempted agent is handled as
    * inactive.
    */
-  release(session: Session, isInactive: boolean): void {
+  release(session: LeaseSession, isInactive: boolean): void {
     for (const slot of this.#held) {
       if (slot.lease !== session.lease) continue;
       this.#held.delete(slot);

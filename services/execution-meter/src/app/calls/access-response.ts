@@ -5,8 +5,8 @@ import { callFailure, failureError } from '../../domain/chat/failure.ts';
 import {
   accessAtProvider,
   type StoredResponseAccess,
-} from '../../providers/openai/stored-response.ts';
-import { requireSpendable, requireTab } from '../../store/admit.ts';
+} from '../../providers/model-call/stored-response.ts';
+import { requireSpendable, requireTab } from '../../store/require-spendable.ts';
 import { deleteResponse, knownIds } from '../../store/responses.ts';
 import { providerIdOf, providerKey } from './call-planner.ts';
 

@@ -2,16 +2,22 @@ import { freezesOver } from '@writ/freeze';
 import { isWritError } from '@writ/kernel';
 import type { MeterContext } from '../../context.ts';
 import { type CallPlan, fittingOutput, holdFor, requirePrice } from '../../domain/catalog/plan.ts';
-import { isNearBudget } from '../../domain/ledger/balance.ts';
-import { admitCaller, isPurged, requireSpendable, requireTab } from '../../store/admit.ts';
+import { isNearBudget } from '../../domain/ledger/near-budget.ts';
 import { book } from '../../store/book.ts';
 import { findCall, type StoredCall, saveCall } from '../../store/calls.ts';
 import { countFailure } from '../../store/failures.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
+import {
+  admitCaller,
+  isPurged,
+  requireSpendable,
+  requireTab,
+} from '../../store/require-spendable.ts';
 import { insertResponse } from '../../store/responses.ts';
+import { type LevelTurn, requireExactTurn } from '../../store/slices/level-turn.ts';
 import type { StoredTab } from '../../store/tabs.ts';
-import { type LevelTurn, requireExactTurn } from '../../store/turn-reach.ts';
 import { inTurnOfRun } from '../tabs/serialize-bookings.ts';
+import { isOwnedByPeer } from './call-owner.ts';
 import {
   type AttemptEnd,
   type CallConclusion,
@@ -26,7 +32,6 @@ import {
   withSpending,
 } from './call-record.ts';
 import type { CallRequest } from './call-request.ts';
-import { isOwnedByPeer } from './owned-by-peer.ts';
 
 /** A transaction about one tab. */
 export interface TabTransaction {

@@ -4,9 +4,9 @@ import type { MeterContext } from '../../context.ts';
 import type { ChatRequest } from '../../domain/chat/chat.ts';
 import { callFailure, failureError } from '../../domain/chat/failure.ts';
 import { DIALECTS } from '../../domain/dialects/index.ts';
-import { countAtProvider } from '../../providers/anthropic/count-tokens.ts';
-import { requireSpendable, requireTab } from '../../store/admit.ts';
+import { countAtProvider } from '../../providers/count-at-provider.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
+import { requireSpendable, requireTab } from '../../store/require-spendable.ts';
 import type { StoredTab } from '../../store/tabs.ts';
 import { providerKey, requireDialect } from './call-planner.ts';
 

@@ -2,7 +2,7 @@ import { eventMac } from '@writ/identity';
 import type { WritError } from '@writ/kernel';
 import type { CallEnd, CarriedEvent } from '../../domain/chat/call-chunk.ts';
 import type { CallFailure } from '../../domain/chat/failure.ts';
-import { isNearBudget } from '../../domain/ledger/balance.ts';
+import { isNearBudget } from '../../domain/ledger/near-budget.ts';
 import type { EndedCall } from './call-record.ts';
 import type { ChunkBuffer } from './chunk-buffer.ts';
 

@@ -4,18 +4,18 @@ import type { CallChunk } from '../../domain/chat/call-chunk.ts';
 import { failureError } from '../../domain/chat/failure.ts';
 import { dayOf } from '../../domain/ledger/balance.ts';
 import type { PriceList } from '../../providers/catalog/price-list.ts';
-import { deadlineError } from '../../store/admit.ts';
 import { readLevels } from '../../store/balances.ts';
 import type { StoredCall } from '../../store/calls.ts';
+import { deadlineError } from '../../store/require-spendable.ts';
 import type { StoredTab } from '../../store/tabs.ts';
 import { type AttemptDependencies, AttemptLoop } from './attempt-loop.ts';
+import { waitForPeer } from './call-owner.ts';
 import { CallPlanner, providerKey, requireDialect } from './call-planner.ts';
 import { type CallLookup, requireSameRequest } from './call-record.ts';
 import type { CallRequest } from './call-request.ts';
 import { ChunkBuffer } from './chunk-buffer.ts';
 import { reportAnswer, reportFailure } from './finished-chunk.ts';
-import type { ModelSlots } from './model-slots.ts';
-import { waitForPeer } from './owned-by-peer.ts';
+import type { ModelSlots } from './model-call-slots.ts';
 import { referencedTokens } from './referenced-tokens.ts';
 
 /** Dependencies of calls. */

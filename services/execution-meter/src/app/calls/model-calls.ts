@@ -11,7 +11,7 @@ import {
   type WritError,
 } from '@writ/kernel';
 import type { CallChunk } from '../../domain/chat/call-chunk.ts';
-import { admitCaller, requireTab } from '../../store/admit.ts';
+import { admitCaller, requireTab } from '../../store/require-spendable.ts';
 import { requireSameRequest } from './call-record.ts';
 import type { CallRequest } from './call-request.ts';
 import { type CallDependencies, InFlightCall } from './in-flight-call.ts';

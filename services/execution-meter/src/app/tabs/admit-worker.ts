@@ -1,7 +1,7 @@
 import { admitEpoch } from '@writ/identity';
 import type { AgentKey } from '@writ/kernel';
 import type { MeterContext } from '../../context.ts';
-import { admitCaller, requireTab } from '../../store/admit.ts';
+import { admitCaller, requireTab } from '../../store/require-spendable.ts';
 
 /**
  * Records the epoch of a worker that has taken over an agent, so that calls of the previous worker are rejected before

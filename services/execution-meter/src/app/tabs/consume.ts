@@ -5,12 +5,12 @@ import { dayOf } from '../../domain/ledger/balance.ts';
 import { breachError } from '../../domain/ledger/breach-error.ts';
 import { type Breach, exceededCap } from '../../domain/ledger/exceeded-cap.ts';
 import type { Spending } from '../../domain/ledger/spending.ts';
-import { requireTab } from '../../store/admit.ts';
 import { readLevels } from '../../store/balances.ts';
 import { book } from '../../store/book.ts';
 import { type EntryId, findEntry } from '../../store/entries.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
-import type { LevelTurn } from '../../store/turn-reach.ts';
+import { requireTab } from '../../store/require-spendable.ts';
+import type { LevelTurn } from '../../store/slices/level-turn.ts';
 import { inTurnOfRun } from './serialize-bookings.ts';
 import { type TabView, viewTab } from './tab-view.ts';
 

@@ -3,7 +3,6 @@ import type { MeterContext } from '../../context.ts';
 import { requestIdReused } from '../../domain/id-reused.ts';
 import { type Caps, DIMENSIONS } from '../../domain/ledger/amount.ts';
 import { type Balance, dayOf } from '../../domain/ledger/balance.ts';
-import { requireTab } from '../../store/admit.ts';
 import { forgetLevels, readLevels } from '../../store/balances.ts';
 import { lastEvents } from '../../store/calls.ts';
 import { isHeld } from '../../store/entries.ts';
@@ -11,8 +10,9 @@ import { forgetFailures, openFailures } from '../../store/failures.ts';
 import type { LevelsKey } from '../../store/level-ids.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
 import { openLevels } from '../../store/open-levels.ts';
+import { requireTab } from '../../store/require-spendable.ts';
+import type { LevelTurn } from '../../store/slices/level-turn.ts';
 import { closeTab as close, findTab, insertTab, type StoredTab } from '../../store/tabs.ts';
-import type { LevelTurn } from '../../store/turn-reach.ts';
 import { inTurnOfRun } from './serialize-bookings.ts';
 import { type TabView, viewTab } from './tab-view.ts';
 

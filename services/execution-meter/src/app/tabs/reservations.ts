@@ -6,11 +6,11 @@ import { dayOf, remainingBudget } from '../../domain/ledger/balance.ts';
 import { breachError } from '../../domain/ledger/breach-error.ts';
 import type { Hold } from '../../domain/ledger/entry.ts';
 import type { Spending } from '../../domain/ledger/spending.ts';
-import { requireSpendable, requireTab } from '../../store/admit.ts';
 import { type Booked, book } from '../../store/book.ts';
 import { type EntryId, findEntry, type StoredEntry } from '../../store/entries.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
-import type { LevelTurn } from '../../store/turn-reach.ts';
+import { requireSpendable, requireTab } from '../../store/require-spendable.ts';
+import type { LevelTurn } from '../../store/slices/level-turn.ts';
 import { inTurnOfRun } from './serialize-bookings.ts';
 import { type TabView, viewTab } from './tab-view.ts';
 

@@ -3,7 +3,7 @@ import type { TransactionOptions } from '@writ/store';
 import type { MeterContext } from '../../context.ts';
 import { sliceOf } from '../../store/level-ids.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
-import { ExactTurnRequired, type LevelTurn } from '../../store/turn-reach.ts';
+import { ExactTurnRequired, type LevelTurn } from '../../store/slices/level-turn.ts';
 
 /** Options of a transaction that books to the levels of its run. */
 interface TurnOptions extends Pick<TransactionOptions, 'background'> {

@@ -2,10 +2,10 @@ import type { AgentKey } from '@writ/kernel';
 import type { MeterContext } from '../../context.ts';
 import type { Balance } from '../../domain/ledger/balance.ts';
 import { dayOf } from '../../domain/ledger/balance.ts';
-import { requireTab } from '../../store/admit.ts';
 import { readLevels, readScopeLevels } from '../../store/balances.ts';
 import { type FailureCount, failuresOf } from '../../store/failures.ts';
 import type { MeterReader } from '../../store/meter-store.ts';
+import { requireTab } from '../../store/require-spendable.ts';
 import type { StoredTab } from '../../store/tabs.ts';
 
 /** A tab with its current balances and failures. */

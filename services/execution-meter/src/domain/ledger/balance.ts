@@ -60,64 +60,6 @@ export function applyChange(balance: Balance, change: Change): Balance {
   };
 }
 
-/** A share of a cap that the settled amount has reached. */
-export interface Crossing {
-  readonly level: Level;
-  readonly dimension: Dimension;
-  /** Percent of the cap. */
-  readonly percent: number;
-  readonly limit: bigint;
-}
-
-/**
- * Returns the highest threshold that each account has reached with a settlement, by level and dimension. An agent with
- * the caps of its run is omitted: its run reaches them first, or at the same time.
- * @param percents in ascending order
- */
-export function crossings(
-  before: readonly Balance[],
-  after: readonly Balance[],
-  percents: readonly number[],
-): Crossing[] {
-  const run = after.find(({ level }) => level === 'run')?.caps;
-  return after.flatMap((balance, index) =>
-    DIMENSIONS.flatMap((dimension) => {
-      const { level, caps, used } = balance;
-      const limit = caps[dimension];
-      const spent = before[index]?.used[dimension] ?? 0n;
-      if (limit === undefined || limit === 0n) return [];
-      if (level === 'agent' && limit === run?.[dimension]) return [];
-      const isReached = (percent: number, amount: bigint) =>
-        amount * 100n >= limit * BigInt(percent);
-      const percent = percents.findLast(
-        (each) => isReached(each, used[dimension]) && !isReached(each, spent),
-      );
-      return percent === undefined ? [] : [{ level, dimension, percent, limit }];
-    }),
-  );
-}
-
-/** Thresholds of the near-budget warning (EM-5). */
-export interface NearBudget {
-  /** Remaining tokens at or below which the warning applies. */
-  readonly reserveTokens: bigint;
-  /** Remaining share of the cost cap at or below which the warning applies, in millionths. */
-  readonly reserveCostPpm: bigint;
-}
-
-/** 512 tokens, a tenth of the cost (EM-5). */
-export const DEFAULT_NEAR_BUDGET: NearBudget = Object.freeze({
-  reserveTokens: 512n,
-  reserveCostPpm: 100_000n,
-});
-
-/** Whether the settled amount leaves no more than the reserve (EM-5). Holds do not count. */
-export function isNearBudget({ caps, used }: Balance, near: NearBudget): boolean {
-  if (caps.tokens !== undefined && caps.tokens - used.tokens <= near.reserveTokens) return true;
-  if (caps.cost === undefined) return false;
-  return (caps.cost - used.cost) * 1_000_000n <= near.reserveCostPpm * caps.cost;
-}
-
 /**
  * Returns the remaining budget for reservations: the minimum of all levels by dimension, never
  * negative. A dimension without caps is absent (EM-3).

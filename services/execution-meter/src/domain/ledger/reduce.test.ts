@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Caps } from './amount.ts';
-import { DEFAULT_NEAR_BUDGET, emptyBalance, isNearBudget, remainingBudget } from './balance.ts';
+import { emptyBalance, remainingBudget } from './balance.ts';
+import { DEFAULT_NEAR_BUDGET, isNearBudget } from './near-budget.ts';
 import { type Ledger, type LedgerEvent, reduce, type Step } from './reduce.ts';
 import { NO_USAGE, type Spending } from './spending.ts';
 

@@ -10,7 +10,7 @@ import { openPool as newPool } from '../../domain/pool/open.ts';
 import type { Pool } from '../../domain/pool/pool.ts';
 import { requestIdReused } from '../../store/requests.ts';
 import type { StoredPool } from '../../store/stored-pool.ts';
-import type { Ledger, MemberSnapshot, PoolTransaction } from './ledger.ts';
+import type { MemberSnapshot, PoolRepository, PoolTransaction } from './pool-repository.ts';
 
 /** The request that opens or closes a pool. */
 export interface PoolRequest extends RunKey {
@@ -28,12 +28,12 @@ export interface PoolRequest extends RunKey {
  *   POOL_CLOSED if the run ended before its pool was opened
  */
 export async function openPool(
-  ledger: Ledger,
+  repository: PoolRepository,
   request: PoolRequest,
   event: OpenEvent,
 ): Promise<MemberSnapshot> {
   const { instance } = event.root;
-  return await ledger.transaction([request], async (pools) => {
+  return await repository.transaction([request], async (pools) => {
     const known = pools.find(request);
     if (known !== undefined) {
       assertSameRequest(known, request);
@@ -52,7 +52,7 @@ export async function openPool(
  * @param mayWait whether nothing depends on the answer, so that the commit may wait for another one (CO-1)
  */
 export async function closePool(
-  ledger: Ledger,
+  repository: PoolRepository,
   request: PoolRequest,
   mayWait: boolean,
 ): Promise<Pool> {
@@ -64,7 +64,7 @@ export async function closePool(
     }
     return pools.get(request).pool;
   };
-  return await ledger.transaction([request], work, {
+  return await repository.transaction([request], work, {
     commitDelayMs: mayWait ? COMMIT_DELAY_MS : 0,
   });
 }

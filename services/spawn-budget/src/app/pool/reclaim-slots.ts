@@ -4,12 +4,12 @@ import { expiredPools } from '../../store/members.ts';
 import { deletePools, poolsClosedBefore } from '../../store/pools.ts';
 import { clearAnswerCache } from '../../store/requests.ts';
 import type { SpawnStore } from '../../store/spawn-store.ts';
-import type { Ledger } from './ledger.ts';
+import type { PoolRepository } from './pool-repository.ts';
 
 /** What a {@link createSlotReclaimer} works with. */
 export interface ReclaimerParts {
   readonly store: SpawnStore;
-  readonly ledger: Ledger;
+  readonly repository: PoolRepository;
   readonly clock: Clock;
   readonly log: Logger;
   /** Interval between two passes, ms. */
@@ -41,7 +41,7 @@ export function createSlotReclaimer(parts: ReclaimerParts): WakeableLoop {
 /** Returns whether the batch was full. */
 async function reclaimOnce({
   store,
-  ledger,
+  repository,
   clock,
   keepClosedMs,
   isClockSkewed,
@@ -49,7 +49,7 @@ async function reclaimOnce({
   if (isClockSkewed()) return false;
   const now = clock.now();
   const expired = await expiredPools(store.db, now, BATCH);
-  for (const key of expired) await expirePool(ledger, key);
+  for (const key of expired) await expirePool(repository, key);
   const before = new Date(now.getTime() - keepClosedMs);
   // Outside the transaction, which would hold the lock of all runs in each pass.
   const closed = await poolsClosedBefore(store.db, before, BATCH);
@@ -65,8 +65,8 @@ async function reclaimOnce({
   return expired.length === BATCH || closed.length === BATCH;
 }
 
-async function expirePool(ledger: Ledger, key: RunKey): Promise<void> {
-  await ledger.transaction(
+async function expirePool(repository: PoolRepository, key: RunKey): Promise<void> {
+  await repository.transaction(
     [key],
     async (pools) => {
       if (pools.find(key) !== undefined) pools.apply(key, { type: 'expire' });

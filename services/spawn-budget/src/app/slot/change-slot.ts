@@ -3,7 +3,7 @@ import type { SpawnBudgetContext } from '../../context.ts';
 import type { AcquireEvent, Refusal, ReprioritizeEvent } from '../../domain/pool/events.ts';
 import type { SlotChange } from '../../domain/pool/pool.ts';
 import { type Answer, findAnswers, type RequestKey, recordAnswer } from '../../store/requests.ts';
-import type { PoolTransaction } from '../pool/ledger.ts';
+import type { PoolTransaction } from '../pool/pool-repository.ts';
 import { type SlotMessage, signingSlot } from './slot-grants.ts';
 
 /** The agent's slot after a call, and the slot changes that the call caused. */
@@ -24,7 +24,7 @@ export async function acquireSlot(
   event: AcquireEvent,
 ): Promise<ChangedSlot> {
   const { instance } = event.agent;
-  const { refusal, changes, slot } = await context.ledger.transaction([key], async (pools) => {
+  const { refusal, changes, slot } = await context.repository.transaction([key], async (pools) => {
     const { any, same } = await findAnswers(pools.trx, key);
     if (any) await pools.loadReleased(key, [instance]);
     const answer = same ?? (await acquire(pools, key, event));
@@ -66,11 +66,11 @@ function exhausted({ cap, why, used, limit, sentence }: Refusal): BudgetExhauste
  * @throws InvalidRequestError REQUEST_ID_REUSED
  */
 export async function releaseSlot(
-  { ledger }: SpawnBudgetContext,
+  { repository }: SpawnBudgetContext,
   key: RequestKey,
 ): Promise<Answer> {
   const { instance } = key;
-  return await ledger.transaction([key], async (pools): Promise<Answer> => {
+  return await repository.transaction([key], async (pools): Promise<Answer> => {
     if (pools.find(key) === undefined) return { changes: [], released: false };
     const { same } = await findAnswers(pools.trx, key);
     if (same !== undefined) return same;
@@ -93,7 +93,7 @@ export async function reprioritizeSlot(
   key: RequestKey,
   event: ReprioritizeEvent,
 ): Promise<ChangedSlot> {
-  const { changes, slot } = await context.ledger.transaction([key], async (pools) => {
+  const { changes, slot } = await context.repository.transaction([key], async (pools) => {
     const { same } = await findAnswers(pools.trx, key);
     await pools.loadReleased(key, [event.instance]);
     const answer = same ?? (await reprioritize(pools, key, event));

@@ -1,6 +1,6 @@
 import type { AgentIdentity } from '@writ/rpc';
 import type { RenewEvent } from '../../domain/pool/events.ts';
-import type { Ledger, MemberSnapshot, PoolTransaction } from '../pool/ledger.ts';
+import type { MemberSnapshot, PoolRepository, PoolTransaction } from '../pool/pool-repository.ts';
 
 /** One entry of a renewal whose token was accepted. */
 export interface Renewal {
@@ -16,11 +16,11 @@ export interface RejectedRenewal {
 
 /** Renews the slots of agents of any runs in one transaction (SB-8). */
 export async function renewSlots(
-  ledger: Ledger,
+  repository: PoolRepository,
   renewals: readonly Renewal[],
 ): Promise<ReadonlyMap<Renewal, MemberSnapshot | RejectedRenewal>> {
   const runs = renewals.map(({ agent }) => agent);
-  return await ledger.transaction(runs, async (pools) => {
+  return await repository.transaction(runs, async (pools) => {
     await loadReleased(pools, renewals);
     return renewAll(pools, renewals);
   });

@@ -5,7 +5,7 @@ import { GRANT_MARGIN_MS } from '../../config.ts';
 import type { SpawnBudgetContext } from '../../context.ts';
 import { mayActUntil } from '../../domain/pool/pool.ts';
 import { slotMessage } from '../../wire/slot.ts';
-import type { MemberSnapshot } from '../pool/ledger.ts';
+import type { MemberSnapshot } from '../pool/pool-repository.ts';
 
 /** A slot as calls return it. */
 export type SlotMessage = MessageInitShape<typeof SlotSchema>;

@@ -1,7 +1,8 @@
 import { PreconditionError, Priority, priorityName } from '@writ/kernel';
-import type { PoolDraft } from './draft.ts';
 import type { AcquireEvent, Outcome, Refusal } from './events.ts';
 import { heldSlots, type Pool } from './pool.ts';
+import type { PoolDraft } from './pool-draft.ts';
+import { victimBelow } from './preempt.ts';
 
 /**
  * Acquires a free slot, or that of an agent of lower priority (SB-2, SB-7). For an existing member it
@@ -82,7 +83,7 @@ function makeSlotAvailable(
   { agent, priority }: AcquireEvent,
 ): Refusal | undefined {
   if (draft.hasFreeSlot) return undefined;
-  const victim = draft.victimBelow(priority);
+  const victim = victimBelow(draft, priority);
   if (victim !== undefined) {
     draft.pause(victim, agent);
     return undefined;

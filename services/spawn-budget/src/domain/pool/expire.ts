@@ -1,5 +1,5 @@
-import type { PoolDraft } from './draft.ts';
 import type { Member } from './pool.ts';
+import type { PoolDraft } from './pool-draft.ts';
 
 /**
  * Ends expired leases and gives the slots to queued agents (SB-8). The root keeps its slot without a

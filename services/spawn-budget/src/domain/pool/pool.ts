@@ -94,13 +94,6 @@ export function heldSlots(pool: Pool): number {
   return held;
 }
 
-/** Queued agents: highest priority first, then the longest queued (SB-4). */
-export function queuedMembers(pool: Pool): Member[] {
-  return [...pool.members.values()]
-    .filter(({ queuePosition }) => queuePosition !== undefined)
-    .sort((a, b) => b.priority - a.priority || (a.queuePosition ?? 0) - (b.queuePosition ?? 0));
-}
-
 /** Whether the run is past its deadline at `at`, so that no agent may act. */
 export function isPastDeadline(pool: Pool, at: number): boolean {
   return pool.deadline !== undefined && at >= pool.deadline;

@@ -4,7 +4,8 @@ import { describe, expect, it } from 'vitest';
 import { HeadcountModel } from '../../../test/headcount-model.ts';
 import type { PoolEvent, Reduced, RenewIntent } from './events.ts';
 import { openPool } from './open.ts';
-import { heldSlots, isPastDeadline, type Pool, queuedMembers } from './pool.ts';
+import { heldSlots, isPastDeadline, type Pool } from './pool.ts';
+import { queuedMembers } from './queue.ts';
 import { reduce } from './reduce.ts';
 
 const LEASE_MS = 15;

@@ -2,7 +2,8 @@ import { Priority } from '@writ/kernel';
 import { describe, expect, it } from 'vitest';
 import type { PoolEvent } from './events.ts';
 import { openPool } from './open.ts';
-import { heldSlots, mayActUntil, type Pool, queuedMembers } from './pool.ts';
+import { heldSlots, mayActUntil, type Pool } from './pool.ts';
+import { queuedMembers } from './queue.ts';
 import { reduce } from './reduce.ts';
 
 const ROOT = { name: 'lead', instance: 'root' };

@@ -1,8 +1,8 @@
 import { acquire } from './acquire.ts';
-import { PoolDraft } from './draft.ts';
 import type { EventTime, Outcome, PoolEvent, Reduced } from './events.ts';
 import { expire } from './expire.ts';
 import type { Pool } from './pool.ts';
+import { PoolDraft } from './pool-draft.ts';
 import { close, release } from './release.ts';
 import { renew } from './renew.ts';
 import { reprioritize } from './reprioritize.ts';

@@ -1,5 +1,5 @@
-import type { PoolDraft } from './draft.ts';
 import type { Outcome, ReleaseEvent } from './events.ts';
+import type { PoolDraft } from './pool-draft.ts';
 
 /**
  * Releases an agent and gives its slot to the first queued one (SB-3, SB-4). Nothing changes for the root, a

@@ -1,6 +1,7 @@
-import type { PoolDraft } from './draft.ts';
 import type { Outcome, RenewEvent } from './events.ts';
 import type { Member } from './pool.ts';
+import type { PoolDraft } from './pool-draft.ts';
+import { victimBelow } from './preempt.ts';
 
 /**
  * Applies a worker's renewal (SB-8): extends the lease of a running agent, keeps the slot of a suspended one, and
@@ -49,7 +50,7 @@ function suspend(draft: PoolDraft, member: Member): void {
 
 /** Like an acquire (SB-2), but the agent is queued instead of refused. */
 function reacquire(draft: PoolDraft, member: Member): void {
-  const victim = draft.hasFreeSlot ? undefined : draft.victimBelow(member.priority);
+  const victim = draft.hasFreeSlot ? undefined : victimBelow(draft, member.priority);
   if (victim === undefined) queue(draft, member);
   else draft.replace(victim, member);
 }

@@ -1,8 +1,10 @@
 import { NotFoundError, Priority } from '@writ/kernel';
 import { assertRunning, releasedError } from './acquire.ts';
-import type { PoolDraft } from './draft.ts';
 import type { Outcome, ReprioritizeEvent } from './events.ts';
-import { type Member, queuedMembers } from './pool.ts';
+import type { Member } from './pool.ts';
+import type { PoolDraft } from './pool-draft.ts';
+import { victimBelow } from './preempt.ts';
+import { queuedMembers } from './queue.ts';
 
 /**
  * Changes an agent's priority (SB-5). Demoting an active agent below NORMAL in a full pool pauses it;
@@ -42,7 +44,7 @@ function promote(draft: PoolDraft, member: Member): void {
     draft.activate(member);
     return;
   }
-  const victim = draft.victimBelow(member.priority);
+  const victim = victimBelow(draft, member.priority);
   // Negative and decreasing: before all agents of its priority, the last promoted first.
   if (victim === undefined) draft.put({ ...member, queuePosition: -draft.next() });
   else draft.replace(victim, member);

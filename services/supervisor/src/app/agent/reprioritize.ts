@@ -7,7 +7,7 @@ import { affectedTenant } from '../../domain/usage/usage-rights.ts';
 import type { Reprioritized } from '../../peers/spawn-budget.ts';
 import { loadAgent, saveAgent } from '../../store/agent/agents.ts';
 import { noteSlotChange } from '../../store/agent/pauses.ts';
-import { appendAudit } from '../../store/audit.ts';
+import { appendAudit } from '../../store/audit/append-audit.ts';
 import { rememberRequest, requestsOf } from '../../store/requests.ts';
 import { loadRun } from '../../store/run/runs.ts';
 import { priorityFrom } from '../../wire/supervision.ts';

@@ -13,7 +13,7 @@ import {
 import { endChild } from '../../store/agent/endings.ts';
 import { noteSlotChange } from '../../store/agent/pauses.ts';
 import { failSpawn, findSpawnOf, type SpawnRow, saveSpawn } from '../../store/agent/spawns.ts';
-import { appendAudit } from '../../store/audit.ts';
+import { appendAudit } from '../../store/audit/append-audit.ts';
 import { haltOver } from '../../store/halt/halts.ts';
 import { loadDecision } from '../../store/review/decisions.ts';
 import type { RunRow } from '../../store/run/runs.ts';

@@ -3,11 +3,11 @@ import type { SupervisorContext } from '../../context.ts';
 import { loadApproval } from '../../store/approval/approvals.ts';
 import type { Answer, Answered, AnswerRequest } from './answer-request.ts';
 import { decideAction } from './decide-action.ts';
-import { resolveCall } from './resolve-call.ts';
+import { resolveOutcome } from './resolve-outcome.ts';
 
 /**
  * Answers an approval of an action, or of the outcome of a call (SV-5, TG-5).
- * @throws NotFoundError APPROVAL_NOT_FOUND; InvalidRequestError ANSWER_MISMATCH; what decideAction and resolveCall
+ * @throws NotFoundError APPROVAL_NOT_FOUND; InvalidRequestError ANSWER_MISMATCH; what decideAction and resolveOutcome
  *   throw
  */
 export async function answerApproval(
@@ -18,7 +18,7 @@ export async function answerApproval(
   const approval = await loadApproval(context.store.db, person.tenant, approvalId);
   assertFits(approval.kind, answer);
   return approval.kind === 'resolve'
-    ? await resolveCall(context, request, approval)
+    ? await resolveOutcome(context, request, approval)
     : await decideAction(context, request, approval);
 }
 

@@ -11,7 +11,7 @@ import { type DueApproval, expiredApprovals } from '../../store/approval/expired
 import { unresumedHalt } from '../../store/halt/lifted-halts.ts';
 import { callKeyOf, loadDecision, saveDecision } from '../../store/review/decisions.ts';
 import { isAlive, subjectOf } from '../review/review-subject.ts';
-import { publishAnswer } from './publish-answer.ts';
+import { publishApproval } from './publish-approval.ts';
 import { type PendingApproval, settleNo } from './settle-action.ts';
 
 const PAGE_SIZE = 100;
@@ -72,5 +72,5 @@ async function leaveUnknown(
     stop_reason: `outcome_unknown:${tool}`,
     phase: 'execution',
   });
-  await publishAnswer(tx, subject, { ...approval, ...changes });
+  await publishApproval(tx, subject, { ...approval, ...changes });
 }

@@ -3,7 +3,7 @@ import type { Tx } from '../../context.ts';
 import { actionFacts } from '../../domain/audit/audit-facts.ts';
 import { isCall, type RecordedAction } from '../../domain/result/recorded-action.ts';
 import { type ApprovalRow, insertApproval } from '../../store/approval/approvals.ts';
-import { appendAudit } from '../../store/audit.ts';
+import { appendAudit } from '../../store/audit/append-audit.ts';
 import type { ReviewSubject } from '../review/review-subject.ts';
 
 /** What an approval asks. */

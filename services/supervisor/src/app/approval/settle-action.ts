@@ -11,7 +11,7 @@ import { countApprovedCall } from '../../store/run/runs.ts';
 import { executionColumns, publishDecision } from '../review/decision-row.ts';
 import type { ReviewSubject } from '../review/review-subject.ts';
 import { type AnswerRequest, BY_AGENT } from './answer-request.ts';
-import { publishAnswer } from './publish-answer.ts';
+import { publishApproval } from './publish-approval.ts';
 
 /** The stop reason of a withdrawn proposal. */
 export const WITHDRAWN = 'withdrawn';
@@ -109,7 +109,7 @@ async function settle(
   const settled: DecisionRow = { ...decision, ...changes.decision, settled: true };
   await saveApproval(trx, approval, { ...changes.approval, decided_at: at });
   await saveDecision(trx, callKeyOf(decision), { ...changes.decision, settled: true });
-  await publishAnswer(tx, subject, row);
+  await publishApproval(tx, subject, row);
   await publishDecision(tx, subject, settled, { name: 'settled', human: humanAnswerOf(row) });
   return row;
 }

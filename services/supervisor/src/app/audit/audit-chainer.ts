@@ -10,9 +10,9 @@ import {
   type ChainRow,
   chainsToSign,
   saveCheckpoint,
-} from '../../store/audit-chain/checkpoints.ts';
-import { holdLease, releaseLease } from '../../store/audit-chain/lease.ts';
-import { hasUnlinked, linkAudit } from '../../store/audit-chain/link-audit.ts';
+} from '../../store/audit/checkpoints.ts';
+import { holdLease, releaseLease } from '../../store/audit/lease.ts';
+import { hasUnlinked, linkAudit } from '../../store/audit/link-audit.ts';
 import type { SupervisorStore, SupervisorTransaction } from '../../store/supervisor-store.ts';
 import type { ChainGuard } from './chain-guard.ts';
 import type { CheckpointFile } from './checkpoint-file.ts';

@@ -2,8 +2,8 @@ import type { LiveOptions } from '@writ/bus';
 import { readCheckpoint, type Verifier } from '@writ/identity';
 import { DataLossError } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
-import type { ChainEnd } from '../../store/audit-chain/checkpoints.ts';
-import { chainEnds, hashOf, readChainEnd } from '../../store/audit-chain/read-chain.ts';
+import type { ChainEnd } from '../../store/audit/checkpoints.ts';
+import { chainEnds, hashOf, readChainEnd } from '../../store/audit/read-chain.ts';
 import type { SupervisorReader, SupervisorStore } from '../../store/supervisor-store.ts';
 import { readHookEvent } from '../../wire/hook-event.ts';
 

@@ -2,7 +2,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { formatLine, parseLine } from '@writ/audit';
 import { readCheckpoint, type Verifier } from '@writ/identity';
 import { InvalidRequestError, isClockError, UnauthenticatedError } from '@writ/kernel';
-import type { CheckpointRow } from '../../store/audit-chain/checkpoints.ts';
+import type { CheckpointRow } from '../../store/audit/checkpoints.ts';
 
 /**
  * The file outside the database to which every signed checkpoint is appended (WRIT_AUDIT_CHECKPOINT_FILE), one JSON

@@ -1,6 +1,6 @@
 import type { Telemetry } from '@writ/telemetry';
-import { type CheckpointRow, checkpointsAfter } from '../../store/audit-chain/checkpoints.ts';
-import { chainEnds } from '../../store/audit-chain/read-chain.ts';
+import { type CheckpointRow, checkpointsAfter } from '../../store/audit/checkpoints.ts';
+import { chainEnds } from '../../store/audit/read-chain.ts';
 import type { SupervisorStore } from '../../store/supervisor-store.ts';
 import type { ChainGuard } from './chain-guard.ts';
 import type { CheckpointFile } from './checkpoint-file.ts';

@@ -1,13 +1,9 @@
 import { InvalidRequestError, UnavailableError } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
-import { AUDIT_KINDS } from '../../store/audit.ts';
-import { type CheckpointRow, checkpointsOf } from '../../store/audit-chain/checkpoints.ts';
-import { lastUnlinked } from '../../store/audit-chain/link-audit.ts';
-import {
-  type AuditFilters,
-  type LinkedRecord,
-  readChain,
-} from '../../store/audit-chain/read-chain.ts';
+import { AUDIT_KINDS } from '../../store/audit/append-audit.ts';
+import { type CheckpointRow, checkpointsOf } from '../../store/audit/checkpoints.ts';
+import { lastUnlinked } from '../../store/audit/link-audit.ts';
+import { type AuditFilters, type LinkedRecord, readChain } from '../../store/audit/read-chain.ts';
 import { awaitChange } from '../../store/change/change-alarm.ts';
 import { signChain } from './audit-chainer.ts';
 

@@ -5,7 +5,7 @@ import type { Halt } from '../../domain/halt/halt.ts';
 import type { HaltPayload } from '../../domain/order/order-payloads.ts';
 import { keyOf } from '../../store/agent/agents.ts';
 import { endChild, recordEnding } from '../../store/agent/endings.ts';
-import { appendAudit } from '../../store/audit.ts';
+import { appendAudit } from '../../store/audit/append-audit.ts';
 import { findHalt, type HaltRow, haltOf, saveHalt, scopeOf } from '../../store/halt/halts.ts';
 import { haltedAgents, parkHalted } from '../../store/halt/park.ts';
 import { runsInScope, stoppedTenants } from '../../store/halt/runs-in-scope.ts';

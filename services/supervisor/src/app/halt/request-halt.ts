@@ -5,7 +5,7 @@ import { type SupervisorContext, type Tx, transact } from '../../context.ts';
 import { assertMayHalt, assertMayLift, type HaltingPerson } from '../../domain/halt/halt-rights.ts';
 import type { HaltPayload } from '../../domain/order/order-payloads.ts';
 import { loadAgent } from '../../store/agent/agents.ts';
-import { appendAudit } from '../../store/audit.ts';
+import { appendAudit } from '../../store/audit/append-audit.ts';
 import {
   findHalt,
   type HaltRow,

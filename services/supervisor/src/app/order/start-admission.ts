@@ -1,6 +1,6 @@
 import type { SupervisorContext } from '../../context.ts';
+import { PROBE_MS } from '../../domain/admission/start-queue.ts';
 import type { DueTerms } from '../../domain/order/order-rules.ts';
-import { PROBE_MS } from '../../domain/order/start-queue.ts';
 import { runEndTopic } from '../../store/change/changes.ts';
 import type { OrderRow } from '../../store/change/commit-notes.ts';
 import { dueOrders } from '../../store/orders.ts';

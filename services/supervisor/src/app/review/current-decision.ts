@@ -5,7 +5,7 @@ import { actionFrom, actionName } from '../../domain/result/recorded-action.ts';
 import type { HumanAnswer } from '../../domain/result/run-result.ts';
 import { loadAgent } from '../../store/agent/agents.ts';
 import { humanAnswerOf, loadApproval } from '../../store/approval/approvals.ts';
-import { appendAudit } from '../../store/audit.ts';
+import { appendAudit } from '../../store/audit/append-audit.ts';
 import { haltOver } from '../../store/halt/halts.ts';
 import {
   callKeyOf,

@@ -4,7 +4,7 @@ import { actionFacts } from '../../domain/audit/audit-facts.ts';
 import { factCallId } from '../../domain/facts/settle-receipt.ts';
 import { recordEnding } from '../../store/agent/endings.ts';
 import { suspendAgent } from '../../store/agent/suspension.ts';
-import { appendAudit } from '../../store/audit.ts';
+import { appendAudit } from '../../store/audit/append-audit.ts';
 import { type DecisionRow, insertDecision } from '../../store/review/decisions.ts';
 import { saveFacts } from '../../store/review/facts.ts';
 import { countApprovedCall } from '../../store/run/runs.ts';

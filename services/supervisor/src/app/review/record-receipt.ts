@@ -5,11 +5,11 @@ import { type ApprovedCall, matchesCall, type Receipt } from '../../domain/facts
 import { outcomeOfReceipt, settleReceipt } from '../../domain/facts/settle-receipt.ts';
 import { actionFrom } from '../../domain/result/recorded-action.ts';
 import { isPurged as isAgentPurged, loadAgent } from '../../store/agent/agents.ts';
-import { appendAudit } from '../../store/audit.ts';
+import { appendAudit } from '../../store/audit/append-audit.ts';
 import { type DecisionRow, findDecision } from '../../store/review/decisions.ts';
 import { loadFacts, saveFacts } from '../../store/review/facts.ts';
 import { insertReceipt } from '../../store/review/receipts.ts';
-import { openOutcomeApproval, settleOutcomeApproval } from '../approval/outcome-approval.ts';
+import { openOutcomeApproval, settleOutcomeApproval } from '../approval/open-outcome-approval.ts';
 import { amendResult } from '../run/amend-result.ts';
 import { isAlive, type ReviewSubject, subjectOf } from './review-subject.ts';
 

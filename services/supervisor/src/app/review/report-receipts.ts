@@ -5,7 +5,7 @@ import { InvalidRequestError, isId, UnavailableError } from '@writ/kernel';
 import { type SupervisorContext, type Tx, transact } from '../../context.ts';
 import { type AuditFacts, receiptFacts } from '../../domain/audit/audit-facts.ts';
 import type { Receipt } from '../../domain/facts/receipt.ts';
-import { appendAudit } from '../../store/audit.ts';
+import { appendAudit } from '../../store/audit/append-audit.ts';
 import { rememberRefusal } from '../../store/requests.ts';
 import { findReceipt } from '../../store/review/receipts.ts';
 import type { SupervisorReader } from '../../store/supervisor-store.ts';

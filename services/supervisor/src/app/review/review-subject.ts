@@ -8,11 +8,11 @@ import {
 import type { BudgetView, Facts, SupervisionView } from '@writ/policy';
 import type { CallContext } from '@writ/rpc';
 import type { Tx } from '../../context.ts';
+import { pauseHolds } from '../../domain/agent/pause.ts';
 import type { AgentManifest } from '../../domain/manifest/agent-manifest.ts';
 import { budgetFromJson, manifestFromJson } from '../../domain/manifest/manifest-json.ts';
 import type { Situation } from '../../domain/review/judge.ts';
 import { toPolicyRisk } from '../../domain/review/reviewed-tool.ts';
-import { pauseHolds } from '../../domain/slot/pause.ts';
 import { type AgentRow, keyOf, loadAgent } from '../../store/agent/agents.ts';
 import { noteSlotChange, slotOf } from '../../store/agent/pauses.ts';
 import { assertNotHalted } from '../../store/halt/halts.ts';

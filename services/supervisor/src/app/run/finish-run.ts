@@ -2,7 +2,7 @@ import { outcomeOf, type RunKey, sha256Hex } from '@writ/kernel';
 import type { Tx } from '../../context.ts';
 import type { EndRunPayload } from '../../domain/order/order-payloads.ts';
 import { buildResult } from '../../domain/result/build-result.ts';
-import { appendAudit } from '../../store/audit.ts';
+import { appendAudit } from '../../store/audit/append-audit.ts';
 import type { OrderRow } from '../../store/change/commit-notes.ts';
 import { type RunRow, saveRun } from '../../store/run/runs.ts';
 import { appendTimeline } from '../../store/run/timeline.ts';

@@ -20,7 +20,7 @@ import { planRun, type RunRequest } from '../../domain/run/plan-run.ts';
 import { mayReplace } from '../../domain/run/replace-run.ts';
 import { loadAgent } from '../../store/agent/agents.ts';
 import { assertNotHalted } from '../../store/halt/halts.ts';
-import { assertRunQuota } from '../../store/run/live-runs.ts';
+import { assertRunQuota } from '../../store/run/run-quota.ts';
 import {
   type AgentKeyId,
   findRun,

@@ -1,6 +1,6 @@
 import type { SupervisorContext } from '../../context.ts';
 import { agentsToPurge } from '../../store/agent/agents.ts';
-import { appendAudit } from '../../store/audit.ts';
+import { appendAudit } from '../../store/audit/append-audit.ts';
 import {
   purgeAgent,
   purgeRun,

@@ -1,6 +1,6 @@
 import type { RunKey } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
-import { operatorWait } from '../../domain/slot/wait.ts';
+import { operatorWait } from '../../domain/agent/waiting-for.ts';
 import { agentsOf } from '../../store/agent/agents.ts';
 import { type RunFilter, runsByIds, selectRuns } from '../../store/run/run-lists.ts';
 import { loadRun, type RunRow } from '../../store/run/runs.ts';

@@ -5,7 +5,7 @@ import type { Person } from '@writ/rpc';
 import { type SupervisorContext, type Tx, transact } from '../../context.ts';
 import { budgetToJson } from '../../domain/manifest/manifest-json.ts';
 import { cappedTenant } from '../../domain/usage/usage-rights.ts';
-import { type AuditEntry, appendAudit } from '../../store/audit.ts';
+import { type AuditEntry, appendAudit } from '../../store/audit/append-audit.ts';
 import { type PersonalRequest, rememberRequest, requestsOf } from '../../store/requests.ts';
 import { budgetFrom, levelName } from '../../wire/budget.ts';
 import { assertBudgetChangeable, recordRunCaps } from './run-caps.ts';

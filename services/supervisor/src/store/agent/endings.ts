@@ -1,9 +1,9 @@
 import { type AgentKey, derivedId, outcomeOf, type Phase, sha256Hex } from '@writ/kernel';
+import { awaitsReply } from '../../domain/agent/waiting-for.ts';
 import { stopped } from '../../domain/clock/active-clock.ts';
 import type { ChildOrderPayload, EndRunPayload } from '../../domain/order/order-payloads.ts';
-import { awaitsReply } from '../../domain/slot/wait.ts';
 import { withdrawApprovals } from '../approval/approvals.ts';
-import { appendAudit } from '../audit.ts';
+import { appendAudit } from '../audit/append-audit.ts';
 import { runTopic } from '../change/changes.ts';
 import { noteChange } from '../change/commit-notes.ts';
 import { haltOver } from '../halt/halts.ts';

@@ -1,6 +1,6 @@
 import type { AgentKey } from '@writ/kernel';
+import { afterSlotChange, type SlotChange, type SlotKnowledge } from '../../domain/agent/pause.ts';
 import { leaseExpired, seen, stopped } from '../../domain/clock/active-clock.ts';
-import { afterSlotChange, type SlotChange, type SlotKnowledge } from '../../domain/slot/pause.ts';
 import { haltOver } from '../halt/halts.ts';
 import type { SupervisorTransaction } from '../supervisor-store.ts';
 import { type AgentRow, clockColumns, clockOf, findAgent, keyOf, saveAgent } from './agents.ts';

@@ -3,7 +3,7 @@ import { prepareQuery, type RowOf } from '@writ/store';
 import type { Telemetry } from '@writ/telemetry';
 import { sql } from 'kysely';
 import type { HumanAnswer } from '../../domain/result/run-result.ts';
-import { appendAudit } from '../audit.ts';
+import { appendAudit } from '../audit/append-audit.ts';
 import type { Topic } from '../change/changes.ts';
 import { noteChange } from '../change/commit-notes.ts';
 import { saveDecision } from '../review/decisions.ts';

@@ -1,9 +1,9 @@
 import type { RunKey } from '@writ/kernel';
 import { type RowOf, TransactionValue } from '@writ/store';
 import type { Transaction } from 'kysely';
+import type { SupervisorDatabase } from '../schema/index.ts';
 import type { orders } from '../schema/order.ts';
 import type { StoredRunState } from '../schema/run.ts';
-import type { SupervisorDatabase } from '../schema.ts';
 import type { Topic } from './changes.ts';
 
 /** The row of an order. */

@@ -1,7 +1,6 @@
 import { covers, type RunKey } from '@writ/kernel';
 import { seen, stopped } from '../../domain/clock/active-clock.ts';
 import type { Halt } from '../../domain/halt/halt.ts';
-import { type EndedHalt, haltedMs } from '../../domain/halt/halted-time.ts';
 import {
   type AgentRow,
   agentsOf,
@@ -11,6 +10,7 @@ import {
   saveAgent,
 } from '../agent/agents.ts';
 import { settleWaits, stateOfRun } from '../agent/waits.ts';
+import { extendApprovals, type LiftedHalt } from '../approval/extend-approvals.ts';
 import { makeOrdersDue } from '../orders.ts';
 import { rememberRequest } from '../requests.ts';
 import { loadRun, type RunRow, setRunState } from '../run/runs.ts';
@@ -40,14 +40,6 @@ export async function parkHalted(
   }
   await settleRunState(trx, run, halt.orderedAt);
   return covered;
-}
-
-/** A halt that is lifted at `at`. */
-export interface LiftedHalt {
-  readonly halt: Halt;
-  readonly at: Date;
-  /** The other halts that were in force then. */
-  readonly others: readonly Halt[];
 }
 
 /**
@@ -116,34 +108,4 @@ async function isFirstResume(
 ): Promise<boolean> {
   const request = { tenant, subject: haltId, method: 'resume', requestId: runId, digest: '' };
   return await rememberRequest(trx, request, at);
-}
-
-/** Extends pending approvals by the halted time, in which they could not be approved (SV-5). */
-async function extendApprovals(
-  trx: SupervisorTransaction,
-  agent: AgentRow,
-  { halt, at, others }: LiftedHalt,
-): Promise<void> {
-  const ended: EndedHalt = {
-    orderedAt: halt.orderedAt,
-    liftedAt: at,
-    others: others.filter(({ scope }) => covers(scope, keyOf(agent))),
-  };
-  const pending = await trx
-    .selectFrom('approvals')
-    .select(['approval_id', 'created_at', 'expires_at'])
-    .where('tenant', '=', agent.tenant)
-    .where('run_id', '=', agent.run_id)
-    .where('instance', '=', agent.instance)
-    .where('state', '=', 'pending')
-    .where('expires_at', 'is not', null)
-    .execute();
-  for (const { approval_id, created_at, expires_at } of pending) {
-    if (expires_at === null) continue;
-    await trx
-      .updateTable('approvals')
-      .set({ expires_at: new Date(expires_at.getTime() + haltedMs(ended, created_at)) })
-      .where('approval_id', '=', approval_id)
-      .execute();
-  }
 }

@@ -9,8 +9,8 @@ import {
 } from '@writ/store';
 import { runTopic } from '../change/changes.ts';
 import { noteChange } from '../change/commit-notes.ts';
+import type { SupervisorDatabase } from '../schema/index.ts';
 import { timeline } from '../schema/run.ts';
-import type { SupervisorDatabase } from '../schema.ts';
 import type { SupervisorReader, SupervisorTransaction } from '../supervisor-store.ts';
 
 /** A timeline entry to append. */

@@ -3,7 +3,8 @@ import { admitEpoch } from '@writ/identity';
 import { InternalError, type JsonObject } from '@writ/kernel';
 import type { GatewayContext } from '../../context.ts';
 import { transition } from '../../domain/call-state.ts';
-import { type Counters, judgeCall } from '../../domain/checks.ts';
+import type { Counters } from '../../domain/find-loop.ts';
+import { judgeCall } from '../../domain/judge-call.ts';
 import type { Registry } from '../../domain/registry.ts';
 import type { Tool } from '../../domain/tool.ts';
 import {

@@ -9,7 +9,7 @@ import { waitUntilUnowned } from './call-owner.ts';
 import { endCall } from './end-call.ts';
 import type { InFlightCall } from './in-flight-calls.ts';
 import { type PresentedCall, rejectExpired } from './presented-call.ts';
-import { admitRepeat, recordedOutcome, rejectOtherCall } from './repeated-call.ts';
+import { admitRepeat, recordedOutcome, rejectOtherCall } from './recorded-call.ts';
 import { runTool } from './run-tool.ts';
 
 /** A call with an outcome, and whether the outcome was recorded before this request. */

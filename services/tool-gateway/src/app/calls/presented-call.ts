@@ -4,7 +4,7 @@ import { assertServesTenant, checkWrit, servesTenant } from '@writ/identity';
 import { derivedId, isWritError, PermissionDeniedError, sha256Hex } from '@writ/kernel';
 import type { CallContext } from '@writ/rpc';
 import type { GatewayContext } from '../../context.ts';
-import { type ParsedArguments, parseArguments } from '../../domain/checks.ts';
+import { type ParsedArguments, parseArguments } from '../../domain/call-arguments.ts';
 import { fieldsFit } from '../../domain/result.ts';
 import type { VerifiedWrit } from '../../domain/verified-writ.ts';
 import { insertRefusal } from '../../store/refusals.ts';

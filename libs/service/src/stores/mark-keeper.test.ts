@@ -1,0 +1,261 @@
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { systemClock } from '@writ/kernel';
+import {
+  advanceMark,
+  appendOutbox,
+  initialMigration,
+  type OutboxDatabase,
+  openStore,
+  outboxTable,
+  readMarker,
+  type Store,
+  type StoreLocation,
+  writeMarker,
+} from '@writ/store';
+import { createTelemetry } from '@writ/telemetry';
+import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { MarkKeeper } from './mark-keeper.ts';
+
+const { log } = createTelemetry({ service: 'test', logLevel: 'silent' });
+const migrations = initialMigration([outboxTable]);
+
+function folder(): string {
+  const dir = mkdtempSync(join(tmpdir(), 'writ-marks-'));
+  onTestFinished(() => rmSync(dir, { recursive: true }));
+  return dir;
+}
+
+/** A database with a marker in a folder of its own. */
+async function location(place: string, everyMs = 600_000) {
+  const dir = folder();
+  const marker = { file: join(dir, 'keys', 'test.store.json'), everyMs };
+  const at: StoreLocation =
+    place === 'PostgreSQL'
+      ? await postgresLocation()
+      : { dialect: 'sqlite', file: join(dir, 'test.db') };
+  return { ...at, marker };
+}
+
+async function open(at: Awaited<ReturnType<typeof location>>) {
+  const store = await openStore<OutboxDatabase>({ location: at, migrations, service: 'test' });
+  const keeper = new MarkKeeper(store, {
+    service: 'supervisor',
+    label: 'test.db',
+    location: at.marker,
+    log,
+    clock: systemClock,
+  });
+  const close = async () => {
+    await keeper.stop();
+    await store.close();
+  };
+  return { store, keeper, close };
+}
+
+let events = 0;
+async function write(store: Store<OutboxDatabase>): Promise<void> {
+  events += 1;
+  const message = { eventId: `e-${events}`, subject: 's', payload: new Uint8Array() };
+  await store.transaction(async (trx) => appendOutbox(trx, message, systemClock.now()));
+}
+
+/** Opens, marks and closes a store. */
+async function use(at: Awaited<ReturnType<typeof location>>): Promise<void> {
+  const { store, keeper, close } = await open(at);
+  await keeper.open();
+  await write(store);
+  await close();
+}
+
+/** Sets a database back to an earlier mark, as a restored copy is. */
+async function setBack(at: Awaited<ReturnType<typeof location>>, by: number): Promise<void> {
+  const { marker: _, ...unmarked } = at;
+  const store = await openStore({ location: unmarked, migrations, service: 'test' });
+  await advanceMark(store, ({ generation, mark }) => ({ generation, mark: mark - by }));
+  await store.close();
+}
+
+const PLACES = ['a file', ...(isPostgresAvailable() ? ['PostgreSQL'] : [])];
+
+describe.each(PLACES)('a store with a marker in %s', (place) => {
+  it('starts again after every kind of healthy end (BD-4)', async () => {
+    const at = await location(place);
+    await use(at);
+    const first = readMarker(at.marker.file);
+    await use(at);
+    expect(readMarker(at.marker.file)?.mark).toBeGreaterThan(first?.mark ?? Infinity);
+    // A crash after the mark was raised and before the file was written, also several times.
+    if (first !== undefined) await writeMarker(at.marker.file, first);
+    await use(at);
+    // A marker that was never written, as after an upgrade.
+    rmSync(at.marker.file);
+    await use(at);
+  });
+
+  it('is refused after it went back in time, and continues by an order (BD-4)', async () => {
+    const at = await location(place);
+    await use(at);
+    await use(at);
+    const seen = readMarker(at.marker.file);
+    await setBack(at, 2);
+    await expect(open(at)).rejects.toMatchObject({
+      reason: 'STORE_BEHIND',
+      message: expect.stringMatching(/went back in time: it is at mark \d+, but .* `writ recover`/),
+    });
+    if (seen === undefined) throw new Error('There is no marker.');
+    const recovery = { haltId: 'hlt_1', orderedAt: seen.seenAt };
+    await writeMarker(at.marker.file, { ...seen, recovery });
+    const { keeper, close } = await open(at);
+    const onRecovery = vi.fn(async () => undefined);
+    await keeper.open(onRecovery);
+    expect(onRecovery).toHaveBeenCalledWith(expect.anything(), recovery);
+    await close();
+    const after = readMarker(at.marker.file);
+    expect(after?.recovery).toBeUndefined();
+    expect(after?.generation).not.toBe(seen.generation);
+    expect(after?.mark).toBeGreaterThan(seen.mark);
+    await use(at);
+    // A crash between the recovery and its marker repeats the order.
+    await writeMarker(at.marker.file, { ...seen, recovery });
+    await use(at);
+  });
+
+  it('keeps an order that is given while the store is used, until the next start (BD-4)', async () => {
+    const at = await location(place);
+    const { store, keeper, close } = await open(at);
+    await keeper.open();
+    const seen = readMarker(at.marker.file);
+    if (seen === undefined) throw new Error('There is no marker.');
+    const recovery = { haltId: 'hlt_1', orderedAt: seen.seenAt };
+    await writeMarker(at.marker.file, { ...seen, recovery });
+    await write(store);
+    await close();
+    expect(readMarker(at.marker.file)).toMatchObject({ mark: seen.mark + 1, recovery });
+    const next = await open(at);
+    const onRecovery = vi.fn(async () => undefined);
+    await next.keeper.open(onRecovery);
+    expect(onRecovery).toHaveBeenCalledWith(expect.anything(), recovery);
+    await next.close();
+    expect(readMarker(at.marker.file)?.recovery).toBeUndefined();
+  });
+
+  it('reports once that the store was reset to an earlier state while in use (BD-4)', async () => {
+    const at = await location(place, 10);
+    const { store, keeper, close } = await open(at);
+    await keeper.open();
+    const onBehind = vi.fn();
+    keeper.start(onBehind);
+    await write(store);
+    await vi.waitFor(() => expect(readMarker(at.marker.file)?.mark).toBeGreaterThan(1));
+    expect(onBehind).not.toHaveBeenCalled();
+    const seen = readMarker(at.marker.file);
+    await setBack(at, 1);
+    await write(store);
+    await vi.waitFor(() => expect(onBehind).toHaveBeenCalledTimes(1));
+    await close();
+    expect(onBehind).toHaveBeenCalledTimes(1);
+    expect(readMarker(at.marker.file)).toEqual(seen);
+    // The marks of the service do not hide it from the next start.
+    await expect(open(at)).rejects.toMatchObject({ reason: 'STORE_BEHIND' });
+  });
+
+  it('is refused when another database is in its place (BD-4)', async () => {
+    const at = await location(place);
+    await use(at);
+    const other = await location(place);
+    await use(other);
+    copyFileSync(at.marker.file, other.marker.file);
+    await expect(open(other)).rejects.toMatchObject({
+      reason: 'STORE_BEHIND',
+      message: expect.stringMatching(/is not the one that supervisor used at/),
+    });
+  });
+
+  it('works without a marker that can be written (BD-4)', async () => {
+    const at = await location(place);
+    const blocked = { ...at, marker: { ...at.marker, file: join(folder(), 'file', 'x') } };
+    writeFileSync(join(blocked.marker.file, '..'), '');
+    await use(blocked);
+  });
+});
+
+describe('a file with a marker', () => {
+  it.each([
+    ['missing', (file: string) => rmSync(file)],
+    ['empty', (file: string) => truncateSync(file, 0)],
+  ])('is refused when it is %s, and not created again (BD-4)', async (what, damage) => {
+    const at = await location('a file');
+    await use(at);
+    const { file } = at as { readonly file: string };
+    damage(file);
+    await expect(open(at)).rejects.toMatchObject({
+      reason: 'STORE_EMPTIED',
+      message: expect.stringContaining(`${file}, the database of supervisor, is ${what}`),
+    });
+    await expect(open(at)).rejects.toMatchObject({ reason: 'STORE_EMPTIED' });
+    expect(existsSync(`${file}-wal`)).toBe(false);
+  });
+
+  it('is refused when its write-ahead log is torn before the last mark (BD-4)', async () => {
+    const at = await location('a file');
+    await use(at);
+    const { store, keeper, close } = await open(at);
+    await keeper.open();
+    await write(store);
+    const { file } = at as { readonly file: string };
+    // The files as a crash leaves them.
+    const crashed = await location('a file');
+    const { file: copy } = crashed as { readonly file: string };
+    for (const end of ['', '-wal']) copyFileSync(`${file}${end}`, `${copy}${end}`);
+    await close();
+    const seen = readMarker(at.marker.file);
+    if (seen === undefined) throw new Error('There is no marker.');
+    await writeMarker(crashed.marker.file, { ...seen, mark: seen.mark - 1 });
+    truncateSync(`${copy}-wal`, 1_000);
+    await expect(open(crashed)).rejects.toMatchObject({ reason: 'STORE_BEHIND' });
+  });
+
+  it('is refused when it lost its tables (BD-4)', async () => {
+    const at = await location('a file');
+    await use(at);
+    const { file } = at as { readonly file: string };
+    const bare = await openStore({
+      location: { dialect: 'sqlite', file: `${file}.bare` },
+      migrations: {},
+      service: 'test',
+    });
+    await bare.close();
+    copyFileSync(`${file}.bare`, file);
+    await expect(open(at)).rejects.toMatchObject({ reason: 'STORE_EMPTIED' });
+  });
+
+  it('has a whole marker after replicas wrote it at the same time (BD-4)', async () => {
+    const at = await location('a file');
+    await use(at);
+    const seen = readMarker(at.marker.file);
+    if (seen === undefined) throw new Error('There is no marker.');
+    const marks = Array.from({ length: 20 }, (_, n) => seen.mark + n);
+    await Promise.all(marks.map((mark) => writeMarker(at.marker.file, { ...seen, mark })));
+    expect(marks).toContain(readMarker(at.marker.file)?.mark);
+  });
+
+  it('is refused when its marker cannot be read (BD-4)', async () => {
+    const at = await location('a file');
+    await use(at);
+    writeFileSync(at.marker.file, '{"mark":');
+    await expect(open(at)).rejects.toMatchObject({
+      reason: 'INVALID_FILE',
+      message: expect.stringContaining(at.marker.file),
+    });
+  });
+});

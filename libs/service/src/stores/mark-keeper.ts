@@ -1,0 +1,152 @@
+import { type Clock, isWritError } from '@writ/kernel';
+import {
+  advanceMark,
+  isBehind,
+  type MarkerLocation,
+  type RecoveryOrder,
+  readMarker,
+  type Store,
+  type StoreMark,
+  type StoreMarker,
+  type StoreTransaction,
+  writeMarker,
+} from '@writ/store';
+import type { Logger } from '@writ/telemetry';
+
+/** Dependencies of a {@link MarkKeeper}. */
+export interface MarkKeeperParts {
+  readonly service: string;
+  /** Names the database for people. */
+  readonly label: string;
+  readonly location: MarkerLocation;
+  readonly log: Logger;
+  readonly clock: Clock;
+}
+
+/**
+ * Keeps beside the keys of a service how far its database has come (BD-4), so that a start on an older copy is refused.
+ * The mark is raised in the database first and then written to the file, so after a crash the file is never ahead. A
+ * copy is detected as older if the database was marked after the copy was made. It is marked at every start, at the
+ * end, and every few seconds while it is used.
+ */
+export class MarkKeeper<DB> {
+  readonly #parts: MarkKeeperParts;
+  readonly #store: Store<DB>;
+  #last: StoreMark | undefined;
+  #commits = -1;
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<void> = Promise.resolve();
+  #isStopped = false;
+  #isBehind = false;
+  #isUnwritable = false;
+  #onBehind: () => void = () => undefined;
+
+  constructor(store: Store<DB>, parts: MarkKeeperParts) {
+    this.#store = store;
+    this.#parts = parts;
+  }
+
+  /**
+   * Marks the database, which was opened with its marker. If an operator ordered to continue with an older copy,
+   * `onRecovery` runs in the same transaction, and a copy that is older gets a new generation.
+   */
+  async open(
+    onRecovery: (trx: StoreTransaction<DB>, order: RecoveryOrder) => Promise<void> = async () =>
+      undefined,
+  ): Promise<void> {
+    const { location, log } = this.#parts;
+    const seen = readMarker(location.file);
+    const order = seen?.recovery;
+    const mark = await advanceMark(this.#store, async (found, trx) => {
+      if (seen === undefined || order === undefined) return next(found);
+      await onRecovery(trx, order);
+      if (!isBehind(found, seen)) return next(found);
+      // Copies of the lost part are behind from now on, too.
+      const generation = `${order.haltId}-${seen.service}`;
+      return { generation, mark: Math.max(found.mark, seen.mark) + 1 };
+    });
+    if (order !== undefined) {
+      log.warn({ halt_id: order.haltId, mark: mark.mark }, 'continuing with a recovered database');
+    }
+    await this.#write(mark, 'ends the order');
+  }
+
+  /** Marks the database while it is used; calls `onBehind` once if it goes back in time under the service. */
+  start(onBehind: () => void): void {
+    this.#onBehind = onBehind;
+    this.#schedule();
+  }
+
+  /** Marks the database for the last time. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
+    await this.#running;
+    await this.#tick();
+  }
+
+  #schedule(): void {
+    if (this.#isStopped) return;
+    this.#timer = setTimeout(() => {
+      this.#running = this.#tick().finally(() => this.#schedule());
+    }, this.#parts.location.everyMs).unref();
+  }
+
+  async #tick(): Promise<void> {
+    const { commits } = this.#store;
+    const last = this.#last;
+    if (commits === this.#commits || last === undefined || this.#isBehind) return;
+    try {
+      // Not raised if it went back, because the next start must detect it, too.
+      const mark = await advanceMark(this.#store, (found) =>
+        isBehind(found, last) ? found : next(found),
+      );
+      if (isBehind(mark, next(last))) {
+        this.#report(mark);
+        return;
+      }
+      await this.#write(mark, 'keeps an order');
+      this.#commits = commits;
+    } catch (error) {
+      const isFull = isWritError(error) && error.reason === 'STORE_DISK_FULL';
+      if (!isFull) this.#parts.log.warn({ err: error }, 'failed to mark the database; retrying');
+    }
+  }
+
+  #report({ mark }: StoreMark): void {
+    this.#isStopped = true;
+    this.#isBehind = true;
+    this.#parts.log.error(
+      { mark, seen: this.#last?.mark },
+      'database went back in time; stop the service and run writ recover',
+    );
+    this.#onBehind();
+  }
+
+  /** Writes the marker; an order that was given while the service runs is carried out at its next start. */
+  async #write(
+    { generation, mark }: StoreMark,
+    mode: 'keeps an order' | 'ends the order',
+  ): Promise<void> {
+    const { service, label: store, location, log, clock } = this.#parts;
+    this.#last = { generation, mark };
+    const seenAt = clock.now().toISOString();
+    const marker: StoreMarker = { service, store, generation, mark, seenAt };
+    try {
+      const recovery = mode === 'keeps an order' ? readMarker(location.file)?.recovery : undefined;
+      await writeMarker(location.file, { ...marker, recovery });
+      this.#isUnwritable = false;
+    } catch (error) {
+      if (this.#isUnwritable) return;
+      this.#isUnwritable = true;
+      log.warn(
+        { err: error, file: location.file },
+        'store marker cannot be written; a database that goes back in time is not detected at the next start',
+      );
+    }
+  }
+}
+
+function next({ generation, mark }: StoreMark): StoreMark {
+  return { generation, mark: mark + 1 };
+}

@@ -1,0 +1,70 @@
+import { isWritError, UnavailableError, withTimeout } from '@writ/kernel';
+import type { Store } from '@writ/store';
+import { type Logger, outageFields } from '@writ/telemetry';
+
+const INTERVAL_MS = 1_000;
+/**
+ * A server that is silent for this time answers no statement within its default time limit either. A shorter time would
+ * take every replica of a slow database out of service.
+ */
+const SILENCE_MS = 6_000;
+
+/** Dependencies of a {@link StoreAvailability}. */
+export interface StoreAvailabilityParts {
+  readonly store: Pick<Store<never>, 'checkAvailable'>;
+  readonly log: Logger;
+  /** Called when the availability has changed; the store counts as available at first. */
+  readonly onChange: (isAvailable: boolean) => void;
+}
+
+/** Checks every second whether the database of a service answers and accepts writes (SYS-4). */
+export class StoreAvailability {
+  readonly #parts: StoreAvailabilityParts;
+  #isAvailable = true;
+  #isStopped = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(parts: StoreAvailabilityParts) {
+    this.#parts = parts;
+  }
+
+  /** Begins with a check at once. */
+  start(): void {
+    void this.#check();
+  }
+
+  /** Reports no further change. */
+  stop(): void {
+    this.#isStopped = true;
+    clearTimeout(this.#timer);
+  }
+
+  async #check(): Promise<void> {
+    const { store, log, onChange } = this.#parts;
+    const error = await withTimeout(store.checkAvailable(), SILENCE_MS, silent).catch(
+      (failure: unknown) => failure,
+    );
+    if (this.#isStopped) return;
+    const isAvailable = error === undefined;
+    if (isAvailable !== this.#isAvailable) {
+      this.#isAvailable = isAvailable;
+      if (isAvailable) log.info('database available');
+      else log.error(describe(error), 'database unavailable, health reports NOT_SERVING');
+      onChange(isAvailable);
+    }
+    this.#timer = setTimeout(() => void this.#check(), INTERVAL_MS).unref();
+  }
+}
+
+/** Without the stack of an outage; each change is logged, unlike the failures of loops meanwhile. */
+function describe(error: unknown): object {
+  if (!isWritError(error)) return { err: error };
+  return outageFields(error);
+}
+
+function silent(): never {
+  throw new UnavailableError(
+    'STORE_UNREACHABLE',
+    `The database did not answer within ${SILENCE_MS / 1_000} seconds.`,
+  );
+}

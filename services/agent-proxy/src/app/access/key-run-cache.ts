@@ -1,0 +1,63 @@
+import { ByteCache, sha256Hex } from '@writ/kernel';
+import type { OpenRun, ProxyPeers, RunQuery } from '../../peers/peers.ts';
+
+interface Known {
+  readonly run: Promise<OpenRun>;
+  /** Undefined while the supervisor is being asked. */
+  runId: string | undefined;
+  /** By the monotonic clock, in milliseconds. */
+  until: number;
+}
+
+/** Maximum memory of the cached runs, and the estimate of one without its key, bytes. */
+const MAX_BYTES = 8_000_000;
+const RUN_BYTES = 512;
+
+/**
+ * The runs of agent keys, cached for seconds by the SHA-256 of the key: most requests cost no additional call (AP-1).
+ */
+export class KeyRunCache {
+  readonly #peers: Pick<ProxyPeers, 'openRun'>;
+  readonly #keepMs: number;
+  readonly #known = new ByteCache<Known>({ name: 'key_runs', maxBytes: MAX_BYTES });
+
+  constructor(peers: Pick<ProxyPeers, 'openRun'>, keepMs: number) {
+    this.#peers = peers;
+    this.#keepMs = keepMs;
+  }
+
+  /**
+   * Returns the run of a key and conversation. Concurrent requests share one call.
+   * @throws what ProxyPeers.openRun throws
+   */
+  async of(query: RunQuery): Promise<OpenRun> {
+    const name = nameOf(query);
+    const known = this.#known.get(name);
+    if (known !== undefined && known.until > performance.now()) return await known.run;
+    const asked: Known = {
+      run: this.#peers.openRun(query),
+      runId: undefined,
+      until: Number.POSITIVE_INFINITY,
+    };
+    this.#known.set(name, asked, RUN_BYTES);
+    try {
+      const run = await asked.run;
+      asked.runId = run.key.runId;
+      asked.until = performance.now() + this.#keepMs;
+      return run;
+    } catch (error) {
+      if (this.#known.get(name) === asked) this.#known.delete(name);
+      throw error;
+    }
+  }
+
+  /** Forgets the run of a key and conversation, because it has ended. */
+  forget(query: RunQuery, { key: { runId } }: OpenRun): void {
+    const name = nameOf(query);
+    if (this.#known.get(name)?.runId === runId) this.#known.delete(name);
+  }
+}
+
+function nameOf({ apiKey, conversation, runId }: RunQuery): string {
+  return `${sha256Hex(apiKey)}/${conversation}/${runId}`;
+}

@@ -1,0 +1,93 @@
+import { type AgentKey, isWritError } from '@writ/kernel';
+import type { ProxyContext } from '../../context.ts';
+import type { ToolAnswer } from '../../domain/tool-answer.ts';
+import { type ClientTerms, waitingPolicyOf } from '../../domain/waiting-policy.ts';
+import { findToolCall } from '../../store/tool-calls.ts';
+import { callTool } from '../tools/call-tool.ts';
+import {
+  digestOf,
+  type NumberedCall,
+  numberToolCall,
+  type ToolRequest,
+} from '../tools/number-call.ts';
+import { invalidState, issueRetry, issueTask, TASK_MS, takeRetry } from './handles.ts';
+import type { ToolTask } from './tasks.ts';
+import type { WaitTerms } from './waiting-requests.ts';
+
+/** How a client can wait, as it declares, and how its request waits. */
+export interface ToolClient extends Omit<WaitTerms, 'holdMs' | 'onProgress'> {
+  readonly terms: ClientTerms;
+  /** The state that it returns with a requested repeat; empty for a first call. */
+  readonly state: string;
+  /** Receives the progress of a wait. */
+  readonly onProgress: (row: NumberedCall, approvalId: string) => void;
+}
+
+/** The answer to a tool call: what became of it, or how the client is to wait. */
+export type Answered = { readonly row: NumberedCall } & (
+  | { readonly answer: ToolAnswer }
+  | { readonly error: unknown }
+  | { readonly task: ToolTask; readonly approvalId: string }
+  | { readonly state: string }
+);
+
+/**
+ * Answers a tool call within the time that its client can wait (AP-4).
+ * @throws InvalidRequestError INVALID_REQUEST_STATE
+ */
+export async function answerToolCall(
+  context: ProxyContext,
+  agent: AgentKey,
+  request: ToolRequest,
+  client: ToolClient,
+): Promise<Answered> {
+  const { row, retries } = await findCall(context, agent, request, client.state);
+  const { clock, disconnectTimes, telemetry } = context;
+  const shortestWaitMs = disconnectTimes.shortestOf(agent);
+  const policy = waitingPolicyOf(client.terms, { retries, shortestWaitMs });
+  const began = clock.monotonicMs();
+  let isWaiting = false;
+  const terms: WaitTerms = {
+    holdMs: policy.holdMs,
+    signal: client.signal,
+    onWait: (waits) => {
+      isWaiting ||= waits;
+      client.onWait?.(waits);
+    },
+    onProgress: (approvalId) => client.onProgress(row, approvalId),
+  };
+  try {
+    const answer = await callTool(context, row, request, terms);
+    if (answer.kind !== 'waiting' || policy.answer === 'pending') return { row, answer };
+    if (policy.answer === 'repeat') {
+      return { row, state: await issueRetry(context, row, retries + 1) };
+    }
+    const { approvalId } = answer;
+    return { row, task: await newTask(context, row), approvalId };
+  } catch (error) {
+    const hasLeft = client.signal.aborted && !isWritError(error);
+    if (hasLeft && isWaiting) disconnectTimes.record(agent, clock.monotonicMs() - began);
+    telemetry.log.debug({ err: error, call_id: row.call_id }, 'tool call failed');
+    return { row, error };
+  }
+}
+
+/** The call of a repeat is the one that its state names, also when its result was delivered meanwhile. */
+async function findCall(
+  context: ProxyContext,
+  agent: AgentKey,
+  request: ToolRequest,
+  state: string,
+): Promise<{ readonly row: NumberedCall; readonly retries: number }> {
+  if (state === '') return { row: await numberToolCall(context, agent, request), retries: 0 };
+  const { call_id: callId, retry: retries } = await takeRetry(context, agent, state);
+  const row = await findToolCall(context.store.db, { ...agent, callId });
+  if (row === undefined || row.digest !== digestOf(request)) throw invalidState();
+  return { row, retries };
+}
+
+async function newTask(context: ProxyContext, row: NumberedCall): Promise<ToolTask> {
+  const handle = await issueTask(context, row);
+  const createdAt = context.clock.now();
+  return { handle, row, createdAt, expiresAt: new Date(createdAt.getTime() + TASK_MS) };
+}

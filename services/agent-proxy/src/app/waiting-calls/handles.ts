@@ -1,0 +1,88 @@
+import { randomBytes } from 'node:crypto';
+import { type AgentKey, InvalidRequestError } from '@writ/kernel';
+import type { ProxyContext } from '../../context.ts';
+import { deleteHandle, findHandle, type HandleRow, insertHandle } from '../../store/handles.ts';
+import type { ProxyTransaction } from '../../store/proxy-store.ts';
+import { saveToolCall, toolCallKeyOf } from '../../store/tool-calls.ts';
+import type { NumberedCall } from '../tools/number-call.ts';
+
+/** How long a client may take to repeat a request on demand, ms. */
+const RETRY_MS = 10 * 60_000;
+/** How long a task can be read: until its run ends, which deletes it, and at most this long, ms. */
+export const TASK_MS = 24 * 60 * 60_000;
+
+type Parts = Pick<ProxyContext, 'store' | 'clock'>;
+
+/**
+ * Creates the `requestState` that a client sends with the repeat of a waiting request: random, for one agent and one
+ * call, and valid once. Everything that it stands for is in the row.
+ */
+export async function issueRetry(
+  context: Parts,
+  row: NumberedCall,
+  retry: number,
+): Promise<string> {
+  return await issue(context, row, retry, RETRY_MS);
+}
+
+/** Creates a task that stands for a call: from then on the call is executed without a further request (AP-4). */
+export async function issueTask(context: Parts, row: NumberedCall): Promise<string> {
+  return await issue(context, row, 0, TASK_MS);
+}
+
+async function issue(
+  { store, clock }: Parts,
+  row: NumberedCall,
+  retry: number,
+  ttlMs: number,
+): Promise<string> {
+  const handle = randomBytes(16).toString('hex');
+  const now = clock.now();
+  const { tenant, run_id, instance, call_id } = row;
+  const expires_at = new Date(now.getTime() + ttlMs);
+  const call = toolCallKeyOf(row);
+  const insert = async (trx: ProxyTransaction): Promise<void> => {
+    await insertHandle(trx, {
+      handle,
+      tenant,
+      run_id,
+      instance,
+      call_id,
+      retry,
+      expires_at,
+      created_at: now,
+    });
+    if (retry === 0) await saveToolCall(trx, call, { task_at: now });
+  };
+  await store.transaction(insert, { run: call });
+  return handle;
+}
+
+/**
+ * Uses the `requestState` of a repeated request, and deletes it.
+ * @throws InvalidRequestError INVALID_REQUEST_STATE when it was never issued to this agent, was used, or has expired
+ */
+export async function takeRetry(
+  { store, clock }: Parts,
+  agent: AgentKey,
+  state: string,
+): Promise<HandleRow> {
+  const take = async (trx: ProxyTransaction): Promise<HandleRow> => {
+    const found = await findHandle(trx, agent, state);
+    if (found === undefined || found.retry === 0 || found.expires_at <= clock.now()) {
+      throw invalidState();
+    }
+    await deleteHandle(trx, state);
+    return found;
+  };
+  return await store.transaction(take, { run: agent });
+}
+
+/** Returns the error for a `requestState` that does not belong to the repeated call. */
+export function invalidState(): InvalidRequestError {
+  return new InvalidRequestError(
+    'INVALID_REQUEST_STATE',
+    'requestState is invalid, used or expired. Repeat the call without it.',
+    { field: 'requestState' },
+  );
+}

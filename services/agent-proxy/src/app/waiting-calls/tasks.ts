@@ -1,0 +1,105 @@
+import { type AgentKey, NotFoundError } from '@writ/kernel';
+import type { ProxyContext } from '../../context.ts';
+import type { ToolAnswer } from '../../domain/tool-answer.ts';
+import { findHandle } from '../../store/handles.ts';
+import type { ProxyTransaction } from '../../store/proxy-store.ts';
+import { claimTask, findToolCall, saveToolCall, toolCallKeyOf } from '../../store/tool-calls.ts';
+import { actWithoutSlot } from '../agent/act-for-agent.ts';
+import { currentDecision, finishCall } from '../tools/call-tool.ts';
+import type { NumberedCall } from '../tools/number-call.ts';
+
+/** How long other replicas leave a claimed task, ms. The gateway executes its call once in any case. */
+export const CLAIM_MS = 30_000;
+
+/** The message for a task that cannot be read. It does not contain the id, which may be malformed. */
+export const TASK_NOT_FOUND =
+  'The task does not exist or has expired. Repeat the call with the same arguments.';
+
+/** An MCP task: a tool call, with the times that the client is shown. */
+export interface ToolTask {
+  readonly handle: string;
+  readonly row: NumberedCall;
+  readonly createdAt: Date;
+  readonly expiresAt: Date;
+}
+
+/**
+ * Returns a task of the agent.
+ * @throws NotFoundError TASK_NOT_FOUND, also for an expired task and for one of another agent
+ */
+export async function loadTask(
+  { store, clock }: Pick<ProxyContext, 'store' | 'clock'>,
+  agent: AgentKey,
+  handle: string,
+): Promise<ToolTask> {
+  const found = await findHandle(store.db, agent, handle);
+  const row =
+    found?.retry === 0 && found.expires_at > clock.now()
+      ? await findToolCall(store.db, { ...agent, callId: found.call_id })
+      : undefined;
+  if (found !== undefined && row !== undefined) {
+    return { handle, row, createdAt: found.created_at, expiresAt: found.expires_at };
+  }
+  throw new NotFoundError('TASK_NOT_FOUND', TASK_NOT_FOUND, {});
+}
+
+/**
+ * Returns what became of the call of a task; undefined while that is open, and for a cancelled task. The gateway keeps
+ * the result.
+ * @throws what supervisor, gateway, slots and tokens throw
+ */
+export async function resultOfTask(
+  context: ProxyContext,
+  { row }: ToolTask,
+  signal: AbortSignal,
+): Promise<ToolAnswer | undefined> {
+  if (row.decided_at === null || row.cancelled) return undefined;
+  return await endTask(context, row, signal);
+}
+
+/**
+ * Cancels a task: the supervisor withdraws its call, which then never gets a writ, and no person can approve it any
+ * more. A call that was decided before is executed, or refused, as decided: the task keeps its result.
+ * @throws what supervisor and tokens throw
+ */
+export async function cancelTask(context: ProxyContext, { row }: ToolTask): Promise<void> {
+  const { store, clock, peers, waitingRequests } = context;
+  if (row.task_ended_at !== null) return;
+  const call = toolCallKeyOf(row);
+  const isWithdrawn = await actWithoutSlot(context, call, 'supervisor', (options) =>
+    peers.withdraw(row.call_id, options),
+  );
+  if (!isWithdrawn) return;
+  const at = clock.now();
+  const ended = { cancelled: true, delivered: true, decided_at: at, task_ended_at: at };
+  await store.transaction((trx) => saveToolCall(trx, call, ended), { run: call });
+  waitingRequests.wake(row.call_id);
+}
+
+/** Claims a task, executes its call if it was approved, and records that the task has a result. */
+export async function endTask(
+  context: ProxyContext,
+  row: NumberedCall,
+  signal: AbortSignal,
+): Promise<ToolAnswer | undefined> {
+  const { store, clock } = context;
+  const call = toolCallKeyOf(row);
+  const claim = async (trx: ProxyTransaction): Promise<boolean> => {
+    const current = await findToolCall(trx, call);
+    if (current === undefined || current.cancelled) return false;
+    const until = new Date(clock.now().getTime() + CLAIM_MS);
+    await claimTask(trx, call, until);
+    return true;
+  };
+  const mayComplete = await store.transaction(claim, { run: call });
+  if (!mayComplete) return undefined;
+  const answer = await currentDecision(context, call)
+    .then((decision) => finishCall(context, call, decision, { holdMs: 0, signal }))
+    .finally(() => context.slots.released(call));
+  if (answer.kind === 'waiting') return undefined;
+  if (row.task_ended_at === null) {
+    const ended = { task_ended_at: clock.now() };
+    await store.transaction((trx) => saveToolCall(trx, call, ended), { run: call });
+  }
+  return answer;
+}

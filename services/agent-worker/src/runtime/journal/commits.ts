@@ -1,0 +1,204 @@
+import type { RunState } from '@writ/kernel';
+import type { TransactionOptions } from '@writ/store';
+import { carriedEvent } from '../../domain/agent/carried-event.ts';
+import { shownState } from '../../domain/agent/state.ts';
+import { waitsText } from '../../domain/agent/waits.ts';
+import { eventIdOf, type WorkerEvent, type WorkerEvents } from '../../events.ts';
+import type { AgentChanges } from '../../store/agents.ts';
+import { appendJournal } from '../../store/journal.ts';
+import { consumeSignal, type SignalRow } from '../../store/signals.ts';
+import type { WorkerTransaction } from '../../store/worker-store.ts';
+import type { LeaseSession } from '../leases/lease-session.ts';
+import type { PendingReceipts } from '../pending-receipts.ts';
+import type { AgentProgress } from '../progress.ts';
+import { LeaseLost } from '../unwinding.ts';
+import type { Journal } from './journal.ts';
+
+/** Longest time that the changes of a step wait for a commit that is required, ms. */
+const COMMIT_DELAY_MS = 250;
+
+/** A write that belongs to the agent's pending changes. */
+type Write = (trx: WorkerTransaction, at: Date) => Promise<void>;
+
+/** Creates an event with its time. */
+type CreateEvent = (at: Date) => WorkerEvent;
+
+/** The start of a step. */
+interface StepStart {
+  readonly step: number;
+  /** The signal that the step waits for; empty for none. */
+  readonly waitsFor: string;
+  /** The step before it; zero for none. */
+  readonly lastStep: number;
+}
+
+/** Additional content of a commit. */
+export interface CommitExtras {
+  /** Columns of the agent to update. */
+  readonly changes?: AgentChanges;
+  /** Additional writes; an error rolls back the whole commit. */
+  readonly also?: Write;
+  /** What `also` touches besides rows of the run. */
+  readonly touched?: Pick<TransactionOptions, 'tenant' | 'resource'>;
+}
+
+/**
+ * Collects an agent's changes since the last commit (entries, consumed signals, steps) and commits
+ * them together: before an effect that depends on something that a replay could change, when the
+ * agent is suspended or ends, and soon after the start of a step. What is lost with the process is
+ * requested again: services return their recorded answers (RT-1).
+ */
+export class Commits {
+  readonly #session: LeaseSession;
+  readonly #journal: Journal;
+  readonly #emitter: WorkerEvents;
+  readonly #onEvents: () => void;
+  readonly #progress: AgentProgress;
+  readonly #carried: PendingReceipts;
+  #usedSignals: SignalRow['position'][] = [];
+  /** All signals that the agent has consumed under this lease. */
+  readonly #everUsed = new Set<SignalRow['position']>();
+  #writes: Write[] = [];
+  #events: WorkerEvent[] = [];
+  #stepStarted = 0;
+  #stepEnded = 0;
+  #storedEvents: string;
+  #storesFirstReads: boolean;
+  #delay: NodeJS.Timeout | undefined;
+  #latest: Promise<unknown> = Promise.resolve();
+
+  constructor(parts: {
+    readonly session: LeaseSession;
+    readonly journal: Journal;
+    readonly events: WorkerEvents;
+    /** Called after a commit that wrote to the outbox. */
+    readonly onEvents: () => void;
+    readonly progress: AgentProgress;
+    /** Its events are stored with each commit until the supervisor has acknowledged them. */
+    readonly carried: PendingReceipts;
+  }) {
+    this.#session = parts.session;
+    this.#journal = parts.journal;
+    this.#emitter = parts.events;
+    this.#onEvents = parts.onEvents;
+    this.#progress = parts.progress;
+    this.#carried = parts.carried;
+    this.#storedEvents = parts.session.row.unreported_events;
+    this.#storesFirstReads = parts.session.row.first_reads !== null;
+  }
+
+  /** Records that the agent consumed a signal. */
+  used(signal: SignalRow['position']): void {
+    this.#usedSignals.push(signal);
+    this.#everUsed.add(signal);
+  }
+
+  /** Whether the agent consumed a signal; a read before the commit still returns it. */
+  isUsed(signal: SignalRow['position']): boolean {
+    return this.#everUsed.has(signal);
+  }
+
+  /** Adds a write to the next commit; the agent must not depend on it before. */
+  add(write: Write): void {
+    this.#writes.push(write);
+  }
+
+  /** Emits an event with the next commit, in the order of these calls; requests carry it at once. */
+  emit(create: CreateEvent): void {
+    const event = create(this.#session.meta.clock.now());
+    this.#events.push(event);
+    this.#carried.addEvents([carriedEvent(event.payload)]);
+  }
+
+  /** Records the start of a step. */
+  stepStarted({ step, ...start }: StepStart): void {
+    const { row: agent } = this.#session;
+    this.#stepStarted = step;
+    this.emit((at) => this.#emitter.stepStarted({ agent, step }, start, at));
+  }
+
+  /** Records the end of a step, with a verdict or stop reason. */
+  stepEnded(step: number, status: string): void {
+    const { row: agent } = this.#session;
+    const after = [
+      ...this.#carried.waiting.map(({ callId }) => eventIdOf(agent, callId, 'TOOL_END')),
+      ...this.#carried.earlierInStep(step),
+    ];
+    this.#stepEnded = step;
+    this.emit((at) => this.#emitter.stepEnded({ agent, step }, { status, after }, at));
+  }
+
+  /**
+   * Must be called before an effect on another service: commits volatile entries and added writes first.
+   * @throws LeaseLost
+   */
+  async beforeEffect(): Promise<void> {
+    if (this.#journal.isVolatile || this.#writes.length > 0) await this.commit();
+  }
+
+  /** Commits all pending changes soon, unless another commit does so before. */
+  soon(): void {
+    this.#delay ??= setTimeout(() => {
+      this.commit().catch((error: unknown) => {
+        // Other errors repeat at the next required commit.
+        if (error instanceof LeaseLost) this.#session.interrupt('lost', true);
+      });
+    }, COMMIT_DELAY_MS);
+  }
+
+  /**
+   * Commits all pending changes, if there are any.
+   * @throws LeaseLost when the lease is lost; nothing was written (RT-2)
+   */
+  async commit(extras: CommitExtras = {}): Promise<void> {
+    // Concurrent operations must not write the same changes twice.
+    const turn = this.#latest.then(() => this.#commit(extras));
+    this.#latest = turn.catch(() => undefined);
+    await turn;
+  }
+
+  async #commit({ changes, also, touched }: CommitExtras): Promise<void> {
+    clearTimeout(this.#delay);
+    this.#delay = undefined;
+    const entries = this.#journal.pending;
+    const signals = [...this.#usedSignals];
+    const writes = [...this.#writes];
+    const events = [...this.#events];
+    const gathered = entries.length + signals.length + writes.length + events.length;
+    if (gathered === 0 && changes === undefined && also === undefined) return;
+    const carried = JSON.stringify(this.#carried.events);
+    // From now on the journal has the first reads that the agent took.
+    this.#session.dropFirst();
+    // The current values: the agent may continue during the write.
+    const columns = {
+      journal_length: this.#journal.length,
+      ...(this.#stepStarted > 0 && { step_started: this.#stepStarted }),
+      ...(this.#stepEnded > 0 && { step_ended: this.#stepEnded }),
+      ...(carried !== this.#storedEvents && { unreported_events: carried }),
+      ...(this.#storesFirstReads && { first_reads: null }),
+      ...(signals.length > 0 && { waiting_since: waitsText(this.#session.waits) }),
+      ...changes,
+    };
+    const work: Write = async (trx, at) => {
+      await appendJournal(trx, this.#session.lease, entries, at);
+      for (const signal of signals) await consumeSignal(trx, signal, at);
+      for (const event of events) await this.#emitter.append(trx, event, at);
+      for (const write of writes) await write(trx, at);
+      await also?.(trx, at);
+    };
+    await this.#session.write(columns, work, touched);
+    this.#storedEvents = carried;
+    this.#storesFirstReads = false;
+    this.#journal.committed(entries.length);
+    this.#usedSignals = this.#usedSignals.slice(signals.length);
+    this.#writes = this.#writes.slice(writes.length);
+    this.#events = this.#events.slice(events.length);
+    if (events.length + writes.length > 0) this.#onEvents();
+    if (changes?.state !== undefined) this.#progress.publishState(stateAfter(changes));
+  }
+}
+
+function stateAfter({ state, waiting_for }: AgentChanges): RunState {
+  const waitingFor = JSON.parse(waiting_for ?? '[]') as string[];
+  return shownState({ state: state as RunState, waitingFor });
+}

@@ -1,0 +1,138 @@
+import { canonicalDigest, type JsonObject } from '@writ/kernel';
+import type { JournalEntry, Operation, OperationKind } from '../../domain/journal/entry.ts';
+import type { RunScope } from '../scope.ts';
+import { BranchSuspended, CodeMismatched, Unwinding } from '../unwinding.ts';
+import type { NumberedCall } from './journal.ts';
+
+/** State that the branches of one lease share. */
+export interface SharedState {
+  /** The unwinding that stops all branches. */
+  unwinding: Unwinding | undefined;
+  hasEnded: boolean;
+}
+
+/**
+ * The operations of one branch of an agent: each is journaled, or its recorded result is returned (RT-1). After an
+ * unwinding every operation is rejected, even if the agent caught it.
+ */
+export class JournaledOperations {
+  readonly #scope: RunScope;
+  readonly #shared: SharedState;
+  /** What this branch waits for. */
+  #wait: BranchSuspended | undefined;
+
+  constructor(scope: RunScope, shared: SharedState) {
+    this.#scope = scope;
+    this.#shared = shared;
+  }
+
+  /**
+   * Checks that the agent may continue.
+   * @throws Unwinding, also one that was thrown before and that the agent may have caught
+   */
+  check(): void {
+    this.#assertNotUnwinding();
+    // A slot may be back before the next operation, but an unwinding is permanent.
+    this.sticky(() => this.#scope.session.check(this.#scope.journal.isReplaying));
+  }
+
+  /**
+   * Throws again what the agent may have caught: its code does not fit its journal (RT-1).
+   * @throws CodeMismatched
+   */
+  assertCodeMatched(): void {
+    if (this.#shared.unwinding instanceof CodeMismatched) throw this.#shared.unwinding;
+  }
+
+  /** Runs an operation that calls no other service. */
+  local<T extends number | JsonObject | null>(
+    kind: OperationKind,
+    args: unknown,
+    live: (callId: string) => T,
+  ): T {
+    this.check();
+    const { journal, cursor } = this.#scope;
+    const call = cursor.next();
+    const operation = operationOf(call, kind, args);
+    const recorded = this.sticky((): JournalEntry | undefined => journal.recall(operation));
+    if (recorded !== undefined) return recorded.value as T;
+    const value = live(call.callId);
+    journal.record({ ...operation, value }, kind === 'now' || kind === 'random');
+    return value;
+  }
+
+  /**
+   * Runs an operation of another service, which identifies it by call_id. An effect requires a commit
+   * of what it may depend on; a read changes nothing, but a repeat may have another result, unless it is `delivered`.
+   */
+  async remote<T>(
+    kind: OperationKind,
+    args: unknown,
+    access: 'read' | 'effect',
+    live: (callId: string) => Promise<T>,
+    delivered?: () => T | undefined,
+  ): Promise<{ readonly callId: string; readonly value: T }> {
+    return await this.guarded(async () => {
+      const { journal, commits, session, cursor } = this.#scope;
+      const call = cursor.next();
+      const { callId } = call;
+      const operation = operationOf(call, kind, args);
+      const recorded = journal.recall(operation);
+      if (recorded !== undefined) return { callId, value: recorded.value as T };
+      session.check();
+      // Only the agent itself takes it: the order of concurrent branches differs between replays.
+      const first = cursor.branch === '' ? delivered?.() : undefined;
+      if (first !== undefined) {
+        journal.record({ ...operation, value: first }, false);
+        return { callId, value: first };
+      }
+      if (access === 'effect') await commits.beforeEffect();
+      const value = await live(callId);
+      journal.record({ ...operation, value }, access === 'read');
+      return { callId, value };
+    });
+  }
+
+  /** Runs work that waits; an unwinding that it throws is permanent. */
+  async guarded<T>(work: () => Promise<T>): Promise<T> {
+    this.#assertNotUnwinding();
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof Unwinding) throw this.unwind(error);
+      throw error;
+    }
+  }
+
+  /** Like {@link JournaledOperations.guarded}, for work that does not wait. */
+  sticky<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (error) {
+      throw error instanceof Unwinding ? this.unwind(error) : error;
+    }
+  }
+
+  /** Makes an unwinding permanent; returns the first one. */
+  unwind(unwinding: Unwinding): Unwinding {
+    if (unwinding instanceof BranchSuspended) {
+      this.#wait ??= unwinding;
+      return this.#wait;
+    }
+    this.#shared.unwinding ??= unwinding;
+    return this.#shared.unwinding;
+  }
+
+  #assertNotUnwinding(): void {
+    if (this.#shared.unwinding !== undefined) throw this.#shared.unwinding;
+    if (this.#wait !== undefined) throw this.#wait;
+  }
+}
+
+function operationOf(
+  { branch, position }: NumberedCall,
+  kind: OperationKind,
+  args: unknown,
+): Operation {
+  return { branch, position, part: 0, kind, argsDigest: canonicalDigest(args) };
+}

@@ -1,0 +1,281 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import {
+  type AgentKey,
+  agentKeyText,
+  type Clock,
+  isTerminal,
+  type RunKey,
+  settlesWithin,
+  WakeableLoop,
+} from '@writ/kernel';
+import type { Logger } from '@writ/telemetry';
+import type { AgentStatus } from '../../domain/agent/state.ts';
+import { claimAgent, findRunnable, retryCodeWaits } from '../../store/claims.ts';
+import { type InsertDelivered, leaseOwner, reclaimLeases } from '../../store/leases.ts';
+import { nextDue } from '../../store/timers.ts';
+import type { WorkerStore } from '../../store/worker-store.ts';
+import { fireTimers } from '../timers.ts';
+import { CLAIM_WINDOW, claimBatch } from './claim-batch.ts';
+import { type LeaseOutcome, REPORT_REFUSED } from './lease-outcome.ts';
+import { LeaseRenewal, leaseTerms, type RenewalSettings } from './lease-renewal.ts';
+import { type Delivered, type Interruption, LeaseSession } from './lease-session.ts';
+
+/** Minimum wait, in milliseconds, so that a timer that fails to fire does not cause a busy loop. */
+const MIN_WAIT_MS = 5;
+
+/** How a worker claims agents. Times are in milliseconds. */
+interface LeaseSettings extends Omit<RenewalSettings, 'owner'> {
+  /** Stable across restarts, so that a restarted worker reclaims its agents at once. */
+  readonly workerId: string;
+  /** Tenants whose agents it claims; empty for all (SYS-6). */
+  readonly tenants: readonly string[];
+  /** Interval between two scans without a wake-up. */
+  readonly pollMs: number;
+  readonly maxConcurrentAgents: number;
+  /** How long a shutdown waits for in-flight calls before it aborts them. */
+  readonly drainMs: number;
+}
+
+/** Dependencies of {@link ClaimLoop}. */
+export interface ClaimLoopParts {
+  readonly store: WorkerStore;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly settings: LeaseSettings;
+  /** Whether the own clock is wrong; then no timer is fired and no agent is claimed. Default: never. */
+  readonly isClockSkewed?: () => boolean;
+  /** The time that other workers act on (BD-3). */
+  readonly sharedNow: () => Date;
+  /** Runs an agent for one lease. */
+  readonly run: (session: LeaseSession) => Promise<LeaseOutcome>;
+}
+
+/** Claims runnable agents, and runs a session for each lease (RT-2). */
+export class ClaimLoop {
+  readonly #parts: ClaimLoopParts;
+  readonly #sessions = new Map<string, LeaseSession>();
+  readonly #running = new Map<LeaseSession, Promise<void>>();
+  /** Deliveries that take a lease; each counts as a session. */
+  readonly #accepting = new Set<Promise<boolean>>();
+  /** Whether agents may be waiting for a free session; new ones then queue behind them. */
+  #isBacklogged = false;
+  // A delivery is a request, whose span and transaction agents must not inherit.
+  readonly #outside = AsyncLocalStorage.snapshot();
+  readonly #claims: WakeableLoop;
+  readonly #renewal: LeaseRenewal;
+  readonly #leases: RenewalSettings;
+  #isStarted = false;
+  #isStopped = false;
+  /** When the next timer was due at the latest query; undefined when no timer ran. */
+  #nextTimerAt: Date | undefined;
+
+  constructor(parts: ClaimLoopParts) {
+    this.#parts = parts;
+    const { log, settings } = parts;
+    const { workerId, leaseTtlMs, pollMs } = settings;
+    this.#leases = { owner: leaseOwner(workerId), leaseTtlMs };
+    this.#claims = new WakeableLoop({
+      pass: () => this.#takeDue(),
+      intervalMs: pollMs,
+      backoff: { baseMs: 50, maxMs: 1_000 },
+      onError: (error) => log.error({ err: error }, 'failed to claim agents'),
+    });
+    const sessions = this.#sessions;
+    const onRelease = () => this.nudge();
+    this.#renewal = new LeaseRenewal({ ...parts, settings: this.#leases, sessions, onRelease });
+  }
+
+  /**
+   * Starts, reclaims the leases of the previous processes of this worker, and retries the agents that
+   * wait for other code.
+   */
+  async start(): Promise<void> {
+    const { store, clock, settings } = this.#parts;
+    await store.transaction(
+      async (trx) => {
+        await reclaimLeases(trx, settings.workerId);
+        await retryCodeWaits(trx, clock.now());
+      },
+      { background: true },
+    );
+    this.#isStarted = true;
+    this.#renewal.start();
+    this.#claims.start();
+  }
+
+  /** Wakes the loop, because an agent may have become runnable. */
+  nudge(): void {
+    this.#claims.wake();
+  }
+
+  /**
+   * Stores a delivered agent, and runs it at once under the lease that `insert` stores with it, with
+   * the message and the slot grant of its delivery. Before the start, while this worker is full or has a backlog, and
+   * during its stop, the agent is stored without a lease and claimed later. Returns whether the agent is new.
+   */
+  async accept(delivery: Delivered, insert: InsertDelivered): Promise<boolean> {
+    if (this.#free <= 0) this.#isBacklogged = true;
+    if (this.#isStopped || !this.#isStarted || this.#isBacklogged) {
+      const row = await insert(undefined);
+      if (row !== undefined) this.nudge();
+      return row !== undefined;
+    }
+    const accepting = this.#acceptLeased(delivery, insert);
+    this.#accepting.add(accepting);
+    try {
+      return await accepting;
+    } finally {
+      const wasFull = this.#free <= 0;
+      this.#accepting.delete(accepting);
+      if (wasFull) this.nudge();
+    }
+  }
+
+  async #acceptLeased(delivery: Delivered, insert: InsertDelivered): Promise<boolean> {
+    const { store, clock, sharedNow, settings } = this.#parts;
+    const row = await insert(leaseTerms(sharedNow(), this.#leases));
+    if (row === undefined) return false;
+    const { leaseTtlMs } = settings;
+    const session = new LeaseSession(row, { store, clock, sharedNow, leaseTtlMs, delivery });
+    this.#outside(() => this.#begin(session));
+    return true;
+  }
+
+  /** Returns the current status of an agent that runs here, including uncommitted changes. */
+  statusOf(key: AgentKey): AgentStatus | undefined {
+    return this.#sessions.get(agentKeyText(key))?.status;
+  }
+
+  /** Aborts an agent that runs here; its rows must already be terminal. */
+  cancel(key: AgentKey): void {
+    this.#sessions.get(agentKeyText(key))?.interrupt('cancelled', true);
+  }
+
+  /** Commits what the agents of a run that run here have not committed yet. */
+  async flush({ tenant, runId }: RunKey): Promise<void> {
+    const ofRun = [...this.#sessions.values()].filter(
+      ({ lease }) => lease.tenant === tenant && lease.runId === runId,
+    );
+    await Promise.allSettled(ofRun.map((session) => session.flush()));
+  }
+
+  /** Resolves when an agent does not run here any more, at the latest after `ms`. */
+  async untilReleased(key: AgentKey, ms: number): Promise<void> {
+    const session = this.#sessions.get(agentKeyText(key));
+    if (session !== undefined) await settlesWithin(Promise.resolve(this.#running.get(session)), ms);
+  }
+
+  /** Makes an agent that runs here start no new operations; in-flight calls continue (SV-9). */
+  park(key: AgentKey): void {
+    this.#sessions.get(agentKeyText(key))?.interrupt('halted', false);
+  }
+
+  /**
+   * Stops claiming. Agents stop at their next operation; calls that exceed the drain timeout are
+   * aborted.
+   */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#claims.stop();
+    const { drainMs } = this.#parts.settings;
+    await settlesWithin(Promise.allSettled(this.#accepting), drainMs);
+    this.#interruptAll('drained', false);
+    const ended = Promise.all(this.#running.values());
+    await settlesWithin(ended, drainMs);
+    this.#interruptAll('drained', true);
+    // An agent that does not stop is left to the expiry of its lease.
+    await settlesWithin(ended, drainMs);
+    await this.#renewal.stop();
+  }
+
+  /** Fires timers and claims agents; returns the pause after it, ms. */
+  async #takeDue(): Promise<number> {
+    const { clock, settings, isClockSkewed } = this.#parts;
+    if (!isClockSkewed?.()) {
+      await this.#fireTimers();
+      if (await this.#claimRunnable()) return 0;
+    }
+    const timerInMs =
+      (this.#nextTimerAt?.getTime() ?? Number.POSITIVE_INFINITY) - clock.now().getTime();
+    return Math.max(MIN_WAIT_MS, Math.min(settings.pollMs, timerInMs));
+  }
+
+  /** Fires the due timers, if there are any, and reads when the next one is due. */
+  async #fireTimers(): Promise<void> {
+    const { store, clock, settings, log } = this.#parts;
+    try {
+      const { tenants } = settings;
+      this.#nextTimerAt = await nextDue(store.db, tenants);
+      if (this.#nextTimerAt === undefined || this.#nextTimerAt > clock.now()) return;
+      await fireTimers(store, clock, tenants);
+      this.#nextTimerAt = await nextDue(store.db, tenants);
+    } catch (error) {
+      this.#nextTimerAt = undefined;
+      log.error({ err: error }, 'failed to fire timers');
+    }
+  }
+
+  /** Claims runnable agents; returns whether there were any. */
+  async #claimRunnable(): Promise<boolean> {
+    const { store, clock, sharedNow, settings } = this.#parts;
+    const free = this.#free;
+    if (free <= 0) return false;
+    const terms = leaseTerms(sharedNow(), this.#leases);
+    const { dialect } = store;
+    const most = dialect === 'sqlite' ? free : free * CLAIM_WINDOW;
+    const found = await findRunnable(store.db, terms.at, most, settings.tenants);
+    this.#isBacklogged = found.length >= free;
+    // The leases of agents that run here are renewed; a clock that is set forward must not take them (BD-3).
+    const others = found.filter((key) => !this.#sessions.has(agentKeyText(key)));
+    const runnable = claimBatch(others, free, { dialect, runOf: ({ runId }) => runId });
+    if (runnable.length === 0) return false;
+    const claimed = await store.transaction(
+      async (trx) => {
+        const rows = [];
+        for (const key of runnable) rows.push(await claimAgent(trx, key, terms));
+        return rows.filter((row) => row !== undefined);
+      },
+      { runs: runnable },
+    );
+    const { leaseTtlMs } = settings;
+    for (const row of claimed) {
+      this.#begin(new LeaseSession(row, { store, clock, sharedNow, leaseTtlMs }));
+    }
+    return claimed.length > 0;
+  }
+
+  /** Number of agents that this worker can take on. */
+  get #free(): number {
+    const { maxConcurrentAgents } = this.#parts.settings;
+    return maxConcurrentAgents - this.#sessions.size - this.#accepting.size;
+  }
+
+  #begin(session: LeaseSession): void {
+    const { log, run } = this.#parts;
+    const key = agentKeyText(session.lease);
+    const { tenant, runId, instance, epoch } = session.lease;
+    const ids = { tenant, run_id: runId, agent: instance, epoch: String(epoch) };
+    // An expired lease was claimed again here: the old session must stop.
+    this.#sessions.get(key)?.interrupt('lost', true);
+    this.#sessions.set(key, session);
+    if (this.#isStopped) session.interrupt('drained', false);
+    const running = run(session)
+      .then((outcome) => {
+        const level = outcome.startsWith(REPORT_REFUSED) ? 'warn' : 'info';
+        log[level]({ ...ids, outcome }, 'agent lease released');
+      })
+      .catch((error: unknown) => log.error({ ...ids, err: error }, 'agent abandoned'))
+      .finally(() => {
+        const wasFull = this.#free <= 0;
+        if (this.#sessions.get(key) === session) this.#sessions.delete(key);
+        this.#running.delete(session);
+        // Any other agent that this end makes runnable is reported by the session itself.
+        if (wasFull || !isTerminal(session.status.state)) this.nudge();
+      });
+    this.#running.set(session, running);
+  }
+
+  #interruptAll(why: Interruption, abort: boolean): void {
+    for (const session of this.#sessions.values()) session.interrupt(why, abort);
+  }
+}

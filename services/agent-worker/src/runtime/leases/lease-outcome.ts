@@ -1,0 +1,256 @@
+import { backoffMs, isStopReason, isWritError, RetryPolicy } from '@writ/kernel';
+import { onAgentEnded } from '../../app/agents/on-agent-ended.ts';
+import type { AgentEvent } from '../../domain/agent/state.ts';
+import type { AgentChanges } from '../../store/agents.ts';
+import { pauseTimersWhileParked } from '../../store/timers.ts';
+import type { RuntimeContext } from '../context.ts';
+import type { CommitExtras } from '../journal/commits.ts';
+import type { RunScope } from '../scope.ts';
+import {
+  AlreadyEnded,
+  CodeMismatched,
+  Drained,
+  LeaseLost,
+  Parked,
+  PeerRefusal,
+  Preempted,
+  SignalArrived,
+  type Stop,
+  Stopped,
+  Suspended,
+} from '../unwinding.ts';
+import { reportOutcome } from './outcome-report.ts';
+import { endPartially, NO_PARTIAL, repeatPartialFinal } from './partial-final.ts';
+import { NO_LEASE, releasedColumns } from './released-columns.ts';
+import { waitForCode } from './wait-for-code.ts';
+
+/** When an agent that cannot continue now is retried. Times are in milliseconds. */
+export interface EndingSettings {
+  /** Delay after which a parked agent retries, and one whose report was refused. */
+  readonly parkMs: number;
+  /** Returns the time at which an agent is retried after a delay. */
+  readonly retryAt: (delayMs: number) => Date;
+  /** Delay before the first restart of a failed agent; doubles. */
+  readonly restartMs: number;
+}
+
+/** The result of a lease for logs and spans: a stop reason, or why the agent has not ended. */
+export type LeaseOutcome = string;
+
+/** Prefix of the outcome of a lease whose report was refused; the stop reason of the refusal follows. */
+export const REPORT_REFUSED = 'report_refused';
+
+/** Equal delays cause no burst: a worker claims no more agents than it may run. */
+const NO_JITTER = 1;
+
+/**
+ * Ends an agent whose function returned: with its approved final answer, or with an error when
+ * there is none.
+ * @throws Unwinding when the agent cannot be ended now; UnavailableError HISTORY_UNAVAILABLE; and what the store throws
+ */
+export async function endReturned(
+  scope: RunScope,
+  context: Pick<RuntimeContext, 'hasEnded' | 'assertCodeMatched'>,
+  settings: EndingSettings,
+): Promise<LeaseOutcome> {
+  context.assertCodeMatched();
+  scope.journal.assertComplete();
+  if (context.hasEnded) return await end(scope, 'success');
+  const stop: Stop = {
+    stopReason: 'error:no_outcome',
+    phase: 'worker',
+    detail: 'The agent returned without a final answer or stop reason.',
+  };
+  return await report(scope, stop, settings);
+}
+
+/**
+ * Handles an error thrown by the agent's function.
+ * @throws Unwinding when the agent cannot be ended now; UnavailableError HISTORY_UNAVAILABLE; and what the store throws
+ */
+export async function endThrown(
+  scope: RunScope,
+  thrown: unknown,
+  settings: EndingSettings,
+): Promise<LeaseOutcome> {
+  if (thrown instanceof Suspended) return 'suspended';
+  if (thrown instanceof LeaseLost) return 'lease_lost';
+  if (thrown instanceof Parked) return await park(scope, settings);
+  if (thrown instanceof CodeMismatched) return await waitForCode(scope, thrown, settings);
+  if (thrown instanceof Preempted) {
+    const partial = thrown.isPaused ? await endPartially(scope) : NO_PARTIAL;
+    if (partial.ended) return await end(scope, 'paused');
+    await commitInactive(scope, { type: 'preempted', approval: partial.approval });
+    return 'preempted';
+  }
+  if (thrown instanceof Drained) {
+    await scope.commits.commit({ changes: NO_LEASE });
+    return 'drained';
+  }
+  if (thrown instanceof SignalArrived) {
+    await scope.commits.commit({ changes: NO_LEASE });
+    return 'awake';
+  }
+  if (thrown instanceof AlreadyEnded) return await endAlreadyEnded(scope, thrown, settings);
+  if (thrown instanceof Stopped) return await report(scope, thrown.stop, settings);
+  return await restart(scope, thrown, settings);
+}
+
+/**
+ * Reports the agent's outcome to the supervisor, whose response is the recorded stop reason (AG-7). The agent ends only
+ * when the supervisor has recorded the end; after a refusal it is suspended, and reports again later (BD-3).
+ */
+async function report(
+  scope: RunScope,
+  stop: Stop,
+  settings: EndingSettings,
+): Promise<LeaseOutcome> {
+  const { steps, commits, session } = scope;
+  steps.close(stop.stopReason);
+  await commits.commit();
+  try {
+    const recorded = await reportOutcome(scope, stop);
+    session.answer ??= recorded.answer;
+    return await endAs(scope, recorded.stopReason, settings);
+  } catch (error) {
+    if (error instanceof PeerRefusal) return await retryReport(scope, stop, error, settings);
+    if (error instanceof AlreadyEnded) {
+      return await endAs(scope, error.stopReason ?? stop.stopReason, settings);
+    }
+    throw error;
+  }
+}
+
+/** Leaves the agent to its next lease, which reports again; ends it when the supervisor does not know it. */
+async function retryReport(
+  scope: RunScope,
+  stop: Stop,
+  { cause, stopReason }: PeerRefusal,
+  { parkMs, retryAt }: EndingSettings,
+): Promise<LeaseOutcome> {
+  if (isWritError(cause) && cause.kind === 'not_found') return await end(scope, stop.stopReason);
+  await suspendUntil(scope, retryAt(parkMs));
+  return `${REPORT_REFUSED}:${stopReason}`;
+}
+
+async function endAlreadyEnded(
+  scope: RunScope,
+  { stopReason }: AlreadyEnded,
+  settings: EndingSettings,
+): Promise<LeaseOutcome> {
+  if (scope.session.isCancelled) {
+    scope.progress.publishState('CANCELLED');
+    return 'cancelled';
+  }
+  // A crash may have followed the review of the partial final that ended the agent.
+  if ((await repeatPartialFinal(scope)).ended) return await end(scope, 'paused');
+  // A child replies with the answer that was approved in another process, which the supervisor has.
+  const isAnswered = stopReason === 'success' && !isRoot(scope);
+  if (stopReason !== undefined && !isAnswered) return await endAs(scope, stopReason, settings);
+  return await report(scope, { stopReason: 'error:run_ended', phase: 'supervisor' }, settings);
+}
+
+/**
+ * Ends an agent whose end the supervisor has recorded already. When its answer was approved, another process ran it
+ * further than this one knows: a root is left to the supervisor, which ends it with Cancel and sends the events that
+ * only requests carried (HK-1). A child ends at once, since its parent waits for it.
+ */
+async function endAs(
+  scope: RunScope,
+  recorded: string,
+  { parkMs, retryAt }: EndingSettings,
+): Promise<LeaseOutcome> {
+  if (recorded !== 'success' || !isRoot(scope)) return await end(scope, recorded);
+  await suspendUntil(scope, retryAt(parkMs));
+  return 'ended_by_peer';
+}
+
+function isRoot({ session }: RunScope): boolean {
+  return session.row.reply_to === null;
+}
+
+async function end(scope: RunScope, recorded: string): Promise<LeaseOutcome> {
+  const { session, commits, steps, history, journal } = scope;
+  const stopReason = isStopReason(recorded) ? recorded : 'error:unknown_stop_reason';
+  steps.close(stopReason);
+  const isKeptByProvider = session.manifest.history !== undefined;
+  if (stopReason === 'success' && isKeptByProvider) await history.saveAtProvider(journal.length);
+  let hasWoken = false;
+  await commits.commit({
+    changes: releasedColumns(scope, { type: 'ended', stopReason }),
+    also: async (trx, at) => {
+      hasWoken = await onAgentEnded(trx, session.row, { stopReason, answer: session.answer }, at);
+      if (stopReason === 'success') await history.save(trx, at);
+    },
+    touched: touchedByEnd(session),
+  });
+  session.note({ type: 'ended', stopReason });
+  if (hasWoken) scope.onRunnable();
+  return stopReason;
+}
+
+/** An answer may wake agents of other runs; which durable subscription remains depends on those of other runs. */
+function touchedByEnd({
+  row,
+  manifest,
+}: RunScope['session']): NonNullable<CommitExtras['touched']> {
+  const { tenant } = row;
+  return manifest.outputTopic === '' ? { resource: `follows:${tenant}` } : { tenant };
+}
+
+async function park(scope: RunScope, { parkMs, retryAt }: EndingSettings): Promise<LeaseOutcome> {
+  await commitInactive(scope, { type: 'parked', until: retryAt(parkMs) });
+  return 'parked';
+}
+
+/**
+ * Restarts an agent after an unexpected error, a limited number of times. An agent that progressed
+ * since its latest failure starts with a new count (SUP-7).
+ */
+async function restart(
+  scope: RunScope,
+  thrown: unknown,
+  settings: EndingSettings,
+): Promise<LeaseOutcome> {
+  const { row, manifest } = scope.session;
+  const { instance } = scope.session.lease;
+  const length = scope.journal.length;
+  const policy = new RetryPolicy(manifest.limits.maxRetries, { [instance]: row.failures });
+  if (length > row.failed_length) policy.reset(instance);
+  const failures = policy.counts()[instance] ?? 0;
+  const what = isWritError(thrown) ? thrown.reason.toLowerCase() : 'agent_failed';
+  if (!policy.shouldRetry(instance)) {
+    const detail = isWritError(thrown) ? thrown.message : `The agent failed: ${nameOf(thrown)}.`;
+    return await report(scope, { stopReason: `error:${what}`, phase: 'worker', detail }, settings);
+  }
+  const limits = { baseMs: settings.restartMs, maxMs: Number.POSITIVE_INFINITY };
+  const delayMs = backoffMs(failures + 1, limits, NO_JITTER);
+  const changes = { failures: failures + 1, failed_length: length };
+  await suspendUntil(scope, settings.retryAt(delayMs), changes);
+  return `restart:${what}`;
+}
+
+/** Leaves the agent to its next lease, at `wakeAt`. */
+async function suspendUntil(
+  scope: RunScope,
+  wakeAt: Date,
+  changes: AgentChanges = {},
+): Promise<void> {
+  const suspended = releasedColumns(scope, { type: 'suspended', waitingFor: [], wakeAt });
+  await scope.commits.commit({ changes: { ...suspended, ...changes } });
+}
+
+async function commitInactive(
+  scope: RunScope,
+  event: Extract<AgentEvent, { type: 'preempted' | 'parked' }>,
+): Promise<void> {
+  const { lease } = scope.session;
+  await scope.commits.commit({
+    changes: releasedColumns(scope, event),
+    also: (trx, at) => pauseTimersWhileParked(trx, lease, { from: 'RUNNING', to: 'PARKED' }, at),
+  });
+}
+
+function nameOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.name : typeof thrown;
+}

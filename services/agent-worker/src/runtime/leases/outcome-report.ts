@@ -1,0 +1,47 @@
+import { derivedId, isWritError } from '@writ/kernel';
+import type { ReceiptBatch } from '../pending-receipts.ts';
+import type { RunScope } from '../scope.ts';
+import { PeerRefusal, type Stop } from '../unwinding.ts';
+
+/** The gateway delivers the receipts as well, and the bus the events (TG-8, HK-1). */
+const NOTHING: ReceiptBatch = { receipts: [], observations: [], events: [] };
+const RECEIPT_REFUSALS = ['RECEIPT_INVALID', 'RECEIPT_MISMATCH', 'RECEIPT_WRONG_RUN'];
+
+/** The ending that the supervisor has recorded. */
+interface RecordedEnding {
+  readonly stopReason: string;
+  /** The approved answer with which the agent ended. */
+  readonly answer: string | undefined;
+}
+
+/**
+ * Reports an outcome to the supervisor with what the agent carries, and without it when the supervisor refuses a
+ * receipt: no receipt may prevent the end of an agent (BD-3).
+ * @throws what the call of a peer throws, such as PeerRefusal
+ */
+export async function reportOutcome(scope: RunScope, stop: Stop): Promise<RecordedEnding> {
+  try {
+    return await send(scope, stop, scope.carried.peek());
+  } catch (error) {
+    if (!isOfReceipt(error)) throw error;
+    return await send(scope, stop, NOTHING);
+  }
+}
+
+async function send(
+  { calls, peers, session }: RunScope,
+  stop: Stop,
+  carried: ReceiptBatch,
+): Promise<RecordedEnding> {
+  const { runId, instance } = session.lease;
+  const requestId = derivedId('out', runId, instance, stop.stopReason, stop.callId ?? '');
+  return await calls.call({ audience: 'supervisor', afterDeadline: true }, (options) =>
+    peers.supervisor.reportOutcome({ ...stop, ...carried, requestId }, options),
+  );
+}
+
+/** Whether the supervisor refuses a receipt that the request carries, and not the request. */
+function isOfReceipt(error: unknown): boolean {
+  if (!(error instanceof PeerRefusal) || !isWritError(error.cause)) return false;
+  return RECEIPT_REFUSALS.includes(error.cause.reason);
+}

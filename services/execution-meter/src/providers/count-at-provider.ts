@@ -1,0 +1,23 @@
+import type { ModelEntry } from '../domain/catalog/catalog.ts';
+import type { NativeChat } from '../domain/chat/chat.ts';
+import { askForFree, type FreeAnswer } from './free-request.ts';
+import { providerHeaders } from './provider-headers.ts';
+
+/** A request whose tokens the provider counts. */
+export interface CountRequest {
+  readonly model: ModelEntry;
+  readonly apiKey: string | undefined;
+  readonly native: NativeChat;
+  readonly signal: AbortSignal;
+}
+
+/** Asks a provider how many tokens a request has, which is free. Never throws for errors of the provider. */
+export async function countAtProvider(request: CountRequest): Promise<FreeAnswer> {
+  const { model, native, signal } = request;
+  const init = {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...providerHeaders(request) },
+    body: JSON.stringify({ ...native.body, model: model.providerModel }),
+  };
+  return await askForFree({ model, path: '/messages/count_tokens', init, signal });
+}

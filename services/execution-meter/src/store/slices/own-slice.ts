@@ -1,0 +1,166 @@
+import { int64 } from '@writ/store';
+import type { TenantCaps } from '../../domain/catalog/catalog.ts';
+import {
+  type Amount,
+  type Caps,
+  DIMENSIONS,
+  minus,
+  NOTHING,
+  plus,
+} from '../../domain/ledger/amount.ts';
+import { type Balance, type Change, emptyBalance, LEVELS } from '../../domain/ledger/balance.ts';
+import { termsOf } from '../../domain/ledger/cap-slices.ts';
+import { ACCOUNT_LIMIT } from '../../domain/ledger/reduce.ts';
+import { type LevelCaps, levelCaps, selectSlice, sumOthers, toBalance } from '../balance-rows.ts';
+import { isTenantLevel, tenantCaps } from '../balances.ts';
+import {
+  afterSlices,
+  capsIds,
+  isShared,
+  type LevelsKey,
+  rowIds,
+  SHARED_LEVELS,
+  type SharedLevel,
+  sliceIds,
+} from '../level-ids.ts';
+import type { MeterTransaction } from '../meter-store.ts';
+import { readEscrows } from './divide-caps.ts';
+import { ExactTurnRequired, type LevelTurn } from './level-turn.ts';
+
+/** Limit of an account in a slice, so that the sum of all slices is within that of a level. */
+const SLICE_LIMIT = ACCOUNT_LIMIT / 64n;
+
+/** The levels of an agent as far as the transactions of its slice may use them. */
+export interface OwnSlice {
+  /** In level order. Shared levels have the bookings of the slice, and its grants as their caps. */
+  readonly levels: readonly Balance[];
+  /** The caps of the shared levels that have any. */
+  readonly caps: ReadonlyMap<SharedLevel, LevelCaps>;
+  /** Whether a settlement can reach a threshold of a level. */
+  readonly isWatched: boolean;
+}
+
+/**
+ * Reads the slice of a turn.
+ * @throws ExactTurnRequired when a level has no grant under the caps in effect
+ */
+export async function readOwnSlice(
+  trx: MeterTransaction,
+  key: LevelsKey,
+  turn: LevelTurn,
+  catalog: TenantCaps,
+): Promise<OwnSlice> {
+  const ids = sliceIds(key, turn.slice);
+  const levelIds = rowIds(key);
+  const capRows = capsIds(key.tenant);
+  const [{ rows }, escrows] = await Promise.all([
+    selectSlice(trx, {
+      ...ids,
+      session_caps: levelIds.session,
+      day_caps: capRows.tenant_day,
+      month_caps: capRows.tenant_month,
+    }),
+    readEscrows(trx, key, turn.slice),
+  ]);
+  const tenant = tenantCaps(trx, key.tenant, rows, catalog);
+  const session = rows.find(({ id }) => id === levelIds.session);
+  const caps = new Map<SharedLevel, LevelCaps>();
+  let isWatched = false;
+  const grantOf = (level: SharedLevel): Caps => {
+    const own = isTenantLevel(level) ? tenant[level] : session && levelCaps(session);
+    const terms = termsOf(own?.caps ?? {}, turn.percents);
+    const escrow = escrows.get(levelIds[level]);
+    if ((escrow?.terms ?? '') !== terms) throw new ExactTurnRequired();
+    if (own === undefined || escrow === undefined) return {};
+    const grant = escrow.grants.get(turn.slice);
+    if (grant === undefined) throw new ExactTurnRequired();
+    caps.set(level, own);
+    isWatched ||= escrow.isWatched;
+    return Object.fromEntries(
+      DIMENSIONS.filter((name) => own.caps[name] !== undefined).map((name) => [name, grant[name]]),
+    );
+  };
+  const levels = LEVELS.map((level) => {
+    const row = rows.find(({ id }) => id === ids[level]);
+    const own = isShared(level) ? { caps: grantOf(level), capsSetBy: undefined } : undefined;
+    return row === undefined ? { ...emptyBalance(level, {}), ...own } : toBalance(level, row, own);
+  });
+  return { levels, caps, isWatched };
+}
+
+/**
+ * Requires that a booking stays within the grants of its slice, and that no settlement within them reaches a threshold.
+ * @throws ExactTurnRequired
+ */
+export function requireWithinGrants(
+  { caps, isWatched }: OwnSlice,
+  after: readonly Balance[],
+  { used }: Change,
+): void {
+  if (caps.size > 0 && isWatched && DIMENSIONS.some((name) => used[name] > 0n)) {
+    throw new ExactTurnRequired();
+  }
+  for (const balance of after) {
+    if (!isShared(balance.level)) continue;
+    const booked = plus(balance.used, balance.reserved);
+    for (const name of DIMENSIONS) {
+      if (booked[name] > (balance.caps[name] ?? SLICE_LIMIT)) throw new ExactTurnRequired();
+    }
+  }
+}
+
+/** A booking in a slice. */
+export interface SliceBooking {
+  readonly own: OwnSlice;
+  readonly after: readonly Balance[];
+  readonly change: Change;
+}
+
+/**
+ * The levels of an agent before and after a booking in its slice. Shared levels are absent without caps, and when the
+ * booking is a reservation.
+ */
+export interface SeenLevels {
+  readonly before: readonly Balance[];
+  readonly after: readonly Balance[];
+}
+
+/**
+ * Reads what the other slices have settled, as far as it is committed, so that a response can report how near each cap is
+ * (EM-5); of shared levels, only the settled amounts are set.
+ */
+export async function seenLevels(
+  trx: MeterTransaction,
+  key: LevelsKey,
+  { slice }: LevelTurn,
+  { own, after, change }: SliceBooking,
+): Promise<SeenLevels> {
+  const levelIds = rowIds(key);
+  const ids = sliceIds(key, slice);
+  // No response to a reservation reports them.
+  const isReservation = DIMENSIONS.some((name) => change.reserved[name] > 0n);
+  const capped = isReservation ? [] : SHARED_LEVELS.filter((level) => own.caps.has(level));
+  const others = await Promise.all(
+    capped.map(async (level): Promise<Amount> => {
+      const id = levelIds[level];
+      const { rows } = await sumOthers(trx, { level: id, after: afterSlices(id), own: ids[level] });
+      const { tokens, cost, turns } = rows[0] ?? {};
+      if (tokens === undefined || tokens === null) return NOTHING;
+      return { tokens: int64(tokens), cost: int64(cost), turns: int64(turns) };
+    }),
+  );
+  const shared = capped.map((level, index): Balance => {
+    const slices = after.find((balance) => balance.level === level);
+    const used = plus(slices?.used ?? NOTHING, others[index] ?? NOTHING);
+    return { ...emptyBalance(level, {}), ...own.caps.get(level), used };
+  });
+  const beforeChange = shared.map((balance) => ({
+    ...balance,
+    used: minus(balance.used, change.used),
+  }));
+  const notShared = (levels: readonly Balance[]) => levels.filter(({ level }) => !isShared(level));
+  return {
+    before: [...notShared(own.levels), ...beforeChange],
+    after: [...notShared(after), ...shared],
+  };
+}

@@ -1,0 +1,73 @@
+import { readReceipt } from '@writ/identity';
+import { derivedId, InternalError } from '@writ/kernel';
+import { type SupervisorContext, type Tx, transact } from '../../context.ts';
+import { assertFourEyes } from '../../domain/approval/four-eyes.ts';
+import { type ApprovalRow, loadApproval, saveApproval } from '../../store/approval/approvals.ts';
+import { assertNotHalted } from '../../store/halt/halts.ts';
+import { rememberRequest, requestsOf } from '../../store/requests.ts';
+import { callKeyOf } from '../../store/review/decisions.ts';
+import { receiptFrom } from '../../wire/receipt.ts';
+import { recordReceipt } from '../review/record-receipt.ts';
+import {
+  type Answered,
+  type AnswerRequest,
+  alreadyDecided,
+  DECIDE_APPROVAL,
+  isRepeat,
+} from './answer-request.ts';
+
+/**
+ * Records the outcome of a call that a person determined: the gateway stores it once, and its new receipt settles the
+ * approval (TG-5).
+ * @throws PreconditionError APPROVAL_DECIDED, HALTED; PermissionDeniedError FOUR_EYES_REQUIRED; InvalidRequestError
+ *   REQUEST_ID_REUSED; errors of the gateway
+ */
+export async function resolveOutcome(
+  context: SupervisorContext,
+  request: AnswerRequest,
+  approval: ApprovalRow,
+): Promise<Answered> {
+  const { person, approvalId, requestId, digest, comment, answer } = request;
+  if (isRepeat(approval, request)) return { row: approval };
+  if (answer.kind !== 'resolve') throw alreadyDecided(approval);
+  const isPending = approval.state === 'pending';
+  // After a crash the receipt may have arrived without its request: it names the person, not the request.
+  const isTheirs = approval.decided_by === person.subject && approval.request_id === null;
+  if (!isPending && !(isTheirs && (approval.approved ?? false) === answer.done)) {
+    throw alreadyDecided(approval);
+  }
+  const { run_created_by: runStartedBy, tool } = approval;
+  const decider = { subject: person.subject, runStartedBy, tool };
+  assertFourEyes(context.policy, decider, context.config);
+  if (isPending) await assertNotHalted(context.store.db, callKeyOf(approval));
+  const token = await context.peers.toolGateway.resolveOutcome({
+    // The same id when the same person repeats a request whose answer was lost.
+    requestId: derivedId('req', approvalId, person.subject, requestId),
+    call: callKeyOf(approval),
+    done: answer.done,
+    resultJson: answer.resultJson,
+    resolvedBy: person.subject,
+    comment,
+  });
+  const receipt = receiptFrom(await readReceipt(context.verifier, token));
+  const record = async (tx: Tx): Promise<ApprovalRow> => {
+    const { trx, at } = tx;
+    if ((await recordReceipt(tx, receipt)) === 'mismatch') {
+      throw new InternalError('RECEIPT_MISMATCH', `Receipt ${receipt.id} belongs to another call.`);
+    }
+    const { tenant, subject } = person;
+    const settled = await loadApproval(trx, tenant, approvalId);
+    // Another person's resolution may have reached the gateway first; the first one counts.
+    if (settled.decided_by !== subject || settled.request_id !== null) return settled;
+    const own = { request_id: requestId, request_digest: digest, comment };
+    await rememberRequest(trx, { tenant, subject, method: DECIDE_APPROVAL, requestId, digest }, at);
+    await saveApproval(trx, settled, own);
+    return { ...settled, ...own };
+  };
+  const row = await transact(context, record, {
+    runs: [callKeyOf(approval), receipt],
+    resource: requestsOf(person),
+  });
+  if (isRepeat(row, request)) return { row };
+  throw alreadyDecided(row);
+}

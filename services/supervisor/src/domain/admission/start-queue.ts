@@ -1,0 +1,244 @@
+import { OverloadedError } from '@writ/kernel';
+import { ActiveLimit, average } from './active-limit.ts';
+import { TenantLoad } from './tenant-load.ts';
+
+/** Limits of the runs that wait for their start. */
+export interface QueueLimits {
+  readonly maxQueuedRuns: number;
+  readonly maxQueuedRunsPerTenant: number;
+}
+
+/** The start of a run. */
+export interface StartOrder {
+  readonly order_id: string;
+  readonly tenant: string;
+  readonly run_id: string;
+}
+
+/** While the limit of active runs is reached, one start is tried after this time, ms: it shows whether load has fallen. */
+export const PROBE_MS = 250;
+/** Most starts in progress, so that orders that end runs always have capacity. */
+const MAX_STARTING = 16;
+/** A tenant may have this many waiting starts under any load. */
+const MIN_QUEUED_RUNS = 1;
+/** The duration of runs before the first has ended, ms. */
+const INITIAL_RUN_MS = 1_000;
+const RUN_WEIGHT = 0.1;
+/** Limits of the delay after which a rejected start is retried, ms. */
+const MIN_RETRY_MS = 100;
+const MAX_RETRY_MS = 30_000;
+
+interface Activity {
+  readonly tenant: string;
+  readonly since: number;
+}
+
+/**
+ * The starts that wait for running work, and how many may wait (BD-5). A state machine: times are passed in, in
+ * milliseconds of a monotonic clock.
+ *
+ * A start is admitted while fewer runs are active than the {@link ActiveLimit} permits. The next one is that of the
+ * tenant with the fewest active runs.
+ *
+ * A quarter as many starts may wait as runs may be active, so that accepted runs wait a fraction of the time they take. Beyond
+ * that, the {@link TenantLoad} of a tenant decides: a burst may fill the queue up to the settings, and a start that
+ * follows the end of a run is accepted, so that callers that keep a number of runs in flight need not retry.
+ */
+export class StartQueue<Order extends StartOrder> {
+  readonly #limits: QueueLimits;
+  readonly #limit = new ActiveLimit();
+  /** By order id, oldest first. */
+  readonly #waiting = new Map<string, Order>();
+  /** By order id. */
+  readonly #starting = new Map<string, Order>();
+  /** By tenant and run. */
+  readonly #active = new Map<string, Activity>();
+  /** Reserved capacity for starts that are being recorded, by tenant. */
+  readonly #reserved = new Map<string, number>();
+  /** By tenant. */
+  readonly #loads = new Map<string, TenantLoad>();
+  #lastStartAt = Number.NEGATIVE_INFINITY;
+  #runMs: number | undefined;
+
+  constructor(limits: QueueLimits) {
+    this.#limits = limits;
+  }
+
+  /** The starts that wait. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** The active runs, including those that are being started. */
+  get active(): number {
+    let starting = 0;
+    for (const order of this.#starting.values()) if (!this.#active.has(keyOf(order))) starting += 1;
+    return this.#active.size + starting;
+  }
+
+  /** The limit of active runs now. */
+  get limit(): number {
+    return this.#limit.current;
+  }
+
+  /**
+   * Reserves capacity for a start that is about to be recorded. Returns the function that releases it; call it once the
+   * order has been added or was not placed.
+   * @throws OverloadedError START_QUEUE_FULL with `retry_after_ms`, naming limit and setting
+   */
+  reserve(tenant: string, now: number): () => void {
+    this.#assertCapacity(tenant, now);
+    this.#assertNotGrowing(tenant, now);
+    this.#reserved.set(tenant, (this.#reserved.get(tenant) ?? 0) + 1);
+    let isReleased = false;
+    return () => {
+      if (isReleased) return;
+      isReleased = true;
+      const left = (this.#reserved.get(tenant) ?? 1) - 1;
+      if (left === 0) this.#reserved.delete(tenant);
+      else this.#reserved.set(tenant, left);
+    };
+  }
+
+  /** Whether a start waits. */
+  isWaiting({ order_id: id }: Pick<Order, 'order_id'>): boolean {
+    return this.#waiting.has(id);
+  }
+
+  /** Adds a start, unless it waits already or is in progress. */
+  add(order: Order): void {
+    const { order_id: id } = order;
+    if (this.#waiting.has(id) || this.#starting.has(id)) return;
+    this.#waiting.set(id, order);
+  }
+
+  /** Replaces the starts that wait by those of the store, where several replicas take from it. */
+  replace(orders: readonly Order[]): void {
+    this.#waiting.clear();
+    for (const order of orders) this.add(order);
+  }
+
+  /** Takes the next start of the queue, if one may start now. */
+  next(now: number): Order | undefined {
+    if (this.#waiting.size === 0 || this.#starting.size >= MAX_STARTING) return undefined;
+    const isProbe = now - this.#lastStartAt >= PROBE_MS;
+    if (this.active >= this.limit && !isProbe) return undefined;
+    const order = this.#nextStart();
+    if (order === undefined) return undefined;
+    this.#waiting.delete(order.order_id);
+    this.#starting.set(order.order_id, order);
+    this.#lastStartAt = now;
+    return order;
+  }
+
+  /** Adapts the limit to a start that has succeeded after `ms`. */
+  observe(ms: number, now: number): void {
+    this.#limit.observe(ms, this.active, now);
+  }
+
+  /** Records that a start that {@link next} returned is no longer in progress. */
+  started({ order_id: id }: Order): void {
+    this.#starting.delete(id);
+  }
+
+  /** Records whether a run is active: started, and neither ended nor waiting for a person, a signal or a timer. */
+  setActive(tenant: string, runId: string, isActive: boolean, now: number): void {
+    const key = keyOf({ tenant, run_id: runId });
+    const before = this.#active.get(key);
+    if (isActive) {
+      if (before === undefined) this.#active.set(key, { tenant, since: now });
+    } else if (before !== undefined) {
+      this.#active.delete(key);
+      this.#loads.get(tenant)?.ended();
+      this.#runMs = average(this.#runMs, now - before.since, RUN_WEIGHT);
+    }
+  }
+
+  /** Replaces the active runs by those of the store. */
+  replaceActive(runs: Iterable<Omit<StartOrder, 'order_id'>>, now: number): void {
+    const before = new Map(this.#active);
+    this.#active.clear();
+    for (const run of runs) {
+      const key = keyOf(run);
+      this.#active.set(key, before.get(key) ?? { tenant: run.tenant, since: now });
+    }
+  }
+
+  #assertCapacity(tenant: string, now: number): void {
+    const { maxQueuedRuns, maxQueuedRunsPerTenant } = this.#limits;
+    const own = this.#waitingOf(tenant);
+    if (own >= maxQueuedRunsPerTenant) {
+      this.#loadOf(tenant).rejected(now);
+      const setting = 'WRIT_TENANT_MAX_QUEUED_RUNS';
+      throw this.#full(`Tenant ${tenant} has`, setting, own, maxQueuedRunsPerTenant);
+    }
+    const reserved = [...this.#reserved.values()].reduce((sum, count) => sum + count, 0);
+    const all = this.#waiting.size + reserved;
+    if (all >= maxQueuedRuns) {
+      throw this.#full('There are', 'WRIT_MAX_QUEUED_RUNS', all, maxQueuedRuns);
+    }
+  }
+
+  /** Per tenant alone: the starts of one tenant must not keep out those of another. */
+  #assertNotGrowing(tenant: string, now: number): void {
+    const waiting = this.#waitingOf(tenant);
+    const inFlight = waiting + (this.#activeByTenant().get(tenant) ?? 0);
+    const load = this.#loadOf(tenant);
+    const most = Math.max(MIN_QUEUED_RUNS, Math.floor(this.limit / 4));
+    if (load.accepts({ waiting, inFlight, most }, now)) return;
+    throw this.#full(`Tenant ${tenant} has`, 'WRIT_TENANT_MAX_QUEUED_RUNS', waiting, most);
+  }
+
+  #loadOf(tenant: string): TenantLoad {
+    const load = this.#loads.get(tenant) ?? new TenantLoad();
+    this.#loads.set(tenant, load);
+    return load;
+  }
+
+  #full(whose: string, setting: string, used: number, limit: number): OverloadedError {
+    const perRunMs = (this.#runMs ?? INITIAL_RUN_MS) / Math.max(1, this.active);
+    const waitMs = Math.ceil(Math.min(MAX_RETRY_MS, Math.max(MIN_RETRY_MS, perRunMs * used)));
+    return new OverloadedError(
+      'START_QUEUE_FULL',
+      `${whose} ${used} runs that wait for their start, and at most ${limit} may wait now (${setting}, less under lasting load); retry in ${waitMs} ms.`,
+      { setting, used: String(used), limit: String(limit), retry_after_ms: String(waitMs) },
+    );
+  }
+
+  #waitingOf(tenant: string): number {
+    let count = this.#reserved.get(tenant) ?? 0;
+    for (const order of this.#waiting.values()) if (order.tenant === tenant) count += 1;
+    return count;
+  }
+
+  /** The oldest start of the tenant with the fewest active runs; among equals, the oldest. */
+  #nextStart(): Order | undefined {
+    const heads = new Map<string, Order>();
+    for (const order of this.#waiting.values()) {
+      if (!heads.has(order.tenant)) heads.set(order.tenant, order);
+    }
+    if (heads.size <= 1) return heads.values().next().value;
+    const active = this.#activeByTenant();
+    let found: Order | undefined;
+    for (const order of heads.values()) {
+      const isFewer =
+        found === undefined || (active.get(order.tenant) ?? 0) < (active.get(found.tenant) ?? 0);
+      if (isFewer) found = order;
+    }
+    return found;
+  }
+
+  #activeByTenant(): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>();
+    const add = (tenant: string) => counts.set(tenant, (counts.get(tenant) ?? 0) + 1);
+    for (const { tenant } of this.#active.values()) add(tenant);
+    for (const order of this.#starting.values()) {
+      if (!this.#active.has(keyOf(order))) add(order.tenant);
+    }
+    return counts;
+  }
+}
+
+function keyOf({ tenant, run_id: runId }: Omit<StartOrder, 'order_id'>): string {
+  return `${tenant}/${runId}`;
+}
