@@ -39,20 +39,24 @@ async function readPage(
  * has ended since the order.
  */
 export async function stoppedTenants(db: SupervisorReader, orderedAt: Date): Promise<string[]> {
+  // Runs have no index on their end for all tenants. Every tenant with a run has a chain, or a record that is not linked yet.
+  const tenants = db
+    .selectFrom('audit_chains')
+    .select('tenant')
+    .union(db.selectFrom('audit').select('tenant').where('sequence', 'is', null));
   const rows = await db
     .selectFrom('runs')
     .select('tenant')
     .where('ended_at', 'is', null)
-    // Every tenant with an ended run has a chain. Runs have no index on their end for all tenants.
     .union((query) =>
       query
-        .selectFrom('audit_chains')
-        .select('tenant')
+        .selectFrom(tenants.as('known'))
+        .select('known.tenant')
         .where(({ exists, selectFrom }) =>
           exists(
             selectFrom('runs')
               .select('run_id')
-              .whereRef('runs.tenant', '=', 'audit_chains.tenant')
+              .whereRef('runs.tenant', '=', 'known.tenant')
               .where('changed_at', '>=', orderedAt),
           ),
         ),
