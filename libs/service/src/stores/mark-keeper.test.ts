@@ -158,10 +158,12 @@ describe.each(PLACES)('a store with a marker in %s', (place) => {
     await write(store);
     await vi.waitFor(() => expect(readMarker(at.marker.file)?.mark).toBeGreaterThan(1));
     expect(onBehind).not.toHaveBeenCalled();
-    const seen = readMarker(at.marker.file);
     await setBack(at, 1);
     await write(store);
     await vi.waitFor(() => expect(onBehind).toHaveBeenCalledTimes(1));
+    // A mark that was in progress when the store was reset may have reached the file before.
+    const seen = readMarker(at.marker.file);
+    expect(seen?.mark).toBeGreaterThan(1);
     await close();
     expect(onBehind).toHaveBeenCalledTimes(1);
     expect(readMarker(at.marker.file)).toEqual(seen);
