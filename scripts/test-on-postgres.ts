@@ -1,6 +1,6 @@
 /**
  * Runs the tests of the services with PostgreSQL: those about state that replicas share, or with
- * `--all` all but one file. Other arguments are passed to vitest.
+ * `--all` the others as well. Other arguments are passed to vitest.
  */
 import { spawnSync } from 'node:child_process';
 
@@ -39,8 +39,13 @@ const ALL_OF_AGENT_PROXY = [
   'test/interop/mcp-waiting',
 ];
 
-/** Kills at every point of every kind of agent: takes minutes, and crash.test.ts does the same for one kind. */
-const EXCLUDED = 'services/agent-worker/test/kinds-crash.test.ts';
+/** Slow tests that are omitted. */
+const EXCLUDED = [
+  // Kills at every point of every kind of agent: takes minutes, and crash.test.ts does the same for one kind.
+  'services/agent-worker/test/kinds-crash.test.ts',
+  // They choose their databases themselves: both, or PostgreSQL only.
+  'services/*/test/{turns,schedules,slices}-replicas.test.ts',
+];
 
 const { status } = runTests(process.argv.slice(2));
 process.exitCode = status ?? 1;
@@ -48,7 +53,8 @@ process.exitCode = status ?? 1;
 function runTests(args: readonly string[]) {
   const chosen = args.includes('--all') ? ['services/', ...ALL_OF_AGENT_PROXY] : SHARED;
   const others = args.filter((arg) => arg !== '--all');
-  const tests = ['--project', 'tests', '--project', 'slow', '--exclude', EXCLUDED];
+  const excluded = EXCLUDED.flatMap((pattern) => ['--exclude', pattern]);
+  const tests = ['--project', 'tests', '--project', 'slow', ...excluded];
   return spawnSync('vitest', ['run', ...tests, ...chosen, ...others], {
     stdio: 'inherit',
     env: { ...process.env, WRIT_TEST_STORE: 'postgres' },
