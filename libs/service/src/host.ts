@@ -25,7 +25,7 @@ import {
 } from '@writ/store';
 import type { Telemetry } from '@writ/telemetry';
 import { ClockMonitor } from './clock-monitor.ts';
-import { outboxPublisher } from './events/outbox-publisher.ts';
+import { outboxPublisher } from './events/outbox-relay-options.ts';
 import { knownAddresses } from './known-addresses.ts';
 import type { ResourceStack } from './resource-stack.ts';
 import type { ServiceParts } from './service.ts';

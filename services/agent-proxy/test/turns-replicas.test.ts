@@ -11,7 +11,7 @@ import { numberClientTool, useApproval } from '../src/app/client-tools/number-cl
 import { markToolDelivered, numberToolCall } from '../src/app/tools/number-call.ts';
 import { ResultsInTransit } from '../src/app/tools/results-in-transit.ts';
 import { noteApproval } from '../src/app/waiting-calls/await-decision.ts';
-import { issueRetry, takeRetry } from '../src/app/waiting-calls/handles.ts';
+import { issueRetry, takeRetry } from '../src/app/waiting-calls/issue-handles.ts';
 import { noteDecision } from '../src/app/waiting-calls/note-decision.ts';
 import { WaitingRequests } from '../src/app/waiting-calls/waiting-requests.ts';
 import { openProxyStore } from '../src/store/proxy-store.ts';

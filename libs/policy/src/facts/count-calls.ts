@@ -1,6 +1,5 @@
 import { InvalidRequestError } from '@writ/kernel';
-import type { FactValue, Policy, ProposedAction } from '../types.ts';
-import { settle } from './fact-settlement.ts';
+import type { Policy, ProposedAction } from '../types.ts';
 import {
   CALL_STATES,
   type CallEffect,
@@ -8,26 +7,8 @@ import {
   type FactReceipt,
   type Facts,
 } from './fact-types.ts';
-import { countsOf, updatesFor } from './updates.ts';
-
-/** Returns the facts of a new run (SV-3). */
-export function initialFacts(policy: Policy): Facts {
-  return {
-    base: Object.fromEntries(policy.facts.map(({ name, initial }) => [name, initial])),
-    calls: [],
-  };
-}
-
-/** Returns the values that rules read: for a cap, its initial value plus settled and pending counts (SV-3). */
-export function factValues(policy: Policy, facts: Facts): Readonly<Record<string, FactValue>> {
-  const values = policy.facts.map(({ name, kind, initial }) => {
-    const stored = facts.base[name];
-    const start = typeof stored === typeof initial ? (stored ?? initial) : initial;
-    const value = kind === 'cap' ? total(name, Number(start), facts) : latest(name, start, facts);
-    return [name, value] as const;
-  });
-  return Object.fromEntries(values);
-}
+import { countsOf, updatesFor } from './fact-updates.ts';
+import { settle } from './receipt-effect.ts';
 
 /**
  * Adds an approved action to every cap that it affects, before its receipt (SV-3). Idempotent per
@@ -100,18 +81,4 @@ function supersedes(next: CallState, present: CallState): boolean {
 function replace(facts: Facts, effect: CallEffect): Facts {
   const calls = facts.calls.map((call) => (call.callId === effect.callId ? effect : call));
   return { ...facts, calls };
-}
-
-function total(name: string, start: number, facts: Facts): number {
-  const sum = facts.calls.reduce((value, call) => value + contribution(name, call), start);
-  return Math.min(sum, Number.MAX_SAFE_INTEGER);
-}
-
-function contribution(name: string, call: CallEffect): number {
-  const open = call.state === 'pending' || call.state === 'unknown';
-  return Number((open ? call.counted[name] : call.settled[name]) ?? 0);
-}
-
-function latest(name: string, start: FactValue, facts: Facts): FactValue {
-  return facts.calls.reduce((value, call) => call.settled[name] ?? value, start);
 }

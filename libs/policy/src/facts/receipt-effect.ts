@@ -1,8 +1,8 @@
 import { clamp } from '../cel/cents.ts';
 import type { Fact, FactUpdate, FactValue, Policy } from '../types.ts';
 import type { FactReceipt } from './fact-types.ts';
+import { updatesFor } from './fact-updates.ts';
 import { nested } from './result-fields.ts';
-import { updatesFor } from './updates.ts';
 
 /** Effect of a receipt by fact. */
 export interface Settlement {

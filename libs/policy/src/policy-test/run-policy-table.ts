@@ -1,6 +1,7 @@
 import { canonicalJson, type JsonObject, Priority } from '@writ/kernel';
+import { applyPending, applyReceipt } from '../facts/count-calls.ts';
 import type { Facts } from '../facts/fact-types.ts';
-import { applyPending, applyReceipt, factValues, initialFacts } from '../facts/facts.ts';
+import { factValues, initialFacts } from '../facts/fact-values.ts';
 import type { ReviewInput } from '../review/context.ts';
 import { type ReviewOutcome, reviewToFixpoint } from '../review/fixpoint.ts';
 import { checkHumanDecision, requiresFourEyes } from '../review/human-caps.ts';

@@ -1,6 +1,6 @@
 import { type AgentRef, type ContractLookup, priorityName } from '@writ/kernel';
 import type { Facts } from '../facts/fact-types.ts';
-import { factValues } from '../facts/facts.ts';
+import { factValues } from '../facts/fact-values.ts';
 import type { BudgetView, EffectsView, Policy, ProposedAction, SupervisionView } from '../types.ts';
 import type { MatchSubject } from './match.ts';
 

@@ -1,5 +1,5 @@
 import { checkArguments } from '@writ/kernel';
-import { countsOf, resultFieldsFor } from '../facts/updates.ts';
+import { countsOf, resultFieldsFor } from '../facts/fact-updates.ts';
 import type { Policy, ProposedAction, Rule, RuleVerdict } from '../types.ts';
 import { type ReviewInput, ruleContext, subjectOf } from './context.ts';
 import { mismatch } from './match.ts';

@@ -1,7 +1,7 @@
 import { createInProcessBus } from '@writ/bus';
 import { createTelemetry } from '@writ/telemetry';
 import { describe, expect, it } from 'vitest';
-import { outboxPublisher } from './outbox-publisher.ts';
+import { outboxPublisher } from './outbox-relay-options.ts';
 
 describe('outboxPublisher', () => {
   it('logs once when there is no subscriber and once when there is one again (HK-2)', async () => {

@@ -13,7 +13,7 @@ import {
 } from '@writ/kernel';
 import type { ToolAnswer } from '../domain/tool-answer.ts';
 import type { ToolCallRow } from '../store/tool-calls.ts';
-import { refusalText } from './refusal.ts';
+import { refusalText } from './refusal-text.ts';
 
 /** When a client without a means to wait is to repeat a call, seconds. */
 const RETRY_AFTER_S = 60;

@@ -1,7 +1,8 @@
 import { sha256Hex } from '@writ/kernel';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { capOutput, fieldsFit, pickFields } from './result.ts';
+import { capOutput } from './cap-output.ts';
+import { fieldsFit, pickFields } from './receipt-fields.ts';
 
 describe('capOutput (TG-6)', () => {
   it('returns a result within the limit unchanged', () => {

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject, type JsonValue, sha256Hex } from '@writ/kernel';
+import { type JsonObject, sha256Hex } from '@writ/kernel';
 
 /**
  * Media type of a JSON object whose `content`, or `_content` beside the fields of the tool, has the content blocks of an
@@ -31,14 +31,6 @@ export interface ToolResult {
   readonly fullSha256: string;
 }
 
-/** Largest text of a result field in a receipt, in bytes. */
-const MAX_FIELD_BYTES = 256;
-/** Largest size of all result fields of a receipt, in bytes of JSON; a receipt has at most 16 KiB. */
-const MAX_FIELDS_BYTES = 6_144;
-/** Largest number of result fields that a writ may request, and of bytes of their paths. */
-const MAX_PATHS = 64;
-const MAX_PATH_BYTES = 3_072;
-
 /**
  * Limits an output to `maxBytes` of UTF-8. A longer output is cut between characters, marked as truncated and
  * returned as text, because a part of a JSON object or URL is invalid (TG-6).
@@ -50,55 +42,13 @@ export function capOutput(output: ToolOutput, maxBytes: number): ToolResult {
   if (bytes.byteLength <= maxBytes) {
     return { kind: output.kind, content: output.content, mediaType, truncated: false, ...full };
   }
-  const content = cut(bytes, maxBytes);
+  const content = cutUtf8(bytes, maxBytes);
   const isJson = output.kind === 'json';
   return { kind: 'text', content, mediaType: isJson ? mediaType : '', truncated: true, ...full };
 }
 
-/** Whether a receipt can hold the fields at these paths; checked before execution. */
-export function fieldsFit(paths: readonly string[]): boolean {
-  const bytes = paths.reduce((sum, path) => sum + Buffer.byteLength(JSON.stringify(path)), 0);
-  return paths.length <= MAX_PATHS && bytes <= MAX_PATH_BYTES;
-}
-
-/**
- * The existing values at dotted paths, by path (SV-3). A long text is cut. Objects, arrays, and texts beyond the
- * size limit are replaced by an empty value of the same type, so that an existing field is never missing.
- */
-export function pickFields(value: JsonObject, paths: readonly string[]): Record<string, JsonValue> {
-  const picked: [string, JsonValue][] = [];
-  let left = MAX_FIELDS_BYTES;
-  for (const path of paths) {
-    const found = at(value, path.split('.'));
-    if (found === undefined) continue;
-    const shown = shorten(found);
-    const size = Buffer.byteLength(JSON.stringify(shown));
-    picked.push([path, size <= left ? shown : emptied(shown)]);
-    left -= Math.min(size, left);
-  }
-  return Object.fromEntries(picked);
-}
-
-function at(value: JsonValue, [name, ...rest]: readonly string[]): JsonValue | undefined {
-  if (name === undefined) return value;
-  if (!isJsonObject(value) || !Object.hasOwn(value, name)) return undefined;
-  const member = value[name];
-  return member === undefined ? undefined : at(member, rest);
-}
-
-function shorten(value: JsonValue): JsonValue {
-  if (typeof value === 'string') return cut(Buffer.from(value), MAX_FIELD_BYTES);
-  return typeof value === 'object' && value !== null ? emptied(value) : value;
-}
-
-function emptied(value: JsonValue): JsonValue {
-  if (typeof value === 'string') return '';
-  if (typeof value !== 'object' || value === null) return value;
-  return Array.isArray(value) ? [] : {};
-}
-
-/** The first `maxBytes` at most, cut between characters. */
-function cut(bytes: Buffer, maxBytes: number): string {
+/** Returns at most `maxBytes` of UTF-8 as text, cut between characters. */
+export function cutUtf8(bytes: Buffer, maxBytes: number): string {
   if (bytes.byteLength <= maxBytes) return bytes.toString();
   let end = maxBytes;
   // A byte 10xxxxxx continues the character before it.

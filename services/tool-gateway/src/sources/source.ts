@@ -1,5 +1,5 @@
 import { isJsonObject, isWritError, type JsonObject, parseJsonStrict } from '@writ/kernel';
-import type { ToolOutput } from '../domain/result.ts';
+import type { ToolOutput } from '../domain/cap-output.ts';
 import type { ToolDefinition } from '../domain/tool.ts';
 
 /** One run of a tool. */

@@ -19,7 +19,7 @@ import {
   type ReviewedAnswer,
   unreviewable,
 } from '../../wire/dialects/review-form.ts';
-import { refusalText } from '../../wire/refusal.ts';
+import { refusalText } from '../../wire/refusal-text.ts';
 import { endedWithText, withCalls } from '../../wire/reviewed-answer.ts';
 import { endAgent } from '../agent/end-agent.ts';
 import type { RequestInProgress } from '../agent/requests-in-progress.ts';

@@ -10,7 +10,7 @@ import {
   numberToolCall,
   type ToolRequest,
 } from '../tools/number-call.ts';
-import { invalidState, issueRetry, issueTask, TASK_MS, takeRetry } from './handles.ts';
+import { invalidState, issueRetry, issueTask, TASK_MS, takeRetry } from './issue-handles.ts';
 import type { ToolTask } from './tasks.ts';
 import type { WaitTerms } from './waiting-requests.ts';
 

@@ -13,8 +13,8 @@ import { type Answered, answerToolCall } from '../../app/waiting-calls/answer-ca
 import type { ProxyContext } from '../../context.ts';
 import { mcpFailure, mcpResult } from '../../wire/mcp-result.ts';
 import { createdTask, waitText } from '../../wire/mcp-task.ts';
+import { type Era, termsOf } from './client-terms.ts';
 import type { Exchange } from './exchange.ts';
-import { type Era, termsOf } from './terms.ts';
 
 type Params = CallToolRequest['params'];
 type Result = CallToolResult | InputRequiredResult;

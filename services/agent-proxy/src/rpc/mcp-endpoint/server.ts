@@ -2,9 +2,9 @@ import { ProtocolError, ProtocolErrorCode, Server } from '@modelcontextprotocol/
 import type { ProxyContext } from '../../context.ts';
 import { mcpTool } from '../../wire/mcp-tool.ts';
 import { callToolHandler } from './call-tool.ts';
+import { type Era, TASKS } from './client-terms.ts';
 import type { Exchange } from './exchange.ts';
 import { serveTasks } from './tasks.ts';
-import { type Era, TASKS } from './terms.ts';
 
 /** How long a client may use a list of tools, ms. */
 const LIST_TTL_MS = 60_000;

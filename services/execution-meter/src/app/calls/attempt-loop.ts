@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { backoffMs, InternalError, type WritError } from '@writ/kernel';
 import type { MeterContext } from '../../context.ts';
-import { type CallPlan, spendingFor } from '../../domain/catalog/plan.ts';
+import { type CallPlan, spendingFor } from '../../domain/calls/call-plan.ts';
 import { type ChatAnswer, isEmptyAnswer } from '../../domain/chat/chat.ts';
 import {
   type AttemptFailure,

@@ -1,7 +1,12 @@
 import { freezesOver } from '@writ/freeze';
 import { isWritError } from '@writ/kernel';
 import type { MeterContext } from '../../context.ts';
-import { type CallPlan, fittingOutput, holdFor, requirePrice } from '../../domain/catalog/plan.ts';
+import {
+  type CallPlan,
+  fittingOutput,
+  holdFor,
+  requirePrice,
+} from '../../domain/calls/call-plan.ts';
 import { isNearBudget } from '../../domain/ledger/near-budget.ts';
 import { book } from '../../store/book.ts';
 import { findCall, type StoredCall, saveCall } from '../../store/calls.ts';

@@ -1,6 +1,6 @@
 import { InvalidRequestError, PreconditionError, sha256Hex } from '@writ/kernel';
+import type { CallPlan } from '../../domain/calls/call-plan.ts';
 import type { ModelEntry } from '../../domain/catalog/catalog.ts';
-import type { CallPlan } from '../../domain/catalog/plan.ts';
 import type { TokenPrices } from '../../domain/catalog/prices.ts';
 import { type Variables, variableOf } from '../../domain/catalog/variables.ts';
 import type { CacheWrites } from '../../domain/chat/chat.ts';

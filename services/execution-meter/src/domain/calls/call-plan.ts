@@ -1,11 +1,17 @@
 import { PreconditionError } from '@writ/kernel';
+import type { ModelEntry } from '../catalog/catalog.ts';
+import {
+  affordableOutput,
+  costOf,
+  pricesWith,
+  type TokenPrices,
+  worstCost,
+} from '../catalog/prices.ts';
 import type { CacheWrites } from '../chat/chat.ts';
 import type { Balance } from '../ledger/balance.ts';
 import { remainingBudget } from '../ledger/balance.ts';
 import type { Hold } from '../ledger/entry.ts';
 import { NO_USAGE, type Spending, type TokenUsage } from '../ledger/spending.ts';
-import type { ModelEntry } from './catalog.ts';
-import { affordableOutput, costOf, pricesWith, type TokenPrices, worstCost } from './prices.ts';
 
 /** Upper bounds of one attempt of a call. */
 export interface CallPlan {

@@ -1,7 +1,7 @@
 import type { AgentKey, RunKey } from '@writ/kernel';
 import { hasWorkingDescendant, isInputWait } from '../../domain/agent/waiting-for.ts';
 import { seen, stopped } from '../../domain/clock/active-clock.ts';
-import { liveRunState } from '../../domain/halt/run-state.ts';
+import { liveRunState } from '../../domain/run/run-state.ts';
 import { haltOver } from '../halt/halts.ts';
 import { loadRun, setRunState } from '../run/runs.ts';
 import type { SupervisorTransaction } from '../supervisor-store.ts';

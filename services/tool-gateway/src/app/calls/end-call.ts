@@ -1,7 +1,8 @@
 import { InternalError } from '@writ/kernel';
 import type { GatewayContext } from '../../context.ts';
 import { transition } from '../../domain/call-state.ts';
-import { capOutput, pickFields } from '../../domain/result.ts';
+import { capOutput } from '../../domain/cap-output.ts';
+import { pickFields } from '../../domain/receipt-fields.ts';
 import type { Tool } from '../../domain/tool.ts';
 import { type CallRow, findCall, keyOf, releaseCall } from '../../store/calls.ts';
 import { type Outcome, signOutcome, writeOutcome } from '../receipts/record-outcome.ts';

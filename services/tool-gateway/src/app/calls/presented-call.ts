@@ -5,7 +5,7 @@ import { derivedId, isWritError, PermissionDeniedError, sha256Hex } from '@writ/
 import type { CallContext } from '@writ/rpc';
 import type { GatewayContext } from '../../context.ts';
 import { type ParsedArguments, parseArguments } from '../../domain/call-arguments.ts';
-import { fieldsFit } from '../../domain/result.ts';
+import { fieldsFit } from '../../domain/receipt-fields.ts';
 import type { VerifiedWrit } from '../../domain/verified-writ.ts';
 import { insertRefusal } from '../../store/refusals.ts';
 import { toCallKey } from '../../wire/call.ts';

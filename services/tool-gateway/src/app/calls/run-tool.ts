@@ -21,7 +21,7 @@ import {
 } from '@writ/telemetry';
 import type { GatewayContext } from '../../context.ts';
 import type { Ending } from '../../domain/call-state.ts';
-import type { ToolOutput } from '../../domain/result.ts';
+import type { ToolOutput } from '../../domain/cap-output.ts';
 import type { Tool } from '../../domain/tool.ts';
 import type { OpenSource } from '../../sources/open-source.ts';
 import type { ToolAnswer } from '../../sources/source.ts';

@@ -4,7 +4,7 @@ import { isPurged } from '@writ/freeze';
 import { mintReceipt, type Signer } from '@writ/identity';
 import { type JsonObject, sha256Hex } from '@writ/kernel';
 import type { GatewayContext } from '../../context.ts';
-import type { ToolResult } from '../../domain/result.ts';
+import type { ToolResult } from '../../domain/cap-output.ts';
 import { type CallRow, keyOf, updateOutcome } from '../../store/calls.ts';
 import type { GatewayTransaction } from '../../store/gateway-store.ts';
 import { insertReceipt } from '../../store/receipts.ts';

@@ -7,7 +7,8 @@ import {
 } from '@writ/kernel';
 import type { GatewayContext } from '../../context.ts';
 import { transition } from '../../domain/call-state.ts';
-import { capOutput, pickFields } from '../../domain/result.ts';
+import { capOutput } from '../../domain/cap-output.ts';
+import { pickFields } from '../../domain/receipt-fields.ts';
 import { type CallRow, callStateOf, findCall } from '../../store/calls.ts';
 import type { GatewayTransaction } from '../../store/gateway-store.ts';
 import { type Outcome, signOutcome, writeOutcome } from './record-outcome.ts';

@@ -8,7 +8,7 @@ import {
 } from '@modelcontextprotocol/client';
 import { type JsonObject, omitUndefined, withTimeout } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
-import { MCP_CONTENT } from '../../domain/result.ts';
+import { MCP_CONTENT } from '../../domain/cap-output.ts';
 import {
   badResult,
   MAX_MESSAGE_LENGTH,
