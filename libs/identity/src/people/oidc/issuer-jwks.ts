@@ -3,6 +3,7 @@ import { type Clock, UnavailableError } from '@writ/kernel';
 import {
   createLocalJWKSet,
   createRemoteJWKSet,
+  customFetch,
   errors,
   type JSONWebKeySet,
   type JWTVerifyGetKey,
@@ -20,8 +21,9 @@ const PAUSE_MS = 1_000;
 const POLL_INTERVAL_MS = 1_000;
 
 /**
- * Returns the public keys of an issuer, fetched on demand and cached. Unknown key ids and failures are cached
- * too, so that callers cannot trigger repeated fetches.
+ * Returns the public keys of an issuer, fetched on demand and cached. An unknown key id causes at most one fetch in
+ * {@link COOL_DOWN_MS}, and a failed fetch is not repeated for {@link PAUSE_MS}, so that callers cannot cause a fetch
+ * for each token.
  * @throws UnavailableError ISSUER_UNAVAILABLE (from the function it returns) when keys are unavailable: then
  *   all tokens are rejected (SYS-4)
  */
@@ -30,20 +32,24 @@ export function issuerJwks({ jwks }: Pick<OidcSettings, 'jwks'>, clock: Clock): 
 }
 
 function remoteJwks(url: string, clock: Clock): JWTVerifyGetKey {
+  let failedAt = Number.NEGATIVE_INFINITY;
+  const isPaused = () => clock.monotonicMs() - failedAt < PAUSE_MS;
   const remote = createRemoteJWKSet(new URL(url), {
     cacheMaxAge: CACHE_MS,
     cooldownDuration: COOL_DOWN_MS,
     timeoutDuration: TIMEOUT_MS,
+    // The library counts its cooldown from the last success only.
+    [customFetch]: async (target, init) => {
+      if (isPaused()) throw unavailable();
+      return await fetch(target, init);
+    },
   });
-  let failedAt = Number.NEGATIVE_INFINITY;
   return async (header, token) => {
-    const now = clock.monotonicMs();
-    if (!remote.fresh && now - failedAt < PAUSE_MS) throw unavailable();
     try {
       return await remote(header, token);
     } catch (error) {
       if (isAboutTheToken(error)) throw error;
-      failedAt = now;
+      if (!isPaused()) failedAt = clock.monotonicMs();
       throw unavailable(error);
     }
   };

@@ -2,7 +2,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ManualClock } from '@writ/kernel';
 import { SignJWT } from 'jose';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { tempDir } from '../../../test/fixtures.ts';
 import { Issuer, unsigned } from '../../../test/issuer.ts';
 import { createOidc, type Oidc } from './oidc.ts';
@@ -115,6 +115,25 @@ describe('tokens of an issuer', () => {
       await expect(oidc.verify(unknown)).rejects.toMatchObject(rejectedAs('signature'));
     }
     expect(issuer.requests).toBe(1);
+  });
+
+  it('with unknown key ids cause one fetch a second while the issuer is down, and known keys stay valid (SYS-4)', async () => {
+    const token = await issuer.sign(CLAIMS);
+    await oidc.verify(token);
+    issuer.isDown = true;
+    const unknown = await issuer.sign(CLAIMS);
+    const now = Date.now();
+    vi.spyOn(Date, 'now').mockReturnValue(now + 60_000);
+    const [header = '', ...rest] = unknown.split('.');
+    const decoded = JSON.parse(Buffer.from(header, 'base64url').toString());
+    for (let call = 0; call < 5; call += 1) {
+      const other = Buffer.from(JSON.stringify({ ...decoded, kid: `key-${call + 10}` }));
+      await expect(
+        oidc.verify([other.toString('base64url'), ...rest].join('.')),
+      ).rejects.toMatchObject({ reason: 'ISSUER_UNAVAILABLE' });
+    }
+    expect(issuer.requests).toBe(2);
+    expect(await oidc.verify(token)).toEqual(ADA);
   });
 
   it.each(['isDown', 'isGarbled'] as const)(
