@@ -156,6 +156,11 @@ describe('writ audit', () => {
       exit: EXIT.error,
       err: expect.stringMatching(/Line 1 of .* is not a checkpoint/),
     });
+    const [head = ''] = (await chain()).slice(-1);
+    expect(await verify(head)).toMatchObject({
+      exit: EXIT.error,
+      err: expect.stringMatching(/Line 1 of .* is the head of an export, not a checkpoint/),
+    });
   });
 
   it('reports a signature by another key (SV-8)', async () => {

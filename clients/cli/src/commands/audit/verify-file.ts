@@ -97,6 +97,13 @@ async function publishedCheckpoints(
       );
     }
     const head = await readHead(line.signed);
+    if (head.closesExport) {
+      throw new InvalidRequestError(
+        'CHECKPOINT_FILE_INVALID',
+        `Line ${number} of ${file} is the head of an export, not a checkpoint.`,
+        { file, line: String(number) },
+      );
+    }
     const last = published.get(head.tenant);
     // A line that was written twice states nothing new.
     if (lastSigned.get(head.tenant) === line.signed) continue;
