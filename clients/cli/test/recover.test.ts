@@ -1,4 +1,4 @@
-import { copyFileSync, mkdtempSync, rmSync, truncateSync } from 'node:fs';
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Approval, ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
@@ -139,5 +139,16 @@ describe('writ recover', () => {
     expect((await writ('halts', 'lift', haltId)).exit).toBe(EXIT.success);
     const next = await startWaiting(after, 'r-2');
     expect(await approve(after, next)).toBe(RunState.COMPLETED);
+  });
+
+  it('does not report a database that cannot be opened as corrupt (BD-4)', async () => {
+    await start();
+    await stop();
+    const file = join(dataDir, 'supervisor.db');
+    rmSync(file);
+    mkdirSync(join(file, 'folder'), { recursive: true });
+    const { exit, out } = await writ('recover');
+    expect(exit).toBe(EXIT.error);
+    expect(out).toContain('supervisor.db cannot be opened, read or written');
   });
 });

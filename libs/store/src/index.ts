@@ -60,7 +60,7 @@ export {
   table,
 } from './schema/table.ts';
 export { openSharedStore, type SharedStore } from './shared-store.ts';
-export { isUniqueViolation } from './sqlite/sqlite-errors.ts';
+export { isUniqueViolation, translateSqliteError } from './sqlite/sqlite-errors.ts';
 export type { StoreLimits } from './sqlite/sqlite-store.ts';
 export {
   COMMIT_DELAY_MS,

@@ -1,21 +1,22 @@
 import { statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
-import { type Clock, InvalidRequestError, newId } from '@writ/kernel';
+import { type Clock, InvalidRequestError, isWritError, newId } from '@writ/kernel';
 import {
   isBehind,
   type MarkerLocation,
   readMarker,
   type StoreMark,
   type StoreMarker,
+  translateSqliteError,
   writeMarker,
 } from '@writ/store';
 import { lockDataFolder } from '../data-folder.ts';
 import { readStoreLocation } from '../settings/store-location.ts';
 
 /**
- * What is left of a database: all, an older copy, another database, nothing, a file that SQLite cannot read, or a
- * PostgreSQL database, which only the service reads.
+ * How a database compares with the marker of its service: the latest one, an older copy, another database, missing,
+ * empty, corrupt, or not read, because only the service reads PostgreSQL.
  */
 export type StoreFinding =
   | 'current'
@@ -26,22 +27,25 @@ export type StoreFinding =
   | 'unreadable'
   | 'unread';
 
-/** A database of a data folder, and what was seen of it. */
+/** A database of a data folder, compared with the marker that its service keeps beside its keys. */
 export interface KeptStore {
   readonly service: ServiceName;
   readonly finding: StoreFinding;
-  /** The mark of what is left. */
+  /** The mark that the database has; undefined if it was not read. */
   readonly mark: number | undefined;
+  /** The last mark that the service recorded. */
   readonly seen: StoreMarker;
   readonly marker: MarkerLocation;
 }
 
-/** Services that a recovery halts, whichever database went back. */
+/** Longest wait for another process that recovers the write-ahead log of a database, ms. */
+const BUSY_MS = 5_000;
+/** Services that a recovery halts, whichever database is recovered. */
 const HALTED: readonly ServiceName[] = ['supervisor', 'execution-meter', 'tool-gateway'];
 
 /**
- * Compares the databases of a data folder with what their services have seen of them (BD-4).
- * @throws ConfigError; InvalidRequestError INVALID_FILE naming a marker
+ * Compares the databases of a data folder with the markers of their services (BD-4).
+ * @throws ConfigError; InvalidRequestError INVALID_FILE naming a marker; UnavailableError STORE_BUSY, STORE_DISK_FAILED
  */
 export function inspectStores(env: NodeJS.ProcessEnv, dataDir: string): KeptStore[] {
   return SERVICE_NAMES.flatMap((service) => {
@@ -57,7 +61,7 @@ export function inspectStores(env: NodeJS.ProcessEnv, dataDir: string): KeptStor
 /**
  * Orders the services of a data folder to continue with the databases that are left: at their next start everything
  * is halted, and the runs that had not ended are ended. A later call replaces an order that was not carried out yet.
- * @param stores the databases that went back, from {@link inspectStores}
+ * @param stores the databases to recover, from {@link inspectStores}
  * @param kept all databases of the folder, from {@link inspectStores}
  * @returns the id of the halt
  * @throws PreconditionError DATA_FOLDER_LOCKED: a service with a SQLite file is running; InvalidRequestError
@@ -111,13 +115,16 @@ function inspectFile(file: string): StoreMark | StoreFinding {
   if (size === 0) return 'empty';
   let database: DatabaseSync | undefined;
   try {
-    database = new DatabaseSync(file, { readOnly: true });
+    database = new DatabaseSync(file, { readOnly: true, timeout: BUSY_MS });
     const row = database.prepare('select generation, mark from store_mark').get();
     return row === undefined
       ? 'empty'
       : { generation: String(row.generation), mark: Number(row.mark) };
   } catch (error) {
-    return String(error).includes('no such table') ? 'empty' : 'unreadable';
+    if (String(error).includes('no such table')) return 'empty';
+    const translated = translateSqliteError(error, file);
+    if (isWritError(translated) && translated.reason === 'STORE_CORRUPT') return 'unreadable';
+    throw translated;
   } finally {
     database?.close();
   }
