@@ -1,6 +1,7 @@
-import { readdirSync, statSync } from 'node:fs';
+import { type Dirent, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { fieldsOf } from '@writ/kernel';
 
 const POLL_MS = 300;
 const WATCHED = /\.(ya?ml|[cm]?[jt]s|json)$|^\.env$/;
@@ -32,7 +33,7 @@ export async function* watchProject(
 type State = ReadonlyMap<string, string>;
 
 function stateOf(folder: string, path = '', state = new Map<string, string>()): State {
-  for (const entry of readdirSync(join(folder, path), { withFileTypes: true })) {
+  for (const entry of entriesOf(join(folder, path))) {
     if (SKIPPED.has(entry.name) || (entry.name.startsWith('.') && entry.name !== '.env')) continue;
     const file = join(path, entry.name);
     if (entry.isDirectory()) stateOf(folder, file, state);
@@ -42,6 +43,16 @@ function stateOf(folder: string, path = '', state = new Map<string, string>()): 
     }
   }
   return state;
+}
+
+/** A folder that was deleted meanwhile has none. */
+function entriesOf(folder: string): Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch (error) {
+    if (fieldsOf(error).code === 'ENOENT') return [];
+    throw error;
+  }
 }
 
 function differences(before: State, after: State): string[] {

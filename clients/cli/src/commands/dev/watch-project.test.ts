@@ -1,0 +1,25 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { watchProject } from './watch-project.ts';
+
+it('continues when a watched folder is deleted and created again (PE-3)', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'writ-watch-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const write = (text: string) => {
+    mkdirSync(join(folder, 'agents'), { recursive: true });
+    writeFileSync(join(folder, 'agents', 'agents.yaml'), text);
+  };
+  write('one');
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  const changes = watchProject(folder, stop.signal);
+  const file = join('agents', 'agents.yaml');
+  const deleted = changes.next();
+  rmSync(folder, { recursive: true });
+  expect(await deleted).toEqual({ done: false, value: [file] });
+  const created = changes.next();
+  write('two');
+  expect(await created).toEqual({ done: false, value: [file] });
+});
