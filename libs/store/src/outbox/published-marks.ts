@@ -49,7 +49,10 @@ export class PublishedMarks {
     this.#positions.push(position);
   }
 
-  /** Writes the marks if they are due, with the next transaction if it comes within {@link COMMIT_DELAY_MS}. */
+  /**
+   * Writes the marks: at once when there are {@link MAX_UNMARKED}, otherwise, if they are due, with the next transaction if
+   * it comes within {@link COMMIT_DELAY_MS}.
+   */
   async writeDue(): Promise<void> {
     if (this.#positions.length >= MAX_UNMARKED) await this.write();
     else if (this.dueInMs === 0) await this.write({ commitDelayMs: COMMIT_DELAY_MS });

@@ -2,10 +2,10 @@ import { isJsonObject, isWritError, type JsonObject, parseJsonStrict } from '@wr
 import type { ToolOutput } from '../domain/cap-output.ts';
 import type { ToolDefinition } from '../domain/tool.ts';
 
-/** One run of a tool. */
+/** One execution of a tool. */
 export interface ToolInvocation {
   readonly tool: string;
-  /** The exact text that was signed. */
+  /** The exact text whose SHA-256 the writ contains. */
   readonly argumentsJson: string;
   /** The parsed arguments. */
   readonly args: JsonObject;
@@ -25,8 +25,9 @@ export interface ToolInvocation {
 }
 
 /**
- * Result of a run. `failed`: the tool reports that it did not do its work. `bad_result`: the tool returned an
- * invalid result. `lost`: no response arrived, so the outcome is unknown. Messages are one sentence for the model.
+ * Result of an execution. `failed`: the tool did not run, or it failed. `bad_result`: the tool returned an invalid
+ * result. `lost`: no response arrived or the call was cancelled, so the outcome is unknown. Messages are one sentence
+ * for the model.
  */
 export type ToolAnswer =
   | { readonly kind: 'output'; readonly output: ToolOutput }
@@ -50,7 +51,7 @@ export interface ToolSource {
   watch?(changed: (offered: OfferedTools) => void): void;
   /** Returns the tools that the source does not have; absent when that is unknown. */
   lacks?(tools: readonly string[]): readonly string[];
-  /** Runs a tool. Never rejects: every failure is an answer and affects only this call. */
+  /** Executes a tool. Never rejects: every failure is an answer and affects only this call. */
   invoke(invocation: ToolInvocation): Promise<ToolAnswer>;
   /** Releases the resources of the source. */
   close(): Promise<void>;

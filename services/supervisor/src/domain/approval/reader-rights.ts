@@ -11,6 +11,7 @@ import { assertFourEyes, type FourEyesSettings } from './four-eyes.ts';
 
 /** The pending approval that a person reads. */
 export interface ReadApproval {
+  /** `action`: an action waits for its approval; `resolve`: a person must state the unknown outcome of a call (TG-5). */
   readonly kind: 'action' | 'resolve';
   /** Empty when the action is not a tool call. */
   readonly tool: string;

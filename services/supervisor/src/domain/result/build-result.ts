@@ -88,7 +88,7 @@ function agreesWithTab({ ending, tab }: ResultRecords): boolean {
   return tab?.failures.some(({ stopReason }) => stopReason === ending.stopReason) ?? false;
 }
 
-/** One row for each proposal that is an action; an invalid proposal has its raw text instead. */
+/** One row for each proposal that is an action; none for an invalid one, which only the result may show as `rawAction`. */
 function traceRow(
   decision: DecisionRecord,
   receipt: ReceiptRecord | undefined,
@@ -131,7 +131,10 @@ function failureOf(
   return receipt?.stopReason ?? runStopReason;
 }
 
-/** One entry for each action that took effect; the call that stopped the run is the result's `action`. */
+/**
+ * One entry for each approved action with an observation, which failed calls and refused delegations have as well; the
+ * call that stopped the run is the result's `action`.
+ */
 function historyEntry(
   decision: DecisionRecord,
   receipt: ReceiptRecord | undefined,
@@ -158,7 +161,7 @@ function historyEntry(
   ];
 }
 
-/** The observation of an executed action; undefined when it was not executed. */
+/** The observation of an approved action; undefined when there is none. */
 function observationOf(
   { handoff }: DecisionRecord,
   action: RecordedAction,
@@ -166,7 +169,7 @@ function observationOf(
 ): string | undefined {
   if (action.kind === 'final') return FINAL_OBSERVATION;
   if (action.kind === 'delegation') return handoff && handoffObservation(handoff);
-  // Approved, and executed by the program if it obeys: nothing proves it (AP-5).
+  // The program of an external agent executes it; no receipt proves that it did (AP-5).
   if (action.kind === 'client_tool') return '';
   const executed = receipt?.status === 'ok' || receipt?.status === 'error';
   return executed ? (receipt.observation ?? '') : undefined;

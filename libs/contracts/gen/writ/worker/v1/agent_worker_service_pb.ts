@@ -139,7 +139,8 @@ export type Message = Message$1<"writ.worker.v1.Message"> & {
   dataJson: string;
 
   /**
-   * Session.
+   * The session for the root of a run, an id that the parent chose for a child. A user-proxy agent waits for
+   * `human_reply:<correlation_id>`.
    *
    * @generated from field: string correlation_id = 5;
    */
@@ -335,7 +336,8 @@ export type SignalRequest = Message$1<"writ.worker.v1.SignalRequest"> & {
   agentInstance: string;
 
   /**
-   * Name that the agent waits for: `human_reply:<correlation_id>`, `approval:<call_id>`, `new_source_item`; `halted` parks an agent, `resumed` unparks it.
+   * Name that the agent waits for, such as `human_reply:<correlation_id>`, `approval:<call_id>` or `new_source_item`; `halted`
+   * parks an agent, `resumed` unparks it.
    *
    * @generated from field: string name = 5;
    */
@@ -371,13 +373,14 @@ export const SignalRequestSchema: GenMessage<SignalRequest> = /*@__PURE__*/
   messageDesc(file_writ_worker_v1_agent_worker_service, 7);
 
 /**
- * SignalResponse reports whether the signal was new.
+ * SignalResponse reports whether the signal was stored.
  *
  * @generated from message writ.worker.v1.SignalResponse
  */
 export type SignalResponse = Message$1<"writ.worker.v1.SignalResponse"> & {
   /**
-   * False when the same signal was already accepted.
+   * False when the same signal was already accepted, when the agent has ended, and, for an external agent, when the signal is
+   * not a new decision on an approval.
    *
    * @generated from field: bool accepted = 1;
    */
@@ -433,7 +436,8 @@ export type CancelRequest = Message$1<"writ.worker.v1.CancelRequest"> & {
   stopReason: string;
 
   /**
-   * Retention of the run. Without agent_instance, the content of agents whose own retention is shorter is deleted, too.
+   * Retention of the run, used only without agent_instance: unless it is PERMANENT, the content of all agents is deleted,
+   * otherwise that of agents whose own retention is shorter.
    *
    * @generated from field: writ.supervision.v1.HistoryRetention retention = 6;
    */
@@ -448,8 +452,8 @@ export type CancelRequest = Message$1<"writ.worker.v1.CancelRequest"> & {
   answer: string;
 
   /**
-   * Ends nothing and records nothing: waits up to two seconds until the agent has ended by itself. Only with
-   * agent_instance.
+   * Ends nothing and records nothing: reports whether the agent has ended; a worker that runs it waits up to two seconds for
+   * that. Only with agent_instance.
    *
    * @generated from field: bool await_end = 8;
    */
@@ -639,7 +643,7 @@ export type ListLogEntriesRequest = Message$1<"writ.worker.v1.ListLogEntriesRequ
   agentInstance: string;
 
   /**
-   * Number of entries, at most 500.
+   * Maximum number of entries, 1 to 500; a page with large content has fewer.
    *
    * @generated from field: uint32 page_size = 4;
    */
@@ -778,7 +782,7 @@ export const AgentState = {
   SUSPENDED: 4,
 
   /**
-   * Preempted or halted; stored in rows, not in memory.
+   * Preempted, frozen, halted or waiting for another code version; stored in rows, not in memory.
    *
    * @generated from enum value: AGENT_STATE_PARKED = 5;
    */
@@ -834,7 +838,7 @@ export const AgentState = {
   HALTED: 12,
 
   /**
-   * Terminal: rejected.
+   * Terminal: an action was denied, rejected by a person or withdrawn, its approval expired, or a loop was detected.
    *
    * @generated from enum value: AGENT_STATE_BLOCKED = 13;
    */
