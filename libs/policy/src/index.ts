@@ -9,6 +9,11 @@ export { applyPending, applyReceipt, applyVoid } from './facts/count-calls.ts';
 export type { CallEffect, CallState, FactReceipt, Facts } from './facts/fact-types.ts';
 export { resultFieldsFor } from './facts/fact-updates.ts';
 export { factValues, initialFacts } from './facts/fact-values.ts';
+export { editableArguments } from './human/editable-arguments.ts';
+export { isEvidence } from './human/evidence.ts';
+export { requiresFourEyes } from './human/four-eyes.ts';
+export type { Approver, CappedApproval, HumanCheck, HumanDecision } from './human/human-caps.ts';
+export { cappedApproval, checkHumanDecision, humanCaps } from './human/human-caps.ts';
 export type { Expectation, HumanRow, PolicyTable, TableRow } from './policy-test/policy-table.ts';
 export { parsePolicyTable } from './policy-test/policy-table.ts';
 export type { TableResult } from './policy-test/run-policy-table.ts';
@@ -17,15 +22,6 @@ export type { ReviewInput } from './review/context.ts';
 export { NO_EFFECTS } from './review/context.ts';
 export type { ReviewOutcome, ReviewPass } from './review/fixpoint.ts';
 export { MAX_REVISIONS, reviewToFixpoint } from './review/fixpoint.ts';
-export type { Approver, CappedApproval, HumanCheck, HumanDecision } from './review/human-caps.ts';
-export {
-  cappedApproval,
-  checkHumanDecision,
-  editableArguments,
-  humanCaps,
-  isEvidence,
-  requiresFourEyes,
-} from './review/human-caps.ts';
 export type { Decision, RuleTrace } from './review/review.ts';
 export { explainDecision, review } from './review/review.ts';
 export type {

@@ -18,8 +18,8 @@ import { OrderEngine } from './app/order/order-engine.ts';
 import { endOverdue } from './app/run/end-overdue.ts';
 import { purgeRuns } from './app/run/purge-runs.ts';
 import { Reconciler } from './app/run/reconcile.ts';
-import { recordHookEvents } from './app/run/record-hook-events.ts';
 import { HeldEvents } from './app/timeline/held-events.ts';
+import { recordBusEvents } from './app/timeline/record-bus-events.ts';
 import type { SupervisorConfig } from './config.ts';
 import { consoleFiles } from './console.ts';
 import type { SupervisorContext } from './context.ts';
@@ -48,7 +48,7 @@ export const createSupervisor = defineService({
     const { store } = context;
     const clocks = new ClockKeeper(store);
     const reconciler = new Reconciler(context);
-    const { releaseHeld, ...hooks } = recordHookEvents(context);
+    const { releaseHeld, ...hooks } = recordBusEvents(context);
     const sweeps = {
       releaseHeld,
       endOverdue: () => endOverdue(context),

@@ -1,6 +1,7 @@
 import { NotFoundError } from '@writ/kernel';
-import { type Caps, DIMENSIONS } from '../domain/ledger/amount.ts';
+import type { Caps } from '../domain/ledger/amount.ts';
 import type { Balance } from '../domain/ledger/balance.ts';
+import { capsAfterRunChange } from '../domain/ledger/inherited-caps.ts';
 import { capColumns, levelCaps, toBalance } from './balance-rows.ts';
 import { forgetBalance, type SetCaps } from './balances.ts';
 import { rowIds } from './level-ids.ts';
@@ -12,8 +13,8 @@ import { instancesOf } from './tabs.ts';
  * that inherited it, gets the new one; a cap of its own stays (EM-1, EM-3).
  * @throws NotFoundError TAB_NOT_FOUND when the run has no tab
  */
-export async function setRunCaps(trx: MeterTransaction, change: SetCaps): Promise<void> {
-  const { tenant, runId, caps = {}, setBy } = change;
+export async function setRunCaps(trx: MeterTransaction, request: SetCaps): Promise<void> {
+  const { tenant, runId, caps = {}, setBy } = request;
   const before = await readRun(trx, { tenant, runId });
   const agents = (await instancesOf(trx, { tenant, runId })).map(
     (instance) => rowIds({ tenant, runId, instance, sessionId: '', day: '' }).agent,
@@ -21,11 +22,9 @@ export async function setRunCaps(trx: MeterTransaction, change: SetCaps): Promis
   const rows = await trx.selectFrom('balances').selectAll().where('id', 'in', agents).execute();
   await setCaps(trx, runRowId({ tenant, runId }), caps, setBy);
   for (const row of rows) {
-    const own = levelCaps(row).caps;
-    const inherited = DIMENSIONS.filter((name) => own[name] === before.caps[name]);
-    if (inherited.length === 0) continue;
-    const changed = Object.fromEntries(inherited.map((name) => [name, caps[name]]));
-    await setCaps(trx, row.id, { ...own, ...changed }, setBy);
+    const change = { before: before.caps, after: caps };
+    const changed = capsAfterRunChange(levelCaps(row).caps, change);
+    if (changed !== undefined) await setCaps(trx, row.id, changed, setBy);
   }
 }
 

@@ -17,20 +17,6 @@ export interface HumanDecision {
   readonly approver: Approver;
 }
 
-/**
- * Whether an action requires an approver other than the user who started the run (SV-5): also when the
- * policy says nothing about it.
- * @param tool empty for an action that is not a tool call
- */
-export function requiresFourEyes({ fourEyes }: Policy, tool: string): boolean {
-  return fourEyes?.some((pattern) => matchesGlob(pattern, tool)) ?? true;
-}
-
-/** Whether approvers see the results of a tool (SV-5). */
-export function isEvidence({ evidence }: Policy, tool: string): boolean {
-  return evidence.observations.some((pattern) => matchesGlob(pattern, tool));
-}
-
 /** Whether an approver is permitted to approve, with the basis for the audit record (SV-5). */
 export type HumanCheck =
   | {
@@ -74,25 +60,6 @@ export function humanCaps(
     }
   }
   return [...highest.values()];
-}
-
-/**
- * Returns the arguments that an approver may change (SV-5): the `editable` list of the rule that
- * escalated, else those of `human.editable` for the tool, else the arguments with a cap.
- * @param ruleId the rule that escalated; empty when none did
- */
-export function editableArguments(
-  { rules, editable, humanCaps: caps }: Policy,
-  { tool, ruleId }: { readonly tool: string; readonly ruleId: string },
-): readonly string[] {
-  const ofRule = rules.find(({ id }) => id === ruleId)?.editable;
-  if (ofRule !== undefined) return ofRule;
-  const ofTool = editable.filter((entry) => matchesGlob(entry.tool, tool));
-  const names =
-    ofTool.length > 0
-      ? ofTool.flatMap((entry) => entry.arguments)
-      : caps.filter((cap) => matchesGlob(cap.tool, tool)).map((cap) => cap.argument);
-  return [...new Set(names)];
 }
 
 /**

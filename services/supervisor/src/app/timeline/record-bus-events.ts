@@ -20,8 +20,8 @@ import {
 } from '../../wire/hook-event.ts';
 import { notificationOf } from '../../wire/notification.ts';
 import type { Notify } from '../notify/notify.ts';
-import { appendEvent } from '../timeline/carried-events.ts';
-import type { HeldEvents } from '../timeline/held-events.ts';
+import { appendEvent } from './carried-events.ts';
+import type { HeldEvents } from './held-events.ts';
 
 /** Runs whose events are recorded at the same time, so that their transactions share commits. */
 const RUNS_AT_ONCE = 16;
@@ -32,7 +32,7 @@ const RUNS_AT_ONCE = 16;
  * its subject. An event that arrives before its predecessors on the timeline is held until they are there, until the
  * next review of the agent that is not a repeat, or until its run ends.
  */
-export function recordHookEvents({
+export function recordBusEvents({
   store,
   clock,
   heldEvents,

@@ -1,0 +1,14 @@
+import { type Caps, DIMENSIONS } from './amount.ts';
+
+/**
+ * Returns the caps of an agent after those of its run have changed: a cap equal to the former one of the run is
+ * inherited and changes with it, and one of its own stays (EM-1, EM-3). Undefined when nothing is inherited.
+ */
+export function capsAfterRunChange(
+  own: Caps,
+  { before, after }: { readonly before: Caps; readonly after: Caps },
+): Caps | undefined {
+  const inherited = DIMENSIONS.filter((name) => own[name] === before[name]);
+  if (inherited.length === 0) return undefined;
+  return { ...own, ...Object.fromEntries(inherited.map((name) => [name, after[name]])) };
+}
