@@ -33,13 +33,15 @@ export async function runDev(dev: Dev, io: CliIo): Promise<Exit> {
       ending.abort();
     });
   };
+  // Before the platform reads the files, so that a change during its start is noticed.
+  const changes = watchProject(dev.folder, ending.signal);
   try {
     current = await replace(undefined, dev, io);
     if (current === undefined) return EXIT.error;
     watchExit(current);
     io.print('');
     io.print('Files are watched for changes. Stop with Ctrl-C.');
-    for await (const changed of watchProject(dev.folder, ending.signal)) {
+    for await (const changed of changes) {
       io.print(`changed   ${changed.join(', ')}`);
       const previous: ChildProcess | undefined = current;
       // The exit of the previous process during its replacement is not a crash.

@@ -4,6 +4,17 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { watchProject } from './watch-project.ts';
 
+it('yields a change that was made before the first read of changes (PE-3)', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'writ-watch-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(join(folder, 'agents.yaml'), 'one');
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  const changes = watchProject(folder, stop.signal);
+  writeFileSync(join(folder, 'agents.yaml'), 'changed');
+  expect(await changes.next()).toEqual({ done: false, value: ['agents.yaml'] });
+});
+
 it('continues when a watched folder is deleted and created again (PE-3)', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'writ-watch-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

@@ -9,14 +9,23 @@ const WATCHED = /\.(ya?ml|[cm]?[jt]s|json)$|^\.env$/;
 const SKIPPED = new Set(['node_modules', 'test', 'package-lock.json']);
 
 /**
- * Yields the changed files of a project, relative to it, as soon as two polls in succession find the same state: until
- * then, an editor may still be writing. It polls, because notifications differ between operating systems and mounts.
+ * Yields the files of a project, relative to it, that have changed since this call, as soon as two polls in succession
+ * find the same state: until then, an editor may still be writing. It polls, because notifications differ between
+ * operating systems and mounts.
  */
-export async function* watchProject(
+export function watchProject(
   folder: string,
   signal: AbortSignal,
 ): AsyncGenerator<readonly string[]> {
-  let given = stateOf(folder);
+  return changesSince(stateOf(folder), folder, signal);
+}
+
+async function* changesSince(
+  first: State,
+  folder: string,
+  signal: AbortSignal,
+): AsyncGenerator<readonly string[]> {
+  let given = first;
   let found = given;
   while (!signal.aborted) {
     await delay(POLL_MS, undefined, { signal }).catch(() => undefined);
