@@ -20,7 +20,7 @@ const readCommands: CommandGroup = (approvals, io, done) => {
     .option('--state <state>', 'only this state; can be repeated', collect, [])
     .option('--all', 'every state')
     .option('--run <id>', 'only of this run')
-    .option('--limit <count>', 'most approvals to list', limitOf, 50)
+    .option('--limit <count>', 'maximum number of approvals to list', limitOf, 50)
     .action(async (options: ListOptions) => {
       const { listApprovals } = await import('./read-approvals.ts');
       done(await listApprovals(options, io));

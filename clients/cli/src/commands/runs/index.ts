@@ -42,7 +42,7 @@ const readCommands: CommandGroup = (runs, io, done) => {
     .option('--state <state>', 'only this state; can be repeated', collect, [])
     .option('--agent <name>', 'only runs of this agent')
     .option('--session <id>', 'only runs of this session')
-    .option('--limit <count>', 'most runs to list', limitOf, 50)
+    .option('--limit <count>', 'maximum number of runs to list', limitOf, 50)
     .action(async (options: ListOptions) => {
       const { listRuns } = await import('./read-runs.ts');
       done(await listRuns(options, io));

@@ -18,7 +18,7 @@ export const usageCommands: CommandGroup = (program, io, done) => {
     .option('--run <id>', 'only this run')
     .option('--session <id>', 'only this session')
     .option('--model <alias>', 'only this model')
-    .option('--limit <count>', 'most rows to list', limitOf, 1_000)
+    .option('--limit <count>', 'maximum number of rows to list', limitOf, 1_000)
     .action(async (options: UsageOptions) => {
       const { queryUsage } = await import('./query-usage.ts');
       done(await queryUsage(options, io));

@@ -22,14 +22,10 @@ import {
 import { reportOutcome } from './outcome-report.ts';
 import { endPartially, NO_PARTIAL, repeatPartialFinal } from './partial-final.ts';
 import { NO_LEASE, releasedColumns } from './released-columns.ts';
-import { waitForCode } from './wait-for-code.ts';
+import { type CodeWaitSettings, NO_JITTER, waitForCode } from './wait-for-code.ts';
 
 /** When an agent that cannot continue now is retried. Times are in milliseconds. */
-export interface EndingSettings {
-  /** Delay after which a parked agent retries, and one whose report was refused. */
-  readonly parkMs: number;
-  /** Returns the time at which an agent is retried after a delay. */
-  readonly retryAt: (delayMs: number) => Date;
+export interface EndingSettings extends CodeWaitSettings {
   /** Delay before the first restart of a failed agent; doubles. */
   readonly restartMs: number;
 }
@@ -39,9 +35,6 @@ export type LeaseOutcome = string;
 
 /** Prefix of the outcome of a lease whose report was refused; the stop reason of the refusal follows. */
 export const REPORT_REFUSED = 'report_refused';
-
-/** Equal delays cause no burst: a worker claims no more agents than it may run. */
-const NO_JITTER = 1;
 
 /**
  * Ends an agent whose function returned: with its approved final answer, or with an error when

@@ -12,13 +12,13 @@ const CODE_PARKS = 5;
 /** Maximum factor by which this delay grows: by default from 10 seconds to 43 minutes. */
 const MAX_CODE_FACTOR = 256;
 /** Equal delays cause no burst: a worker claims no more agents than it may run. */
-const NO_JITTER = 1;
+export const NO_JITTER = 1;
 /** Value of `failed_length` with which `failures` counts such waits. */
 const NO_PROGRESS_NEEDED = -1;
 
 /** When an agent that waits for other code is retried. Times are in milliseconds. */
 export interface CodeWaitSettings {
-  /** Delay after which a parked agent retries; one that waits for code waits a multiple of it. */
+  /** Delay after which a parked agent retries, and one whose report was refused; one that waits for code waits a multiple. */
   readonly parkMs: number;
   /** Returns the time at which an agent is retried after a delay. */
   readonly retryAt: (delayMs: number) => Date;
