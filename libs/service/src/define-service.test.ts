@@ -17,8 +17,8 @@ import { createTelemetry } from '@writ/telemetry';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import type { BackgroundWork } from './background-work.ts';
 import { defineService } from './define-service.ts';
-import type { ServiceConfig, ServiceHost } from './host.ts';
 import type { ServiceParts } from './service.ts';
+import type { ServiceConfig, ServiceHost } from './service-host.ts';
 
 /** A service that records what happens to its parts, in order. */
 function recorded(

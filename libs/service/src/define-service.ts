@@ -1,7 +1,8 @@
 import type { ServiceName } from '@writ/identity';
-import { Host, type ServiceConfig, type ServiceHost } from './host.ts';
+import { Host } from './host.ts';
 import { ResourceStack } from './resource-stack.ts';
 import type { Service, ServiceParts } from './service.ts';
+import type { ServiceConfig, ServiceHost } from './service-host.ts';
 import { type StoppableService, shutDown } from './shutdown.ts';
 
 /** A service that is open but not started. */

@@ -18,10 +18,7 @@ import {
   createOutboxRelay,
   type OutboxDatabase,
   type OutboxRelay,
-  type RecoveryOrder,
   type Store,
-  type StoreLocation,
-  type StoreTransaction,
 } from '@writ/store';
 import type { Telemetry } from '@writ/telemetry';
 import { ClockMonitor } from './clock-monitor.ts';
@@ -29,83 +26,11 @@ import { outboxPublisher } from './events/outbox-relay-options.ts';
 import { knownAddresses } from './known-addresses.ts';
 import type { ResourceStack } from './resource-stack.ts';
 import type { ServiceParts } from './service.ts';
+import type { OpenOptions, ServiceConfig, ServiceHost } from './service-host.ts';
 import { variableName } from './settings/names.ts';
 import { MarkKeeper } from './stores/mark-keeper.ts';
 import { StoreAvailability } from './stores/store-availability.ts';
 import { observeCommits, observeOutbox } from './stores/store-metrics.ts';
-
-/** The settings that defineService needs of every service. */
-export interface ServiceConfig {
-  readonly host: string;
-  readonly port: number;
-  /** Directory of keys and state. */
-  readonly dataDir: string;
-  readonly keyRotationMs?: number | undefined;
-  /** Tolerated difference to the clocks of other services, ms; default 60,000. */
-  readonly clockLeewayMs?: number | undefined;
-  /** Time after its start in which a service without two peers does not rely on its clock, ms; default 30,000. */
-  readonly clockAloneMs?: number | undefined;
-  /** Maximum wait for in-flight calls at shutdown, ms. */
-  readonly drainMs: number;
-  /** Its database. */
-  readonly store?: StoreLocation;
-}
-
-/** Options of {@link ServiceHost.openStore}. */
-export interface OpenOptions<DB> {
-  /** `flushIntervalMs` of the relay, if it is not the default. */
-  readonly flushIntervalMs?: number;
-  /**
-   * Runs in the transaction in which a service continues with a database that went back in time (BD-4); the service
-   * must not act before the halt of the order is in force.
-   */
-  readonly onRecovery?: (trx: StoreTransaction<DB>, order: RecoveryOrder) => Promise<void>;
-}
-
-/** What the `open` of a service works with: the parts of the process and what every service opens. */
-export interface ServiceHost<C, P extends ServiceParts = ServiceParts> {
-  readonly config: C;
-  readonly parts: P;
-  readonly telemetry: Telemetry;
-  readonly bus: Bus;
-  readonly clock: Clock;
-  readonly signer: Signer;
-  readonly verifier: Verifier;
-  /** The clocks of the other services; its clients and its listener add to it. */
-  readonly peerClocks: PeerClocks;
-  /** Whether the own clock is far from those of the peers: work that a time makes due must wait (BD-3). */
-  readonly isClockSkewed: () => boolean;
-  /**
-   * The time, for what other replicas act on (BD-3): by the own clock, or by the majority of the peers while the own
-   * clock is far from theirs.
-   */
-  readonly sharedNow: () => Date;
-  /**
-   * Whether the own clock is close to the majority of at least two peers or, without two peers, `clockAloneMs` have
-   * passed since the start. Only then may a time be signed that lasts (BD-3).
-   */
-  readonly isClockConfirmed: () => boolean;
-  /** Sends the events of the outbox: at the next flush, or at once. */
-  readonly relay: Pick<OutboxRelay, 'wake' | 'flushSoon'>;
-  /**
-   * Opens the store, creates the relay of its outbox and reports commits and backlog. Keeps the marker of the store.
-   */
-  openStore<DB extends OutboxDatabase, S extends Store<DB>>(
-    open: (observer: CommitObserver | undefined) => Promise<S & Store<DB>>,
-    options?: OpenOptions<DB>,
-  ): Promise<S>;
-  /**
-   * Binds the listener for services; it serves after `start()`.
-   * @throws UnavailableError PORT_IN_USE naming the setting, LISTEN_FAILED; PreconditionError CLEARTEXT_NOT_ALLOWED;
-   *   InternalError CALLER_RULE_MISSING
-   */
-  listen(
-    routes: readonly Route[],
-    options?: { readonly enforceSlotGrants?: boolean; readonly limits?: RpcLimits },
-  ): Promise<RpcServer>;
-  /** Closes a resource when the service has stopped or failed to start, in reverse order of opening. */
-  defer(close: () => unknown): void;
-}
 
 /** Opens what every service has: keys, store with outbox, and listener. */
 export class Host<C extends ServiceConfig, P extends ServiceParts> implements ServiceHost<C, P> {

@@ -1,8 +1,9 @@
 import { settlesWithin } from '@writ/kernel';
 import type { RpcServer } from '@writ/rpc';
 import type { BackgroundWork } from './background-work.ts';
-import type { Host, ServiceConfig } from './host.ts';
+import type { Host } from './host.ts';
 import type { ServiceParts } from './service.ts';
+import type { ServiceConfig } from './service-host.ts';
 
 /** How long the last events may take to be delivered; the others stay in the outbox for the next start. */
 const FLUSH_MS = 2_000;
