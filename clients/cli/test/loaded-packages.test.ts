@@ -48,7 +48,7 @@ it('prints help without loading what commands work with (PE-2)', () => {
   });
 });
 
-const CLIENT = ['client', 'contracts', 'identity', 'kernel', 'rpc', 'telemetry'];
+const CLIENT = ['client', 'contracts', 'identity', 'kernel', 'rpc'];
 
 it.each([
   ['approvals list', 2, CLIENT],

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { OverloadedError } from '@writ/kernel';
-import { toConnectError } from '@writ/rpc';
+import { toConnectError } from '@writ/rpc/connect-errors';
 import { expect, it, onTestFinished } from 'vitest';
 import { createWritClient } from './index.ts';
 

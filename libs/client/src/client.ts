@@ -13,7 +13,7 @@ import { ControlService } from '@writ/contracts/writ/control/v1/control_service_
 import { CallerService } from '@writ/contracts/writ/identity/v1/caller_service_pb';
 import { RunService } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { UsageService } from '@writ/contracts/writ/usage/v1/usage_service_pb';
-import { fromConnectError } from '@writ/rpc';
+import { fromConnectError } from '@writ/rpc/connect-errors';
 import { resumeApprovals } from './resume-approvals.ts';
 import { resumeWatches } from './resume-watches.ts';
 import { retryStarts } from './retry-starts.ts';

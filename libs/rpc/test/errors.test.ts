@@ -32,7 +32,8 @@ import {
   UnavailableError,
 } from '@writ/kernel';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { fromConnectError, InvalidFieldsError, toConnectError } from '../src/index.ts';
+import { fromConnectError, toConnectError } from '../src/errors/connect-errors.ts';
+import { InvalidFieldsError } from '../src/index.ts';
 import { ALLOWED, clientOf, drained, KEY, rejection, START, start, TRANSPORTS } from './fixture.ts';
 
 const EVERY_KIND = [

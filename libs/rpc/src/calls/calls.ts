@@ -100,8 +100,8 @@ export class Calls implements CallHost {
   }
 
   /**
-   * Rejects new calls like `rejectNew`, aborts endless streams at once, waits up to `graceMs` for the other calls and
-   * then aborts the rest with UNAVAILABLE. Never rejects.
+   * Rejects new calls like `rejectNew`, aborts endless streams and all calls of health and reflection at once, waits up
+   * to `graceMs` for the other calls and then aborts the rest with UNAVAILABLE. The returned promise never rejects.
    */
   async drain(graceMs: number): Promise<void> {
     this.rejectNew();

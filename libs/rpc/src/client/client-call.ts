@@ -27,7 +27,7 @@ import {
   trace,
   traceparentOf,
 } from '@writ/telemetry';
-import { fromGrpcError } from '../errors/errors.ts';
+import { fromGrpcError } from '../errors/grpc-errors.ts';
 import { statusCode } from '../errors/status-code.ts';
 import { UnsentCallError } from '../errors/unsent-call.ts';
 import { MAX_TIMER_MS } from '../limits.ts';

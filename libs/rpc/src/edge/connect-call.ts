@@ -6,8 +6,8 @@ import type { Calls } from '../calls/calls.ts';
 import { encodeResponse } from '../calls/encode-response.ts';
 import type { ServedMethod } from '../calls/served-service.ts';
 import type { ServerCall } from '../calls/server-call.ts';
+import { toConnectError } from '../errors/connect-errors.ts';
 import { errorOf } from '../errors/error-details.ts';
-import { toConnectError } from '../errors/errors.ts';
 import { InvalidFieldsError } from '../errors/invalid-fields-error.ts';
 import { markAuthenticated, requestKey } from './universal-request.ts';
 

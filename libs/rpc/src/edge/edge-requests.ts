@@ -4,7 +4,7 @@ import { universalResponseToNodeResponse } from '@connectrpc/connect-node';
 import { NotImplementedError } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import { PacedQueue } from '../calls/paced-queue.ts';
-import { toGrpcStatus } from '../errors/errors.ts';
+import { toGrpcStatus } from '../errors/grpc-errors.ts';
 import { Cors } from './cors.ts';
 import { universalRequest } from './universal-request.ts';
 import type { WebHook, WebRequest, WebResponse } from './web.ts';

@@ -12,7 +12,7 @@ import type { Calls } from '../calls/calls.ts';
 import { encodeResponse } from '../calls/encode-response.ts';
 import type { ServedMethod, ServedService } from '../calls/served-service.ts';
 import type { ServerCall } from '../calls/server-call.ts';
-import { toConnectError } from '../errors/errors.ts';
+import { toConnectError } from '../errors/connect-errors.ts';
 import type { RpcLimits } from '../limits.ts';
 import { markAuthenticated } from './universal-request.ts';
 import type { WebHook, WebRequest, WebResponse } from './web.ts';

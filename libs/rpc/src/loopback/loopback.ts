@@ -7,7 +7,7 @@ import type { Calls } from '../calls/calls.ts';
 import { encodeResponse } from '../calls/encode-response.ts';
 import type { ServedMethod, ServedService } from '../calls/served-service.ts';
 import type { ServerCall } from '../calls/server-call.ts';
-import { toGrpcStatus } from '../errors/errors.ts';
+import { toGrpcStatus } from '../errors/grpc-errors.ts';
 import { unsentMetadata } from '../errors/unsent-call.ts';
 import { decodeRequest } from '../server/grpc-methods.ts';
 import { MessageQueue } from './message-queue.ts';

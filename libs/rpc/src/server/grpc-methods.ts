@@ -16,7 +16,7 @@ import type { Calls } from '../calls/calls.ts';
 import { encodeResponse } from '../calls/encode-response.ts';
 import type { ServedMethod, ServedService } from '../calls/served-service.ts';
 import type { ServerCall } from '../calls/server-call.ts';
-import { toGrpcStatus } from '../errors/errors.ts';
+import { toGrpcStatus } from '../errors/grpc-errors.ts';
 import { sessionOf } from '../grpc-js-internals.ts';
 import { peerUris } from '../tls/grpc-connections.ts';
 import { raiseStreamLimit } from './stream-limit.ts';

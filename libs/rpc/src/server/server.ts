@@ -5,7 +5,7 @@ import { Calls } from '../calls/calls.ts';
 import { PacedQueue } from '../calls/paced-queue.ts';
 import { gated, type ServedService, urgentPaths } from '../calls/served-service.ts';
 import { warmValidation } from '../calls/validation.ts';
-import { withDetails } from '../errors/errors.ts';
+import { withDetails } from '../errors/grpc-errors.ts';
 import {
   interceptStarts,
   onSession,

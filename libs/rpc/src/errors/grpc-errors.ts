@@ -1,6 +1,5 @@
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { anyPack, anyUnpack } from '@bufbuild/protobuf/wkt';
-import { Code, ConnectError } from '@connectrpc/connect';
 import { Metadata, status } from '@grpc/grpc-js';
 import {
   BadRequestSchema,
@@ -10,7 +9,6 @@ import {
 import { type Status, StatusSchema } from '@writ/contracts/google/rpc/status_pb';
 import { isWritError, OverloadedError, type WritError, wrapUnknown } from '@writ/kernel';
 import { isLostStream, type SentStatus } from '../grpc-js-internals.ts';
-import { isLostConnection, rejectedCertificate } from './connection-errors.ts';
 import { type CalledPeer, type ErrorStatus, errorOf, statusOf } from './error-details.ts';
 import { isUnsent, UnsentCallError } from './unsent-call.ts';
 
@@ -121,36 +119,4 @@ function unpack(status: Status | undefined): Pick<ErrorStatus, 'info' | 'badRequ
     }
   }
   return found;
-}
-
-/**
- * Converts a thrown error to a ConnectError with the same details as over gRPC (SYS-3). An error that
- * is not a named error becomes INTERNAL without its message.
- */
-export function toConnectError(error: unknown): ConnectError {
-  const { code, message, info, badRequest, retryInfo } = statusOf(wrapUnknown(error));
-  return new ConnectError(message, code, undefined, [
-    { desc: ErrorInfoSchema, value: info },
-    ...(badRequest === undefined ? [] : [{ desc: BadRequestSchema, value: badRequest }]),
-    ...(retryInfo === undefined ? [] : [{ desc: RetryInfoSchema, value: retryInfo }]),
-  ]);
-}
-
-/** Converts an error of a Connect client to its named error (SYS-3). */
-export function fromConnectError(error: unknown, peer: CalledPeer = {}): WritError {
-  if (isWritError(error)) return error;
-  const thrown = ConnectError.from(error);
-  const rejected = rejectedCertificate(thrown);
-  if (rejected !== undefined) return rejected;
-  const [info] = thrown.findDetails(ErrorInfoSchema);
-  const [badRequest] = thrown.findDetails(BadRequestSchema);
-  return errorOf(
-    {
-      code: info === undefined && isLostConnection(thrown) ? Code.Unavailable : thrown.code,
-      message: thrown.rawMessage,
-      ...(info === undefined ? {} : { info }),
-      ...(badRequest === undefined ? {} : { badRequest }),
-    },
-    peer,
-  );
 }
