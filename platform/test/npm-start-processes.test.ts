@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
@@ -23,6 +23,13 @@ it.each(['SIGTERM', 'SIGINT'] as const)(
     await expect(runs.listRuns({})).rejects.toMatchObject({ kind: 'unavailable' });
   },
 );
+
+it('caches its compiled modules for later starts (PE-2)', async () => {
+  const folder = resolve(import.meta.dirname, '../node_modules/.cache/compiled');
+  rmSync(folder, { recursive: true, force: true });
+  await run('main.ts', ['--help'], { env: { NODE_COMPILE_CACHE: '' } });
+  expect(readdirSync(folder, { recursive: true }).length).toBeGreaterThan(100);
+});
 
 it('names the console only when its files are there (PE-2)', async () => {
   const WRIT_CONSOLE_DIR = tempFolder();
