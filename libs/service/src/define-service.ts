@@ -1,5 +1,5 @@
 import type { ServiceName } from '@writ/identity';
-import { Host } from './host.ts';
+import { Host } from './open-host.ts';
 import { ResourceStack } from './resource-stack.ts';
 import type { Service, ServiceParts } from './service.ts';
 import type { ServiceConfig, ServiceHost } from './service-host.ts';

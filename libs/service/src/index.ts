@@ -2,13 +2,13 @@ export type { BackgroundWork } from './background-work.ts';
 export { createDataFolder, type DataFolderLock, lockDataFolder } from './data-folder.ts';
 export { defineService } from './define-service.ts';
 export { refusedAddress } from './egress/address-rules.ts';
+export { guardedRequest, type Resolve } from './egress/guarded-request.ts';
 export {
   type EgressAllowance,
   EgressRefusal,
   readRedirect,
   readTarget,
-} from './egress/egress-rules.ts';
-export { guardedRequest, type Resolve } from './egress/guarded-request.ts';
+} from './egress/target-rules.ts';
 export { type CountAtCommit, countAtCommit } from './events/count-at-commit.ts';
 export { openObserverBus } from './events/open-bus.ts';
 export { tracedHandlers } from './events/traced-events.ts';

@@ -1,7 +1,7 @@
 import { settlesWithin } from '@writ/kernel';
 import type { RpcServer } from '@writ/rpc';
 import type { BackgroundWork } from './background-work.ts';
-import type { Host } from './host.ts';
+import type { Host } from './open-host.ts';
 import type { ServiceParts } from './service.ts';
 import type { ServiceConfig } from './service-host.ts';
 

@@ -1,7 +1,7 @@
 import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { describe, expect, it } from 'vitest';
-import { holdItem, MAX_HELD_ITEMS } from '../src/app/agents/hold-item.ts';
+import { holdTopicItem, MAX_HELD_ITEMS } from '../src/app/agents/hold-topic-item.ts';
 import type { AgentContext } from '../src/runtime/agent.ts';
 import { AGENT, RUN, TENANT } from './delivery.ts';
 import type { FakeModel } from './fake-meter.ts';
@@ -172,7 +172,7 @@ describe('a durable subscription', () => {
       const last = Math.min(first + 49, MAX_HELD_ITEMS);
       await store.transaction(async (trx) => {
         for (let number = first; number <= last; number += 1) {
-          await holdItem(trx, key, item(number), new Date());
+          await holdTopicItem(trx, key, item(number), new Date());
         }
       });
     }

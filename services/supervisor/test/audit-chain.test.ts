@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { formatLine, linkHash } from '@writ/audit';
 import { type JsonObject, ManualClock } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { signChain } from '../src/app/audit/audit-chainer.ts';
+import { signChain } from '../src/app/audit/sign-checkpoints.ts';
 import { holdLease } from '../src/store/audit/lease.ts';
 import { verifyWith } from './audit-export.ts';
 import { AuditHarness, Crash, crashingAt } from './audit-harness.ts';

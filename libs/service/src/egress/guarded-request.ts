@@ -9,7 +9,7 @@ import {
   type EgressTarget,
   readRedirect,
   readTarget,
-} from './egress-rules.ts';
+} from './target-rules.ts';
 
 /** Resolves a name to all its addresses. */
 export type Resolve = (host: string) => Promise<readonly string[]>;

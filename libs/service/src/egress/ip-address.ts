@@ -5,7 +5,7 @@ const IPV4_PART = /^(0|[1-9]\d{0,2})$/;
 const IPV6 = /^[0-9a-f:.]*:[0-9a-f:.]*$/i;
 
 /**
- * Parses an address in the form of resolvers and sockets: dotted decimal, or IPv6 without a zone.
+ * Parses an IP address as DNS resolvers and sockets return it: IPv4 in dotted decimal, or IPv6 without a zone ID.
  * @returns undefined for anything else, such as a zone (`fe80::1%eth0`) or an octal part
  */
 export function parseIpAddress(text: string): IpAddress | undefined {
@@ -42,7 +42,10 @@ export interface IpBlock {
   readonly bits: number;
 }
 
-/** Parses a block; only for constants. */
+/**
+ * Parses an address block in CIDR notation. For constants only: the prefix length is not checked. Throws RangeError for
+ * an invalid address.
+ */
 export function ipBlock(text: string): IpBlock {
   const [address = '', bits] = text.split('/');
   const bytes = parseIpAddress(address);

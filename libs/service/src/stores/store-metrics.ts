@@ -15,8 +15,9 @@ const MAX_LINKS = 32;
 const DISK_FULL_LOG_MS = 60_000;
 
 /**
- * Reports every commit (SYS-1): the number of transactions, the duration, and, with internal
- * spans, a span below the first request with links to the others. Logs once a minute that the disk is full.
+ * Reports every commit (SYS-1): the number of transactions, the duration, and, with internal spans, a span below the
+ * first request with links to the others. Logs that the disk is full when a write fails for this reason, at most once a
+ * minute.
  */
 export function observeCommits({ internalSpans, tracer, metrics, log }: Telemetry): CommitObserver {
   let loggedAt = Number.NEGATIVE_INFINITY;
@@ -43,7 +44,7 @@ export function observeCommits({ internalSpans, tracer, metrics, log }: Telemetr
   };
 }
 
-/** Reports the number of events in a service's outbox and the age of the oldest. */
+/** Reports the number of events in a service's outbox that are not published yet, and the age of the oldest of them. */
 export function observeOutbox<DB extends OutboxDatabase>(
   { metrics }: Telemetry,
   store: Store<DB>,

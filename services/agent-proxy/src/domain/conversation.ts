@@ -1,6 +1,6 @@
 import { isJsonObject, type JsonValue } from '@writ/kernel';
 
-/** The header by which a client names a run of its key. */
+/** The header with the id of an existing run of the client's agent key. */
 const RUN_HEADER = 'x-writ-run';
 
 /**
@@ -23,8 +23,20 @@ export interface ConversationHint {
 }
 
 /**
- * Returns what the headers of a request name: a run before a conversation; undefined when they name neither (AP-1). A
- * legacy `Mcp-Session-Id` is no hint, because a client opens sessions as it likes.
+ * Returns the run or conversation that a request names: its headers before its body; undefined when it names neither
+ * (AP-1).
+ * @param readBody reads the body as JSON; undefined for requests without one
+ */
+export async function hintOf(
+  headers: Headers,
+  readBody: (() => Promise<JsonValue>) | undefined,
+): Promise<ConversationHint | undefined> {
+  return hintOfHeaders(headers) ?? (readBody && hintOfBody(await readBody()));
+}
+
+/**
+ * Returns what the headers of a request name: a run before a conversation; undefined when they name neither. A legacy
+ * `Mcp-Session-Id` is ignored, because an MCP session does not correspond to a conversation: a client can open several.
  */
 export function hintOfHeaders(headers: Headers): ConversationHint | undefined {
   const run = textOf(headers, RUN_HEADER);

@@ -1,4 +1,7 @@
-/** The tokens with which an agent is acted for, one per service. Secret; never logged. */
+/**
+ * The tokens with which agent-proxy calls the other services for an external agent, one per service. Secret; never
+ * logged.
+ */
 export interface AgentCredentials {
   readonly supervisor: string;
   readonly spawnBudget: string;

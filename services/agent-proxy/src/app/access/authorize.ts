@@ -9,7 +9,7 @@ import {
   UnavailableError,
 } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
-import { hintOfBody, hintOfHeaders } from '../../domain/conversation.ts';
+import { hintOf } from '../../domain/conversation.ts';
 import { subAgentOf, taskOf } from '../../domain/sub-agent.ts';
 import type { RunQuery } from '../../peers/peers.ts';
 import { type AgentRow, findAgent, keyOf } from '../../store/agents.ts';
@@ -123,8 +123,7 @@ async function agentOfKey(context: ProxyContext, query: RunQuery): Promise<Agent
 }
 
 async function queryOf({ headers, body }: AgentRequest, apiKey: string): Promise<RunQuery> {
-  const ofHeaders = hintOfHeaders(headers);
-  const hint = ofHeaders ?? (body && hintOfBody(jsonOf(await body())));
+  const hint = await hintOf(headers, body && (async () => jsonOf(await body())));
   // A product name such as OpenAI/JS, without the comment that follows it.
   const client = (headers['user-agent'] ?? '').split('(', 1)[0]?.replaceAll(/[^\w ./-]/g, '') ?? '';
   return {

@@ -2,7 +2,7 @@ import type { AgentKey, JsonObject } from '@writ/kernel';
 import { FEED_ITEM } from '../../domain/agent/message.ts';
 import { followersOf } from '../../store/follows.ts';
 import type { WorkerTransaction } from '../../store/worker-store.ts';
-import { holdItem } from './hold-item.ts';
+import { holdTopicItem } from './hold-topic-item.ts';
 import { sendSignal } from './send-signal.ts';
 
 /** An item of a topic. */
@@ -32,7 +32,7 @@ export async function publishItem(
   let isDelivered = false;
   for (const follower of await followersOf(trx, tenant, topic)) {
     const isSent = await sendSignal(trx, follower, signal, at);
-    if (!isSent && follower.isDurable) await holdItem(trx, follower, signal, at);
+    if (!isSent && follower.isDurable) await holdTopicItem(trx, follower, signal, at);
     isDelivered ||= isSent;
   }
   return isDelivered;

@@ -1,22 +1,13 @@
-import { mintCheckpoint, type Signer } from '@writ/identity';
-import { type Clock, WakeableLoop } from '@writ/kernel';
+import { WakeableLoop } from '@writ/kernel';
 import { COMMIT_DELAY_MS, nextFlush, type TransactionOptions } from '@writ/store';
 import type { Telemetry } from '@writ/telemetry';
 import type { SupervisorConfig } from '../../config.ts';
-import { latestRecorded } from '../../domain/clock/wrong-clock.ts';
-import type { SupervisorEvents } from '../../events.ts';
-import {
-  type ChainEnd,
-  type ChainRow,
-  chainsToSign,
-  saveCheckpoint,
-} from '../../store/audit/checkpoints.ts';
 import { holdLease, releaseLease } from '../../store/audit/lease.ts';
 import { hasUnlinked, linkAudit } from '../../store/audit/link-audit.ts';
 import type { SupervisorStore, SupervisorTransaction } from '../../store/supervisor-store.ts';
-import type { ChainGuard } from './chain-guard.ts';
+import { CheckpointAppender } from './checkpoint-appender.ts';
 import type { CheckpointFile } from './checkpoint-file.ts';
-import { CheckpointKeeper } from './checkpoint-keeper.ts';
+import { type SigningParts, signCheckpoints } from './sign-checkpoints.ts';
 
 /** Records linked in one transaction. In a database of one process reviews wait for it. */
 const BATCH = { own: 32, shared: 256 } as const;
@@ -24,28 +15,15 @@ const BATCH = { own: 32, shared: 256 } as const;
 const RESOURCE = 'audit-chains';
 
 /** The dependencies of the chainer. */
-export interface ChainerParts {
+export interface ChainerParts extends SigningParts {
   readonly store: SupervisorStore;
-  readonly signer: Signer;
-  readonly clock: Clock;
   readonly telemetry: Pick<Telemetry, 'log'>;
-  readonly events: Pick<SupervisorEvents, 'auditCheckpoint'>;
-  readonly chainGuard: ChainGuard;
-  /** Whether the clock is known to be right: readers reject a checkpoint that was issued in the future (BD-3). */
-  readonly isClockConfirmed: () => boolean;
   /** Whether the clock is known to be wrong: its times must not keep the lease from other replicas (BD-3). */
   readonly isClockSkewed: () => boolean;
   /** Where checkpoints are kept outside the database. */
   readonly checkpointFile?: CheckpointFile | undefined;
-  readonly config: Pick<
-    SupervisorConfig,
-    | 'replica'
-    | 'auditBatchWindowMs'
-    | 'auditPollMs'
-    | 'auditLeaseMs'
-    | 'auditCheckpointRecords'
-    | 'auditCheckpointMs'
-  >;
+  readonly config: SigningParts['config'] &
+    Pick<SupervisorConfig, 'replica' | 'auditBatchWindowMs' | 'auditPollMs' | 'auditLeaseMs'>;
 }
 
 /**
@@ -55,7 +33,7 @@ export interface ChainerParts {
  */
 export class AuditChainer {
   readonly #parts: ChainerParts;
-  readonly #keeper: CheckpointKeeper | undefined;
+  readonly #appender: CheckpointAppender | undefined;
   readonly #loop: WakeableLoop;
   #unsubscribe: (() => void) | undefined;
   #isStopped = false;
@@ -63,7 +41,7 @@ export class AuditChainer {
   constructor(parts: ChainerParts) {
     this.#parts = parts;
     const { config, telemetry, checkpointFile } = parts;
-    this.#keeper = checkpointFile && new CheckpointKeeper({ ...parts, checkpointFile });
+    this.#appender = checkpointFile && new CheckpointAppender({ ...parts, checkpointFile });
     this.#loop = new WakeableLoop({
       pass: async () => {
         // Records committed together are linked together, in the same commit as the events of the timeline.
@@ -95,7 +73,7 @@ export class AuditChainer {
   async pass(): Promise<void> {
     const { store, isClockSkewed } = this.#parts;
     if (isClockSkewed()) return;
-    await this.#keeper?.complete();
+    await this.#appender?.complete();
     let isMore = await hasUnlinked(store.db);
     // Further batches are a backlog, which is linked without waiting for other transactions.
     for (let commitDelayMs = COMMIT_DELAY_MS; isMore && !this.#isStopped; commitDelayMs = 0) {
@@ -103,7 +81,11 @@ export class AuditChainer {
       if (linked === undefined) return;
       isMore = linked === this.#batch;
     }
-    await this.#sign();
+    await signCheckpoints(this.#parts, {
+      asHolder: (work) => this.#asHolder(work),
+      isStopped: () => this.#isStopped,
+      appender: this.#appender,
+    });
   }
 
   /** Links a batch; returns the number of records, undefined when another replica holds the lease. */
@@ -121,40 +103,6 @@ export class AuditChainer {
     );
     for (const mark of batch?.after ?? []) chainGuard.remember(mark);
     return batch?.records;
-  }
-
-  async #sign(): Promise<void> {
-    const { store, clock, config, chainGuard } = this.#parts;
-    const now = clock.now();
-    const before = new Date(now.getTime() - config.auditCheckpointMs);
-    const latest = latestRecorded(now);
-    const due = { records: config.auditCheckpointRecords, before, latest };
-    const marks = chainGuard.marks();
-    for (const chain of await chainsToSign(store.db, due)) {
-      if (this.#isStopped) return;
-      await chainGuard.check(chain, marks.get(chain.tenant));
-      if (chainGuard.isRolledBack(chain.tenant)) continue;
-      if (!(await this.#signOne(chain))) continue;
-      await this.#keeper?.keep(chain.tenant);
-    }
-  }
-
-  /** Signs, saves and publishes a checkpoint; returns whether this replica did. */
-  async #signOne(chain: ChainRow): Promise<boolean> {
-    const { signer, events, chainGuard, isClockConfirmed } = this.#parts;
-    const { tenant, sequence: count, hash } = chain;
-    // Linked records never change, so signing does not need the transaction.
-    const signed = await signChain(signer, chain, false);
-    // After signing, so that the clock was right when it gave the checkpoint its time.
-    if (!isClockConfirmed()) return false;
-    const checkpoints = chain.checkpoints + 1;
-    const isSaved = await this.#asHolder(async (trx, now) => {
-      if (!(await saveCheckpoint(trx, chain, signed, now))) return false;
-      await events.auditCheckpoint(trx, { tenant, number: checkpoints, count, signed }, now);
-      return true;
-    });
-    if (isSaved === true) chainGuard.remember({ tenant, count, hash, checkpoints });
-    return isSaved === true;
   }
 
   /** Runs `work` while holding the lease; returns undefined when another replica holds it. */
@@ -192,21 +140,4 @@ export class AuditChainer {
     const { replica, auditLeaseMs } = this.#parts.config;
     return { name: 'audit-chainer', holder: replica, ttlMs: auditLeaseMs };
   }
-}
-
-/** Signs the linked part of a chain: a checkpoint, or the head that ends an export. */
-export async function signChain(
-  signer: Signer,
-  { tenant, sequence, hash, signed_count, checkpoints }: ChainEnd,
-  closesExport: boolean,
-): Promise<string> {
-  const { token } = await mintCheckpoint(signer, {
-    tenant,
-    count: BigInt(sequence),
-    headHash: hash,
-    previousCount: BigInt(signed_count),
-    closesExport,
-    checkpointNumber: BigInt(closesExport ? checkpoints : checkpoints + 1),
-  });
-  return token;
 }

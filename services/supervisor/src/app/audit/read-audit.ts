@@ -5,7 +5,7 @@ import { type CheckpointRow, checkpointsOf } from '../../store/audit/checkpoints
 import { lastUnlinked } from '../../store/audit/link-audit.ts';
 import { type AuditFilters, type LinkedRecord, readChain } from '../../store/audit/read-chain.ts';
 import { awaitChange } from '../../store/change/change-alarm.ts';
-import { signChain } from './audit-chainer.ts';
+import { signChain } from './sign-checkpoints.ts';
 
 /** Number of records of an export that are read at once. */
 const BATCH = 500;

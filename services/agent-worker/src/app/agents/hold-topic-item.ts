@@ -10,7 +10,7 @@ export const MAX_HELD_ITEMS = 1_000;
  * Stores an item of a durable subscription whose agent has ended, until the agent's next run in the session follows the
  * topic (AG-5). The oldest item is deleted when there are too many.
  */
-export async function holdItem(
+export async function holdTopicItem(
   trx: WorkerTransaction,
   key: AgentKey,
   item: InternalSignal,

@@ -8,8 +8,8 @@ import type { CheckpointFile } from './checkpoint-file.ts';
 /** Checkpoints that are read and appended at once. */
 const BATCH = 500;
 
-/** Dependencies of a {@link CheckpointKeeper}. */
-interface KeeperParts {
+/** Dependencies of a {@link CheckpointAppender}. */
+interface AppenderParts {
   readonly store: Pick<SupervisorStore, 'db'>;
   readonly telemetry: Pick<Telemetry, 'log'>;
   readonly chainGuard: Pick<ChainGuard, 'isRolledBack'>;
@@ -20,13 +20,13 @@ interface KeeperParts {
  * Appends every stored checkpoint to the checkpoint file, including those of other replicas and from before a crash
  * (SV-8). A failure is logged, and what the file lacks is appended with the next checkpoint of any tenant.
  */
-export class CheckpointKeeper {
-  readonly #parts: KeeperParts;
+export class CheckpointAppender {
+  readonly #parts: AppenderParts;
   /** Tenants whose checkpoints the file may lack. */
   readonly #lacking = new Set<string>();
   #isCompared = false;
 
-  constructor(parts: KeeperParts) {
+  constructor(parts: AppenderParts) {
     this.#parts = parts;
   }
 
@@ -39,16 +39,16 @@ export class CheckpointKeeper {
       if (isLacking && !chainGuard.isRolledBack(tenant)) this.#lacking.add(tenant);
     }
     this.#isCompared = true;
-    await this.#append();
+    await this.#appendLacking();
   }
 
   /** Appends the checkpoint of a tenant that was just saved. */
-  async keep(tenant: string): Promise<void> {
+  async append(tenant: string): Promise<void> {
     this.#lacking.add(tenant);
-    await this.#append();
+    await this.#appendLacking();
   }
 
-  async #append(): Promise<void> {
+  async #appendLacking(): Promise<void> {
     const { store, telemetry, checkpointFile } = this.#parts;
     try {
       for (const tenant of this.#lacking) {
