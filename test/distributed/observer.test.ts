@@ -32,6 +32,7 @@ describe.skipIf(!isDistributedPlatformAvailable())('writ observe over NATS', () 
     const child = spawn(process.execPath, [WRIT, 'observe', '--logs', logs], {
       env: {
         PATH: process.env.PATH,
+        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
         WRIT_NATS_URL: platform.nats.address,
         WRIT_NATS_PASSWORD: natsPassword('observer'),
       },

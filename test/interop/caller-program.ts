@@ -49,7 +49,7 @@ function skipped(language: string, why: string): [] {
   return [];
 }
 
-/** Runs a program once; of this environment it inherits only PATH. */
+/** Runs a program once; of this environment it inherits only PATH and the compile cache. */
 export function callProgram(
   { command: [file = '', ...first] }: CallerProgram,
   env: Readonly<Record<string, string>>,
@@ -58,7 +58,7 @@ export function callProgram(
   return new Promise((done, fail) => {
     const child = spawn(file, [...first, ...args], {
       cwd: PYTHON_FOLDER,
-      env: { PATH: process.env.PATH, ...env },
+      env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     let output = '';

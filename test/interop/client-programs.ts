@@ -41,7 +41,7 @@ export function modelEnv(
   };
 }
 
-/** Runs a program of test/interop/clients to its end; of this environment it inherits only PATH. */
+/** Runs a program of test/interop/clients to its end; of this environment it inherits only PATH and the compile cache. */
 export async function runClient(
   program: string,
   env: Readonly<Record<string, string>>,
@@ -50,7 +50,7 @@ export async function runClient(
   return await runProgram(command, [join(folder, program)], { cwd: folder, env });
 }
 
-/** Runs a command to its end; of this environment it inherits only PATH. Its processes end with the test. */
+/** Runs a command to its end; of this environment it inherits only PATH and the compile cache. Its processes end with the test. */
 export function runProgram(
   command: string,
   args: readonly string[],
@@ -64,6 +64,7 @@ export function runProgram(
       stdio: ['ignore', 'pipe', 'pipe'],
       env: {
         PATH: process.env.PATH,
+        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
         // Their telemetry would leave this machine.
         OPENAI_AGENTS_DISABLE_TRACING: '1',
         LANGSMITH_TRACING: 'false',

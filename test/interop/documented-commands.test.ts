@@ -3,6 +3,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { delimiter, join, resolve } from 'node:path';
 import { ApprovalState } from '@writ/contracts/writ/approval/v1/approval_pb';
+import { API_KEYS_FILE, openApiKeys } from '@writ/identity';
 import { startTestPlatform, type TestPlatform } from '@writ/testing/platform';
 import { describe, expect, it } from 'vitest';
 import { allSnippets, exemptionOf, type Snippet } from '../../scripts/checks/snippets.ts';
@@ -28,7 +29,7 @@ describe('the commands of README.md and docs/', () => {
       const test = await startTestPlatform();
       const folder = checkoutOf(test);
       try {
-        const variables = await variablesOf(test, folder, FOLLOWING.includes(page));
+        const variables = await variablesOf(test, FOLLOWING.includes(page));
         const { code, output } = await runInBash(scriptOf(blocks, test), folder, variables);
         expect(code, output).toBe(0);
         for (const { line } of blocks) expect(output).toContain(`${page}:${line}`);
@@ -79,7 +80,6 @@ function scriptOf(blocks: readonly Snippet[], { platform }: TestPlatform): strin
 /** The shell variables that pages use: a run that waits for an approval unless it is decided, a halt and a key. */
 async function variablesOf(
   test: TestPlatform,
-  folder: string,
   isDecided: boolean,
 ): Promise<Readonly<Record<string, string>>> {
   const { client, platform } = test;
@@ -97,11 +97,8 @@ async function variablesOf(
     reason: 'A halt that a page lifts.',
     scope: { kind: { case: 'tenant', value: 'other' } },
   });
-  const keys = await runInBash(
-    'node_modules/.bin/writ keys create --tenant acme --subject ada --role caller',
-    folder,
-    {},
-  );
+  const keys = openApiKeys({ file: join(test.dataDir, API_KEYS_FILE) });
+  const key = await keys.create({ tenant: 'acme', subject: 'ada', roles: ['caller'] });
   return {
     WRIT_ADDRESS: platform.edgeUrl,
     WRIT_SUPERVISOR_ADDRESS: platform.addresses.supervisor,
@@ -111,9 +108,9 @@ async function variablesOf(
     APPROVAL: approvalId,
     INSTANCE: agents[0]?.agent?.instance ?? '',
     HALT: halt?.haltId ?? '',
-    KEY_ID: /writ_([a-z0-9]+)_/i.exec(keys.output)?.[1] ?? '',
+    KEY_ID: keys.list().at(-1)?.id ?? '',
     // Pages only export them, for programs that are not started here.
-    AGENT_KEY: /writ_\S+/.exec(keys.output)?.[0] ?? '',
+    AGENT_KEY: key,
     TOKEN: 'writ_run_token',
   };
 }

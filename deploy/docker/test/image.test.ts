@@ -84,7 +84,12 @@ describe('the contents of the image, assembled in a folder', () => {
   const run = (args: readonly string[], env: Readonly<Record<string, string>>): Program =>
     spawn(process.execPath, [START, ...args], {
       cwd: image,
-      env: { WRIT_DATA: data, WRIT_LOG_LEVEL: 'error', ...env },
+      env: {
+        NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+        WRIT_DATA: data,
+        WRIT_LOG_LEVEL: 'error',
+        ...env,
+      },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
 
