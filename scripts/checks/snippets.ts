@@ -40,7 +40,7 @@ export const EXEMPT: readonly Exemption[] = [
   },
   {
     page: 'docs/operations/systemd.md',
-    begins: 'set -a; . deploy/systemd/env/common.env',
+    begins: 'export $(grep -hv',
     reason: NEEDS_SERVERS,
   },
   {
@@ -90,7 +90,7 @@ export const EXEMPT: readonly Exemption[] = [
   },
   {
     page: 'docs/explanation/audit.md',
-    begins: 'npx writ audit verify acme.jsonl --keys supervisor-keys.json --checkpoint',
+    begins: 'npx writ audit verify audit.jsonl --keys supervisor-keys.json --checkpoint',
     reason: 'needs a published checkpoint; clients/cli/test/audit.test.ts verifies with one',
   },
   {

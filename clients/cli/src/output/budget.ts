@@ -5,7 +5,7 @@ import type { BudgetOptions } from './budget-options.ts';
 
 /**
  * The caps of the options; undefined when none is set.
- * @throws InvalidRequestError INVALID_OPTION, INVALID_USD
+ * @throws InvalidRequestError INVALID_OPTION, INVALID_AMOUNT
  */
 export function budgetOf({
   maxCostUsd,

@@ -27,5 +27,5 @@ export async function readRows<T>(
 export function limitOf(value: string): number {
   const limit = Number(value);
   if (Number.isInteger(limit) && limit > 0) return limit;
-  throw new InvalidArgumentError('It must be a whole number from 1 on.');
+  throw new InvalidArgumentError('It must be a whole number of at least 1.');
 }

@@ -125,7 +125,8 @@ export const MIDDLEWARE_OPTIONS = {
 const KEEP_LAST: OptionsSchema = {
   properties: {
     keep_last: {
-      description: 'Latest messages that stay as they are.',
+      description:
+        'Latest exchanges that stay as they are; an exchange is an assistant message with the results of its tool calls, or any other single message.',
       type: 'integer',
       minimum: 1,
       maximum: 1_000,

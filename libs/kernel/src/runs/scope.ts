@@ -17,7 +17,10 @@ export function scopeKey({ tenant, runId, instance }: Scope): string {
   return [tenant, runId, instance].filter((part) => part !== undefined).join('/') || '*';
 }
 
-/** Returns the keys of the scopes that cover a subject, the widest first; always four, the last one repeated. */
+/**
+ * Returns the keys of the scopes that cover a subject, the widest first: everything, tenant, run, agent. Without a run
+ * or an agent, the key before it is repeated.
+ */
 export function scopesOver({
   tenant,
   runId,

@@ -28,9 +28,10 @@ export interface CheckedArguments {
 }
 
 /**
- * Validates the arguments of a call against the contract of its tool (TG-3). Reports unknown, missing and
- * wrong-typed arguments one by one. Trims all strings; required strings must not be empty. A required `fillable`
- * argument may be missing or empty in the proposal, but not at execution.
+ * Validates the arguments of a call against the contract of its tool (TG-3). Reports unknown, missing and invalid
+ * arguments one by one; `bad_type` stands for every violation of the schema, not only for a wrong type. Trims all
+ * strings; required strings must not be empty. A required `fillable` argument may be missing or empty in the proposal,
+ * but not at execution.
  */
 export function checkArguments(
   contract: ArgumentContract,
@@ -50,8 +51,8 @@ export function checkArguments(
       toBeFilled = true;
       continue;
     }
-    const code = judge(spec, value);
-    if (code !== undefined) problems.push(problem(code, spec.name, tooPrecise(spec, value)));
+    const code = problemCodeOf(spec, value);
+    if (code !== undefined) problems.push(problem(code, spec.name, decimalsRule(spec, value)));
   }
   // Rules over all arguments require that each argument is present and valid.
   if (problems.length === 0 && !toBeFilled && !contract.acceptsAll(trimmed)) {
@@ -60,7 +61,10 @@ export function checkArguments(
   return { args: trimmed, problems };
 }
 
-function judge(spec: ArgumentSpec, value: JsonValue | undefined): ArgumentProblemCode | undefined {
+function problemCodeOf(
+  spec: ArgumentSpec,
+  value: JsonValue | undefined,
+): ArgumentProblemCode | undefined {
   if (value === undefined) return spec.required ? 'missing' : undefined;
   if (spec.accepts === undefined) return 'unknown_spec';
   if (spec.required && value === '') return 'bad_type';
@@ -68,7 +72,10 @@ function judge(spec: ArgumentSpec, value: JsonValue | undefined): ArgumentProble
 }
 
 /** The rule that a number with too many decimal places breaks; undefined for any other value. */
-function tooPrecise({ decimals }: ArgumentSpec, value: JsonValue | undefined): string | undefined {
+function decimalsRule(
+  { decimals }: ArgumentSpec,
+  value: JsonValue | undefined,
+): string | undefined {
   if (decimals === undefined || typeof value !== 'number') return undefined;
   if (fitsDecimals(value, decimals)) return undefined;
   return decimals === 0

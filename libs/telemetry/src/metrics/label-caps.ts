@@ -9,8 +9,9 @@ const REASONS: ReadonlySet<string> = new Set(['writ.status', 'writ.stop_reason',
 export type Labels = Readonly<Record<string, string | undefined>>;
 
 /**
- * Limits the number of values per label (SYS-6): after the first ones, every new value becomes `other`, so
- * that tenants and agents cannot create an unlimited number of series. Reasons are cut at their colon.
+ * Limits the number of values per label (SYS-6): the first `cap` values (default 100) are kept, and every new value
+ * becomes `other`, so that tenants and agents cannot create an unlimited number of series. Reasons are cut at their
+ * colon.
  */
 export class LabelCaps {
   readonly #cap: number;

@@ -3,7 +3,7 @@ import { SERVICE_NAMES, type ServiceName } from '@writ/identity';
 /** One replica of a service, numbered from 0: `agent-worker-1`. */
 export type ReplicaName = `${ServiceName}-${number}`;
 
-/** Anything that a fault proxy of a distributed platform can connect. */
+/** An end of a connection through a fault proxy in a distributed test: a replica, a server, the model or the client. */
 export type PartName = ReplicaName | 'postgres' | 'nats' | 'model' | 'client';
 
 /** A part, or a service to select all its replicas. */

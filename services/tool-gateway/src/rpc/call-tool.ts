@@ -9,7 +9,7 @@ import { toCallToolResponse } from '../wire/call.ts';
 /** Writs verified per turn of the event loop. */
 const MAX_CONCURRENT_VERIFICATIONS = 2;
 
-/** Executes one action once, under a writ for exactly that action (TG-1, TG-2, TG-5, TG-8). */
+/** Executes one tool call once, under a writ for exactly that call (TG-1, TG-2, TG-5, TG-8). */
 export function callTool(context: GatewayContext): Handlers<typeof ToolGatewayService>['callTool'] {
   const verifications = new VerificationQueue(MAX_CONCURRENT_VERIFICATIONS);
   return async (request, call) => {

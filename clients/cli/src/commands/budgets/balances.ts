@@ -58,7 +58,7 @@ export async function getBalances(options: GetOptions, io: CliIo): Promise<Exit>
 
 /**
  * Sets the caps of a run, of a session, or of the days or months of a tenant.
- * @throws InvalidRequestError INVALID_OPTION, INVALID_USD
+ * @throws InvalidRequestError INVALID_OPTION, INVALID_AMOUNT
  */
 export async function setCaps(options: SetOptions, io: CliIo): Promise<Exit> {
   const value = await openClient(options, io).usage.setCaps(capsRequest(options));
@@ -79,7 +79,7 @@ function checkLevel({ run, agent, session, tenant }: GetOptions): void {
 /**
  * The request of `writ budgets set`.
  * @throws InvalidRequestError INVALID_OPTION for no or several levels, for both or neither of caps and --remove, or for
- *   an invalid count; INVALID_USD
+ *   an invalid count; INVALID_AMOUNT
  */
 function capsRequest(options: SetOptions): MessageInitShape<typeof SetCapsRequestSchema> {
   const { run = '', session = '', tenant = '', remove = false } = options;

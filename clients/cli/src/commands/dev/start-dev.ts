@@ -12,7 +12,7 @@ export interface DevOptions {
   readonly process?: string;
 }
 
-/** Runs `writ dev`, or with `--process platform` its process with the platform. */
+/** Runs `writ dev`. With the hidden option `--process platform`, runs the child process that contains the platform. */
 export async function startDev(folder: string, options: DevOptions, io: CliIo): Promise<Exit> {
   const env = {
     ...io.env,
@@ -22,12 +22,12 @@ export async function startDev(folder: string, options: DevOptions, io: CliIo): 
     await servePlatform(folder, { ...io, env });
     return EXIT.success;
   }
-  // Fails before a process is started.
+  // Rejects an invalid project before a child process is started.
   loadProject(folder);
   return await runDev({ folder, env, main: mainModule() }, io);
 }
 
-/** The entry point of the command: a sibling in the sources as in the package. */
+/** Path of the entry point of the command; its relative path is the same in the sources and in the package. */
 function mainModule(): string {
   const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
   return fileURLToPath(new URL(`../../main.${extension}`, import.meta.url));

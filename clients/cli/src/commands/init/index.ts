@@ -13,7 +13,7 @@ export const initCommand: CommandGroup = (program, io, done) => {
     .description('Create a project: agents, tools, policy, models and a test.')
     .action(async (folder: string) => {
       const { writeProject } = await import('./write-project.ts');
-      const files = writeProject(folder, versionOfThis());
+      const files = writeProject(folder, cliVersion());
       for (const file of files) io.print(`created ${file}`);
       io.print('');
       io.print('Next:');
@@ -24,7 +24,7 @@ export const initCommand: CommandGroup = (program, io, done) => {
     });
 };
 
-function versionOfThis(): string {
+function cliVersion(): string {
   const file = fileURLToPath(new URL('../../../package.json', import.meta.url));
   return (JSON.parse(readFileSync(file, 'utf8')) as { readonly version: string }).version;
 }

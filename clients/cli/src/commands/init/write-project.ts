@@ -12,21 +12,21 @@ const NAME = /^[a-z0-9][a-z0-9._-]*$/;
  * Writes a project from the template.
  * @returns the written files, relative to the folder
  * @throws AlreadyExistsError PROJECT_EXISTS: nothing is overwritten
- * @throws InvalidRequestError INVALID_ARGUMENT: npm does not accept the name of the folder
+ * @throws InvalidRequestError INVALID_OPTION: npm does not accept the name of the folder
  */
 export function writeProject(folder: string, version: string): string[] {
   const target = resolve(folder);
   const name = basename(target);
   if (!NAME.test(name))
     throw new InvalidRequestError(
-      'INVALID_ARGUMENT',
-      `${JSON.stringify(name)} is not a name for a package. Use lower-case letters, digits, hyphens and underscores.`,
+      'INVALID_OPTION',
+      `${JSON.stringify(name)} is not a name for a package. Use lower-case letters, digits, ".", "_" and "-", and begin with a letter or digit.`,
       { field: 'folder' },
     );
   if (existsSync(target) && !isEmptyFolder(target))
     throw new AlreadyExistsError(
       'PROJECT_EXISTS',
-      `${target} is not an empty folder. Name a folder that does not exist.`,
+      `${target} is not an empty folder. Name a folder that does not exist or is empty.`,
       { field: 'folder' },
     );
   const values: Readonly<Record<string, string>> = { name, version };

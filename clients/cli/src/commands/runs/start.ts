@@ -23,7 +23,7 @@ export interface StartOptions extends ClientOptions, FormatOptions, BudgetOption
 
 /**
  * Starts a run, and follows it to its end unless it is detached.
- * @throws InvalidRequestError INVALID_OPTION, INVALID_USD, and what openClient throws
+ * @throws InvalidRequestError INVALID_OPTION, INVALID_AMOUNT, and what openClient throws
  */
 export async function startRun(
   agent: string,

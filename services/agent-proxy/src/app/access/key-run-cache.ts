@@ -9,12 +9,13 @@ interface Known {
   until: number;
 }
 
-/** Maximum memory of the cached runs, and the estimate of one without its key, bytes. */
+/** Maximum memory of the cache, and the estimated memory of one entry without its cache key, bytes. */
 const MAX_BYTES = 8_000_000;
 const RUN_BYTES = 512;
 
 /**
- * The runs of agent keys, cached for seconds by the SHA-256 of the key: most requests cost no additional call (AP-1).
+ * Caches for a few seconds the run of each agent key, conversation and run id, so that most requests need no call to
+ * the supervisor (AP-1). Stores only the SHA-256 of the agent key.
  */
 export class KeyRunCache {
   readonly #peers: Pick<ProxyPeers, 'openRun'>;
@@ -51,7 +52,7 @@ export class KeyRunCache {
     }
   }
 
-  /** Forgets the run of a key and conversation, because it has ended. */
+  /** Removes an ended run from the cache, unless a newer run has replaced it there. */
   forget(query: RunQuery, { key: { runId } }: OpenRun): void {
     const name = nameOf(query);
     if (this.#known.get(name)?.runId === runId) this.#known.delete(name);

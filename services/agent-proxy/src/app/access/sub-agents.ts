@@ -25,9 +25,9 @@ export interface SubAgentsParts {
 }
 
 /**
- * The sub-agents that clients name: each is a reviewed child of the agent that it names as its parent, with a tab and a
- * slot of its own (AP-6). Ids are what clients say. A client that leaves them out charges the main agent, and the caps
- * of the run bind in any case.
+ * The sub-agents that clients name: each is a reviewed child with its own tab and slot (AP-6). Its parent is the agent
+ * that the request names, or the main agent if that one is unknown or has ended idle. The ids are not verified:
+ * requests without them are charged to the main agent, and the caps of the run apply in either case.
  */
 export class SubAgents {
   readonly #parts: SubAgentsParts;
@@ -48,13 +48,13 @@ export class SubAgents {
     const latest = async (id: string) => await latestNamed(store.db, keyOf(root), sha256Hex(id));
     const known = await latest(named.id);
     if (known?.ended_at === null) return known;
-    assertIdle(known);
-    const above = named.parent === '' ? undefined : await latest(named.parent);
-    assertIdle(above);
-    const parent = above?.ended_at === null ? above : root;
+    assertReplaceable(known);
+    const namedParent = named.parent === '' ? undefined : await latest(named.parent);
+    assertReplaceable(namedParent);
+    const parent = namedParent?.ended_at === null ? namedParent : root;
     if (parent.child_name === '') return parent;
     const clientId = sha256Hex(named.id);
-    // With the instance that has ended idle, so that a new one replaces it.
+    // Includes the instance that ended idle, so that the next spawn is a new call and not a repeat.
     const callId = derivedId('call', parent.instance, clientId, known?.instance ?? '');
     const running = this.#spawns.get(callId);
     if (running !== undefined) return await running;
@@ -72,17 +72,17 @@ export class SubAgents {
     const { child_name: agent } = parent;
     const text = (await task()) || 'A sub-agent of an external agent.';
     const parentKey = keyOf(parent);
-    const answer = await this.#asked(parentKey, { callId, agent, task: text, clientId });
+    const answer = await this.#requestSpawn(parentKey, { callId, agent, task: text, clientId });
     this.#parts.slots.released(parentKey);
     if (answer.kind !== 'spawned') throw refusalOf(answer, parent);
     const key = { ...parentKey, instance: answer.instance };
     const row = await findAgent(this.#parts.store.db, key);
     if (row?.ended_at === null) return row;
-    assertIdle(row);
+    assertReplaceable(row);
     throw notDelivered(parent.run_id);
   }
 
-  async #asked(parent: AgentKey, spawn: SubAgentSpawn): Promise<SpawnAnswer> {
+  async #requestSpawn(parent: AgentKey, spawn: SubAgentSpawn): Promise<SpawnAnswer> {
     const { peers, slots, tokens } = this.#parts;
     for (let isFirst = true; ; isFirst = false) {
       const slotGrant = await slots.grant(parent);
@@ -98,7 +98,7 @@ export class SubAgents {
 }
 
 /** A sub-agent that ended idle is replaced by a new one at its next request; one that ended otherwise is not. */
-function assertIdle(agent: AgentRow | undefined): void {
+function assertReplaceable(agent: AgentRow | undefined): void {
   if (agent === undefined || agent.ended_at === null || agent.stop_reason === 'idle') return;
   throw new PreconditionError(
     'RUN_ENDED',
@@ -135,7 +135,7 @@ function refusalOf(
 function notDelivered(runId: string): UnavailableError {
   return new UnavailableError(
     'AGENT_NOT_DELIVERED',
-    `A sub-agent of run ${runId} was not delivered yet; retry.`,
+    `A sub-agent of run ${runId} has not been delivered yet; retry.`,
     { run_id: runId, retry_after_ms: '1000' },
   );
 }

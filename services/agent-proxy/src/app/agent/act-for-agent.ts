@@ -74,7 +74,7 @@ async function actAs<T>(
   }
 }
 
-/** WaitingRequests before a further renewal; the first one follows at once. */
+/** Waits before a further renewal; the first one follows at once. */
 export async function pauseAfter(attempt: number): Promise<void> {
   if (attempt > 1) await delay(backoffMs(attempt, BACKOFF));
 }

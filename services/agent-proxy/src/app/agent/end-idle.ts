@@ -12,12 +12,16 @@ import {
 import { hasUndecidedCall } from '../../store/tool-calls.ts';
 import { endAgent } from './end-agent.ts';
 
-/** The shortest idle timeout. */
+/**
+ * Minimum time since the last recorded request at which the sweep examines an agent, ms; a shorter `idle_timeout` has
+ * the effect of this one.
+ */
 const SHORTEST_MS = 1_000;
 
 /**
- * Sweep: ends agents that had no request for their idle timeout, with the stop reason `idle`: a main agent with its
- * run, a sub-agent alone (AP-1, AP-6). Each pass examines the next page, so that agents with long timeouts hide no others.
+ * Sweep: ends agents that had no request for their idle timeout, with the stop reason `idle`: the end of a root agent
+ * ends its run, that of a sub-agent does not (AP-1, AP-6). Each pass reads the next page, so that a full page of agents
+ * with long timeouts does not prevent the examination of later agents.
  */
 export class IdleAgents {
   readonly #context: ProxyContext;
@@ -41,7 +45,7 @@ async function endIfIdle(context: ProxyContext, agent: AgentRow): Promise<void> 
   const { store, clock, open, telemetry } = context;
   const key = keyOf(agent);
   const unusedMs = clock.now().getTime() - agent.used_at.getTime();
-  // The time of the latest request is stored to a quarter of the timeout: a run never ends early.
+  // `used_at` can be older than the latest request by up to a quarter of the timeout (noteUse), so a quarter is added.
   if (unusedMs < agent.idle_ms * 1.25 || open.has(key)) return;
   // Sub-agents end first: while one lives, the agents above it are in use.
   const others = await agentsOf(store.db, key);

@@ -50,7 +50,7 @@ export function mustWait({ calls, refused }: ProposedCalls): boolean {
 }
 
 /**
- * WaitingRequests until all are decided, or one is refused, and uses the approvals durably: each is for one call of the model, so that
+ * Waits until all are decided, or one is refused, and uses the approvals durably: each is for one call of the model, so that
  * a repeated request gets the same answer (AP-4, AP-5).
  * @throws UnavailableError APPROVAL_PENDING after the time of the terms; the reason of their signal; what supervisor,
  *   slots and tokens throw

@@ -44,7 +44,7 @@ export interface ProposedCall {
   readonly decision: Decision;
 }
 
-/** WaitingRequests for a person if one must decide, and returns the decision as it is then. */
+/** Waits for a person if one must decide, and returns the decision as it is then. */
 export async function awaitClientTool(
   context: ProxyContext,
   { row, request, decision }: ProposedCall,

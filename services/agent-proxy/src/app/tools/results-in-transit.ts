@@ -24,7 +24,7 @@ export class ResultsInTransit {
     return resolve;
   }
 
-  /** WaitingRequests until the result of an equal call, if any, was sent. */
+  /** Waits until the result of an equal call, if any, was sent. */
   async settled(agent: AgentKey, digest: string): Promise<void> {
     await this.#sending.get(keyOf(agent, digest));
   }

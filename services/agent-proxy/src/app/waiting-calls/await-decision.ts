@@ -27,7 +27,7 @@ export async function noteApproval(
 }
 
 /**
- * WaitingRequests for the decision of a person; returns false when the hold time of the request has expired.
+ * Waits for the decision of a person; returns false when the hold time of the request has expired.
  * @throws the reason of the terms' signal
  */
 export async function awaitDecision(

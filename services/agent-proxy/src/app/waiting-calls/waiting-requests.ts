@@ -32,7 +32,7 @@ export class WaitingRequests {
   }
 
   /**
-   * WaitingRequests until `isDecided` returns true; returns false when the time is over.
+   * Waits until `isDecided` returns true; returns false when the time is over.
    * @throws the reason of the signal
    */
   async until(

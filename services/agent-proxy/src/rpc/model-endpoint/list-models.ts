@@ -4,7 +4,10 @@ import { modelsOf } from '../../app/model/call-model.ts';
 import type { ProxyContext } from '../../context.ts';
 import { sendJson } from '../json-http.ts';
 
-/** `GET /v1/models`: the aliases that the agent may use, in the shape of OpenAI, or of Anthropic for its clients. */
+/**
+ * `GET /v1/models`: the aliases that the agent may use, in the format of the OpenAI API, or of the Anthropic API if the
+ * request has the header `anthropic-version`.
+ */
 export function listModels(context: ProxyContext) {
   return async ({ headers }: WebRequest, response: WebResponse): Promise<void> => {
     const { agent } = await authorize(context, { headers });

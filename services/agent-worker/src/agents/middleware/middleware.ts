@@ -10,7 +10,7 @@ export interface AgentRunContext {
   readonly agentName: string;
   readonly runId: string;
   readonly sessionId: string;
-  /** The operations beneath this middleware; they are journaled. */
+  /** The journaled operations of the agent. Calls through it bypass the chat and function middleware of the agent. */
   readonly ctx: AgentContext;
 }
 
@@ -30,8 +30,9 @@ export interface FunctionContext extends AgentRunContext {
 }
 
 /**
- * Creates a middleware from its options in the manifest: once for each branch of an agent, and after each checkpoint that
- * it saves or restores; on the level `agent`, once for each lease.
+ * Creates a middleware from its options in the manifest: for each branch of an agent, and after each checkpoint that
+ * the agent saves or restores; at the level `agent`, for each lease. It is also called only to validate the options, at
+ * each delivery and at the start of each lease, so it must have no side effects.
  */
 export type CreateMiddleware<C, R> = (options: JsonObject) => Middleware<C, R>;
 

@@ -17,7 +17,7 @@ export function substitute(text: string, variables: Variables): Substituted {
   return missing === undefined ? { text: filled } : { missing };
 }
 
-/** Returns the value of a variable; undefined when it is unset or empty. */
+/** Returns the value of a variable without surrounding white space; undefined when it is unset or blank. */
 export function variableOf(variables: Variables, name: string): string | undefined {
   const value = Object.hasOwn(variables, name) ? variables[name]?.trim() : undefined;
   return value === '' ? undefined : value;

@@ -43,11 +43,12 @@ export function promptSize({ messages, tools, addedTokens = 0n }: ChatRequest): 
 }
 
 /**
- * Returns an upper bound for every tokenizer: a token represents at least one byte of UTF-8.
- * Reservations start with it, so that no prompt of text settles above its hold (EM-3).
+ * Returns the prompt tokens to reserve first. For text it is an upper bound for every tokenizer, because a token
+ * represents at least one byte of UTF-8, so that a prompt of text never uses more than its reservation (EM-3). Images
+ * and documents can exceed it.
  */
 export function promptTokensAtMost(size: PromptSize): bigint {
-  return bytesOf(size.texts) + around(size, UPPER_BOUND);
+  return bytesOf(size.texts) + tokensBesidesText(size, UPPER_BOUND);
 }
 
 /**
@@ -55,7 +56,7 @@ export function promptTokensAtMost(size: PromptSize): bigint {
  * excess is booked as debt.
  */
 export function promptTokensPossible(size: PromptSize): bigint {
-  return bytesOf(size.texts) + around(size, POSSIBLE);
+  return bytesOf(size.texts) + tokensBesidesText(size, POSSIBLE);
 }
 
 /**
@@ -63,7 +64,7 @@ export function promptTokensPossible(size: PromptSize): bigint {
  * are too small for the upper bound.
  */
 export function promptTokensToHold(size: PromptSize, textTokens: bigint): bigint {
-  const counted = textTokens + (textTokens + 7n) / 8n + around(size, UPPER_BOUND);
+  const counted = textTokens + (textTokens + 7n) / 8n + tokensBesidesText(size, UPPER_BOUND);
   const atMost = promptTokensAtMost(size);
   if (counted < atMost) return counted;
   return atMost;
@@ -71,7 +72,7 @@ export function promptTokensToHold(size: PromptSize, textTokens: bigint): bigint
 
 /** Returns an estimate of the used tokens when the provider reports no usage (EM-8). */
 export function promptTokensUsually(size: PromptSize, textTokens: bigint): bigint {
-  return textTokens + around(size, TYPICAL);
+  return textTokens + tokensBesidesText(size, TYPICAL);
 }
 
 /** Returns the UTF-8 size of texts in bytes. */
@@ -79,7 +80,7 @@ export function bytesOf(texts: readonly string[]): bigint {
   return BigInt(texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0));
 }
 
-function around(size: PromptSize, each: typeof TYPICAL): bigint {
+function tokensBesidesText(size: PromptSize, each: typeof TYPICAL): bigint {
   const { frames, images, documents, added } = size;
   const media = BigInt(images) * each.image + BigInt(documents) * each.document;
   return added + BigInt(frames) * each.frame + media;

@@ -38,9 +38,12 @@ export interface Dialect {
   cut(cut: CutAnswer): readonly object[];
 }
 
-/** What limits a native request. */
+/** The fields of a native request that the meter reads: its prompt, its limits and the form of the answer. */
 export interface BoundedRequest {
-  /** Measures the prompt: its texts, never shorter than what the provider reads, its images and its documents. */
+  /**
+   * The prompt as the meter counts it: its texts, which are never shorter than what the provider reads, its images and
+   * its documents.
+   */
   readonly messages: readonly ChatMessage[];
   readonly tools: readonly unknown[];
   /** Tokens that the provider adds to the prompt, at most. */
@@ -65,7 +68,7 @@ export interface BodyChange {
 
 /** What one event adds to an answer. */
 export interface AnswerPart {
-  /** Whether it belongs to an answer; false for pings and the like. */
+  /** True for an event which shows that the provider has begun an answer; later events of the answer may omit it. */
   readonly isAnswer?: boolean;
   readonly text?: string;
   /** Content that is neither text nor a tool call. */

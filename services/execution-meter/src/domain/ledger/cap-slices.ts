@@ -11,7 +11,7 @@ export interface Slice {
 /** A level whose cap is divided among its slices. */
 export interface DividedLevel {
   readonly caps: Caps;
-  /** Percentages of a cap at which an event is due, in ascending order. */
+  /** Percentages of a cap at which a threshold event is published, in ascending order. */
   readonly percents: readonly number[];
   /** Settled amount of all slices. */
   readonly used: Amount;
@@ -22,7 +22,10 @@ export interface DividedLevel {
 /** The slice that asks for a larger grant. */
 export interface Demand {
   readonly index: number;
-  /** What it needs beyond its bookings: another hold of the size of its last one. */
+  /**
+   * Amount that the booking of this transaction reserved, so that another one of this size fits; after a settlement or
+   * release it is negative, and then treated as 1.
+   */
   readonly wanted: Amount;
 }
 
@@ -63,8 +66,8 @@ export function divide(level: DividedLevel, demand: Demand): Division | undefine
     if (sum(parts.map(({ booked }) => booked)) > cap) return undefined;
     const ceiling = ceilingOf(level, name, cap);
     isWatched ||= ceiling.isWatched;
-    const dealt = deal(parts, ceiling.amount, larger(demand.wanted[name], 1n));
-    for (const [index, amount] of dealt.entries()) {
+    const divided = divideDimension(parts, ceiling.amount, larger(demand.wanted[name], 1n));
+    for (const [index, amount] of divided.entries()) {
       const grant = grants[index];
       if (grant !== undefined) grant[name] = amount;
     }
@@ -78,7 +81,7 @@ interface Part {
   readonly granted: bigint;
 }
 
-function deal(parts: readonly Part[], ceiling: bigint, wanted: bigint): bigint[] {
+function divideDimension(parts: readonly Part[], ceiling: bigint, wanted: bigint): bigint[] {
   const granted = parts.map((part) => part.granted);
   const own = parts.find(({ isOwn }) => isOwn);
   if (own === undefined) return granted;

@@ -67,11 +67,9 @@ const model = {
   properties: {
     template: about('Template with the base settings of the alias.', text, { default: 'none' }),
     base_url: about(
-      'Base URL of the provider, with the path before /chat/completions or /messages.',
+      'Base URL of the provider, with the path before /chat/completions, /responses or /messages.',
       text,
-      {
-        default: 'required, also in the template',
-      },
+      { default: 'required, in the alias or its template' },
     ),
     api: about(
       'API of the provider: openai for chat completions and responses, anthropic for messages.',
@@ -88,7 +86,7 @@ const model = {
       { default: 'no authentication' },
     ),
     model: about('Name of the model at the provider.', text, {
-      default: 'required, also in the template',
+      default: 'required, in the alias or its template',
     }),
     context_window: about('Maximum of prompt and answer together, returned by ListModels.', count, {
       default: 'unknown',

@@ -87,7 +87,7 @@ export function isHolder({ state }: Member): boolean {
   return state === 'active' || state === 'suspended';
 }
 
-/** Number of held slots: root, active and suspended; at most `max_agents` (SB-6). */
+/** Number of held slots: those of active and suspended agents, the root included; at most `max_agents` (SB-6). */
 export function heldSlots(pool: Pool): number {
   let held = 0;
   for (const member of pool.members.values()) if (isHolder(member)) held += 1;

@@ -66,9 +66,13 @@ export const AGENT_SCHEMA = object(
             { type: 'boolean' },
             { default: 'true for json-action, else false' },
           ),
-          timeout: about('Timeout of one model call.', DURATION, {
-            default: 'that of the catalog',
-          }),
+          timeout: about(
+            'Timeout of each attempt of a model call, at most that of the catalog.',
+            DURATION,
+            {
+              default: 'that of the catalog',
+            },
+          ),
         },
         ['model'],
       ),
@@ -79,7 +83,11 @@ export const AGENT_SCHEMA = object(
       { default: 'none' },
     ),
     ...SPENDING,
-    priority: about('Weight for slots and model calls.', PRIORITY, { default: 'normal' }),
+    priority: about(
+      'Rank in the queue for slots and in preemption; weight of its model calls.',
+      PRIORITY,
+      { default: 'normal' },
+    ),
     retention: about(
       'Whether conversation, journal and payloads are kept after the run.',
       { enum: ['none', 'run', 'permanent'] },

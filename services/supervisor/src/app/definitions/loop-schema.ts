@@ -18,7 +18,7 @@ export const LOOP = {
         { default: '2' },
       ),
       max_repeated_tool_steps: about(
-        'Consecutive steps with the same tool calls after which the agent is stuck.',
+        'Consecutive repeats of the same tool calls after which the agent is stuck; 3 means four equal steps.',
         count(),
         { default: '3', unit: 'steps' },
       ),

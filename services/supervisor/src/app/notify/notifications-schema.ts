@@ -12,7 +12,10 @@ const VARIABLE = {
 const ENDPOINT = object(
   {
     name: about('Name in logs and metrics.', ID),
-    url: about('Address that receives a POST; https, unless allowed_hosts has it.', TEXT),
+    url: about(
+      'Address that receives a POST: http or https, on port 80 or 443 unless allowed_hosts has it.',
+      TEXT,
+    ),
     url_env: about(
       'Environment variable with the address, when the address is a secret.',
       VARIABLE,

@@ -6,8 +6,8 @@ import { receiptFrom } from '../../wire/receipt.ts';
 import { recordReceipt } from './record-receipt.ts';
 
 /**
- * Settles the writs of an ended run that have no receipt: the gateway returns the receipt, or voids the writ (TG-8).
- * Returns how many calls still have no receipt.
+ * Requests the outcome of each writ of an ended run that has no receipt: the gateway returns the receipt of the call or
+ * voids the writ, unless the call is in flight (TG-8). Returns how many calls still have no receipt.
  */
 export async function settleWrits(context: SupervisorContext, run: RunKey): Promise<number> {
   const { store, peers, verifier, telemetry } = context;

@@ -46,8 +46,9 @@ interface Holder extends AgentKeyId {
 
 /**
  * Returns the run in which the holder of an agent key acts, once its agent has been delivered to agent-proxy (AP-1).
- * The transactions of a tenant are serialized, so that concurrent first requests of a conversation open one run. An
- * ended run is replaced by a new one, unless it is halted; after a cap or a cancellation, {@link mayReplace} decides.
+ * The transaction declares the tenant, so that concurrent first requests of a conversation open one run (ADR 25). When
+ * the last run of a conversation has ended, a new one replaces it, unless a halt of the tenant or of that run is in
+ * force; after a cap or a cancellation, {@link mayReplace} decides. A run that the request names is not replaced.
  * @throws UnauthenticatedError TOKEN_INVALID; PermissionDeniedError ROLE_REQUIRED, TENANT_NOT_SERVED; NotFoundError
  *   AGENT_NOT_FOUND, RUN_NOT_FOUND; PreconditionError RUN_NOT_EXTERNAL, HALTED, RUN_ENDED; OverloadedError
  *   OPEN_RUNS_LIMIT, RUN_QUOTA_EXCEEDED, START_QUEUE_FULL; UnavailableError AGENT_NOT_DELIVERED
@@ -62,7 +63,7 @@ export async function openExternalRun(
   const run =
     (await findOpen(context.store.db, holder, request)) ??
     (await open(context, holder, request, call.traceparent));
-  return await whenDelivered(context, run, call.signal);
+  return await awaitDelivery(context, run, call.signal);
 }
 
 /** @throws UnauthenticatedError TOKEN_INVALID; PermissionDeniedError ROLE_REQUIRED */
@@ -159,13 +160,13 @@ async function assertMayOpen(
     await assertNotHalted(trx, rootKeyOf(latest));
     assertReplaceable(latest, await stopReasonOf(trx, latest), manifest, now);
   }
-  const most = Number(manifest.options?.max_open_runs ?? MAX_OPEN_RUNS);
+  const limit = Number(manifest.options?.max_open_runs ?? MAX_OPEN_RUNS);
   const { length: used } = await openRunsOf(trx, holder);
-  if (used >= most) {
+  if (used >= limit) {
     throw new OverloadedError(
       'OPEN_RUNS_LIMIT',
-      `This agent key has ${used} open runs, and options.max_open_runs of ${manifest.name} is ${most}; close one, or name one of its conversations.`,
-      { setting: 'options.max_open_runs', used: String(used), limit: String(most) },
+      `This agent key has ${used} open runs, and options.max_open_runs of ${manifest.name} is ${limit}; close one, or name one of its conversations.`,
+      { setting: 'options.max_open_runs', used: String(used), limit: String(limit) },
     );
   }
   await assertRunQuota(trx, tenant, config.maxRunsPerTenant);
@@ -206,7 +207,7 @@ async function recordNew(
   const runId = newId('run');
   return await recordRun(
     trx,
-    planRun(manifest, wholeRun(manifest, goal), runId, now),
+    planRun(manifest, runRequestWithDefaults(manifest, goal), runId, now),
     {
       tenant,
       runId,
@@ -227,7 +228,7 @@ async function recordNew(
 }
 
 /** A request for a run with the limits of its manifest. */
-function wholeRun({ spawnBudget }: AgentManifest, goal: string): RunRequest {
+function runRequestWithDefaults({ spawnBudget }: AgentManifest, goal: string): RunRequest {
   return {
     goal,
     dataJson: '',
@@ -255,7 +256,7 @@ function externalManifest(agents: SupervisorContext['agents'], { agent }: Holder
  * Waits until a run is no longer PENDING: its agent has been delivered, or the run is ending.
  * @throws PreconditionError RUN_ENDED, HALTED; UnavailableError AGENT_NOT_DELIVERED after `childWaitMs`
  */
-async function whenDelivered(
+async function awaitDelivery(
   context: SupervisorContext,
   run: RunRow,
   signal: AbortSignal,

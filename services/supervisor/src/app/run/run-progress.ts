@@ -50,7 +50,7 @@ export class RunProgress {
     });
   }
 
-  /** The next message, undefined when there is none. */
+  /** Removes and returns the next message; undefined when there is none. */
   take(): RunEvent | undefined {
     const event = this.#next;
     this.#next = undefined;
@@ -65,7 +65,9 @@ export class RunProgress {
     await this.#subscription.unsubscribe();
   }
 
-  /** Resolves when the watcher has read the message; until then the next ones wait on the bus. */
+  /**
+   * Resolves when the watcher has read the message; until then, later messages stay in the queue of the subscription.
+   */
   async #offer(message: BusMessage, missed: number): Promise<void> {
     this.#missed += missed;
     const event = await this.#read(message);

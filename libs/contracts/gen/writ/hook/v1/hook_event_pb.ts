@@ -349,14 +349,14 @@ export const HookEventType = {
   LLM_END: 6,
 
   /**
-   * Tool gateway, or the supervisor for one without a bus: intent to execute was recorded.
+   * Tool gateway, or the supervisor for a gateway that publishes no tool events: intent to execute was recorded.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_TOOL_START = 7;
    */
   TOOL_START: 7,
 
   /**
-   * Tool gateway, or the supervisor for one without a bus: an outcome was recorded.
+   * Tool gateway, or the supervisor for a gateway that publishes no tool events: an outcome was recorded.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_TOOL_END = 8;
    */
@@ -434,9 +434,9 @@ export const HookEventType = {
   AGENT_RESUMED: 18,
 
   /**
-   * Spawn budget: an agent waits for a person, a signal, a timer, a feed item or another agent. It has no slot
-   * grant until it wakes. Not on the timeline, whose run shows the wait as its state, unless it waits for the code
-   * with which it started (waiting_for `code:...`).
+   * Spawn budget: an agent waits for a person, a signal, a timer, a feed item or another agent. It has no slot grant
+   * until it wakes. The event is on the timeline only when the agent waits for the code with which it started
+   * (waiting_for `code:...`); other waits are visible in the state of the run.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_AGENT_SUSPENDED = 21;
    */

@@ -34,7 +34,7 @@ export const GetCallerRequestSchema: GenMessage<GetCallerRequest> = /*@__PURE__*
  */
 export type GetCallerResponse = Message<"writ.identity.v1.GetCallerResponse"> & {
   /**
-   * Subject, such as the name of an API key.
+   * Subject: the holder of the API key, or the subject of the OIDC token.
    *
    * @generated from field: string subject = 1;
    */

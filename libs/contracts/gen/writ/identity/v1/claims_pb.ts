@@ -181,7 +181,7 @@ export const SlotGrantClaimsSchema: GenMessage<SlotGrantClaims> = /*@__PURE__*/
   messageDesc(file_writ_identity_v1_claims, 2);
 
 /**
- * WritClaims order exactly one action. Token type `writ+jwt`, issued by the
+ * WritClaims order exactly one tool call. Token type `writ+jwt`, issued by the
  * supervisor for the audience tool-gateway, claim `writ`; jti is the id of the writ.
  *
  * @generated from message writ.identity.v1.WritClaims
@@ -479,17 +479,17 @@ export type CheckpointClaims = Message<"writ.identity.v1.CheckpointClaims"> & {
   previousCount: bigint;
 
   /**
-   * Whether it ends an export, so that a checkpoint cannot be used as the end of
-   * an export.
+   * True for the head that ends an export, false for a checkpoint of the chain, so that a checkpoint cannot be
+   * presented as the head of a truncated export.
    *
    * @generated from field: bool closes_export = 5;
    */
   closesExport: boolean;
 
   /**
-   * Number of the checkpoint in its chain, from 1, without gaps; in the head of
-   * an export, that of the last checkpoint. It never goes back, also not when
-   * the database does. Zero in checkpoints of releases that did not number them.
+   * Number of the checkpoint in its chain, from 1, without gaps; in the head of an export, that of the last checkpoint.
+   * The database stores the last number, so a number that was published before shows that the database was rolled back.
+   * Zero in checkpoints of releases that did not number them.
    *
    * @generated from field: int64 checkpoint_number = 6;
    */
@@ -581,7 +581,7 @@ export const CallStatus = {
   UNKNOWN: 4,
 
   /**
-   * Terminal: voided before execution.
+   * Terminal: the writ was voided with VoidWrit before execution; the call is never executed.
    *
    * @generated from enum value: CALL_STATUS_VOID = 5;
    */

@@ -64,7 +64,8 @@ export type PublicKey = Message<"writ.identity.v1.PublicKey"> & {
   notBefore?: Timestamp | undefined;
 
   /**
-   * Until when its signatures are valid; absent while it is in use.
+   * Tokens are accepted until this time; a checkpoint is accepted at any time if it was signed before. Absent while the
+   * key is in use.
    *
    * @generated from field: google.protobuf.Timestamp not_after = 4;
    */
@@ -115,7 +116,7 @@ export const GetKeysResponseSchema: GenMessage<GetKeysResponse> = /*@__PURE__*/
  */
 export const KeyService: GenService<{
   /**
-   * GetKeys lists the current key and all previous keys, each with the time until which its signatures are valid.
+   * GetKeys lists the current key and all previous keys, each previous one with its `not_after`.
    *
    * @generated from rpc writ.identity.v1.KeyService.GetKeys
    */

@@ -94,7 +94,7 @@ export const ListOpenTabsRequestSchema: GenMessage<ListOpenTabsRequest> = /*@__P
   messageDesc(file_writ_meter_v1_execution_meter_service, 1);
 
 /**
- * ListOpenTabsResponse is one page, by tenant, run and agent.
+ * ListOpenTabsResponse is one page, ordered by tenant, run and agent.
  *
  * @generated from message writ.meter.v1.ListOpenTabsResponse
  */
@@ -675,8 +675,8 @@ export type SetCapsRequest = Message<"writ.meter.v1.SetCapsRequest"> & {
   sessionId: string;
 
   /**
-   * Caps in tokens, cost and turns; an unset dimension is unlimited. Absent removes caps that were set,
-   * so that those of runs or of the models file apply again.
+   * Caps in tokens, cost and turns; an unset dimension is unlimited. Absent removes caps that were set: a tenant has
+   * those of the models file again; a session is unlimited until a later run sets session_budget.
    *
    * @generated from field: writ.supervision.v1.ExecutionBudget caps = 5;
    */
@@ -690,8 +690,8 @@ export type SetCapsRequest = Message<"writ.meter.v1.SetCapsRequest"> & {
   setBy: string;
 
   /**
-   * The run; empty for the other levels. Agents of the run whose caps are those of the run, such as the root, get the
-   * new ones, too.
+   * The run; empty for the other levels. An agent whose cap in a dimension equals that of the run, such as the root,
+   * gets the new cap of that dimension, too.
    *
    * @generated from field: string run_id = 7;
    */
@@ -992,7 +992,7 @@ export const FreezeRequestSchema: GenMessage<FreezeRequest> = /*@__PURE__*/
  */
 export type FreezeResponse = Message<"writ.meter.v1.FreezeResponse"> & {
   /**
-   * Model calls that had not ended after the wait.
+   * Model calls that had not ended within `wait` of the order.
    *
    * @generated from field: repeated writ.control.v1.InFlightCall in_flight = 1;
    */
@@ -1119,7 +1119,7 @@ export const UsageGroupSchema: GenEnum<UsageGroup> = /*@__PURE__*/
 
 /**
  * ExecutionMeterService manages tabs. Served by execution-meter to the
- * supervisor; GetTab also to workers, for their own agent.
+ * supervisor; GetTab also to agent-worker and agent-proxy, for the agent of their token.
  *
  * @generated from service writ.meter.v1.ExecutionMeterService
  */
@@ -1225,7 +1225,7 @@ export const ExecutionMeterService: GenService<{
     output: typeof ListOpenTabsResponseSchema;
   },
   /**
-   * CloseTab closes a tab and returns its final figures.
+   * CloseTab closes a tab and returns its balances; a reservation that is settled later still changes them.
    *
    * @generated from rpc writ.meter.v1.ExecutionMeterService.CloseTab
    */
@@ -1245,7 +1245,7 @@ export const ExecutionMeterService: GenService<{
     output: typeof FreezeResponseSchema;
   },
   /**
-   * Unfreeze lifts one order.
+   * Unfreeze lifts one freeze; other freezes of the same scope stay in force.
    *
    * @generated from rpc writ.meter.v1.ExecutionMeterService.Unfreeze
    */

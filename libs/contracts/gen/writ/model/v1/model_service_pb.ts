@@ -94,7 +94,7 @@ export type GenerateRequest = Message<"writ.model.v1.GenerateRequest"> & {
   fit: Fit;
 
   /**
-   * Whether to send text deltas; otherwise only attempts and `finished` are sent.
+   * Whether to send text deltas. Attempts, native events and `finished` are always sent.
    *
    * @generated from field: bool deltas = 11;
    */

@@ -513,7 +513,7 @@ export type IssueRunTokenRequest = Message<"writ.run.v1.IssueRunTokenRequest"> &
   runId: string;
 
   /**
-   * How long the token is valid. Default one hour, at most eight; never longer than the run.
+   * Lifetime of the token. Default one hour, at most eight hours; it expires at the deadline of the run at the latest.
    *
    * @generated from field: google.protobuf.Duration lifetime = 2;
    */

@@ -192,7 +192,7 @@ export type Pool = Message<"writ.spawn.v1.Pool"> & {
   waiting: Slot[];
 
   /**
-   * Number of slot holders: root, active and suspended.
+   * Number of active and suspended agents, the root included: those that hold a slot.
    *
    * @generated from field: uint32 held = 7;
    */

@@ -109,7 +109,7 @@ export type ModelSettings = Message<"writ.supervision.v1.ModelSettings"> & {
   jsonMode: boolean;
 
   /**
-   * Timeout of one model call; limited by the catalog.
+   * Timeout of each attempt of a model call; limited by the catalog.
    *
    * @generated from field: google.protobuf.Duration timeout = 6;
    */

@@ -14,8 +14,8 @@ export const file_writ_timeline_v1_carried_event: GenFile = /*@__PURE__*/
   fileDesc("CiR3cml0L3RpbWVsaW5lL3YxL2NhcnJpZWRfZXZlbnQucHJvdG8SEHdyaXQudGltZWxpbmUudjEiPQoMQ2FycmllZEV2ZW50EhcKBWV2ZW50GAEgASgMQgi6SAV6AxiAQBIUCgNtYWMYAiABKAxCB7pIBHoCGCBiBnByb3RvMw", [file_buf_validate_validate]);
 
 /**
- * CarriedEvent is a hook event that a request or response carries, so that a timeline has it before what follows from
- * it, however late the bus is. The bus delivers the same event.
+ * CarriedEvent is a hook event that a request or response carries, so that the supervisor appends it to the timeline
+ * before the events that follow from it, even if the bus delivers it later. The bus delivers the same event.
  *
  * @generated from message writ.timeline.v1.CarriedEvent
  */

@@ -50,7 +50,7 @@ export const AllowRuleSchema: GenMessage<AllowRule> = /*@__PURE__*/
  */
 export type ToolDefinition = Message<"writ.tool.v1.ToolDefinition"> & {
   /**
-   * Unique name; tools of an MCP server carry its name before `__`.
+   * Unique name; that of a tool of an MCP server is `<source>__<tool>`.
    *
    * @generated from field: string name = 1;
    */
@@ -210,7 +210,7 @@ export const ToolResultSchema: GenMessage<ToolResult> = /*@__PURE__*/
   messageDesc(file_writ_tool_v1_tool, 2);
 
 /**
- * SideEffect is the effect of executing a tool twice.
+ * SideEffect says what a tool changes and whether a repeated call is safe.
  *
  * @generated from enum writ.tool.v1.SideEffect
  */
@@ -245,7 +245,7 @@ export const SideEffect = {
 } as const;
 
 /**
- * SideEffect is the effect of executing a tool twice.
+ * SideEffect says what a tool changes and whether a repeated call is safe.
  *
  * @generated from enum writ.tool.v1.SideEffect
  */

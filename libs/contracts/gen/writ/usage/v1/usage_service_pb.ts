@@ -349,15 +349,16 @@ export type SetCapsRequest = Message<"writ.usage.v1.SetCapsRequest"> & {
 
   /**
    * Caps in tokens, cost and turns; an unset dimension is unlimited, and zero means that nothing may be spent. Absent
-   * removes caps that were set, so that those of runs or of the models file apply again.
+   * removes caps that were set: a tenant has those of the models file again; a session is unlimited until a later run
+   * sets session_budget.
    *
    * @generated from field: writ.supervision.v1.ExecutionBudget caps = 5;
    */
   caps?: ExecutionBudget | undefined;
 
   /**
-   * The run; empty for the other levels. Agents of the run whose caps are those of the run, such as the root, get the
-   * new ones, too.
+   * The run; empty for the other levels. An agent whose cap in a dimension equals that of the run, such as the root,
+   * gets the new cap of that dimension, too.
    *
    * @generated from field: string run_id = 6;
    */

@@ -460,8 +460,9 @@ export type CancelRequest = Message$1<"writ.worker.v1.CancelRequest"> & {
   awaitEnd: boolean;
 
   /**
-   * The last HookEvents of the worker that requests of these agents have carried, oldest first. A request may carry an
-   * event before the worker stores it: one that it has not stored is published now.
+   * The last HookEvents of the worker that the supervisor received in requests of these agents, oldest first. A request
+   * can carry an event before the worker stores it; the worker stores and publishes each of these events that it has
+   * not stored yet.
    *
    * @generated from field: repeated bytes recorded_events = 9;
    */
