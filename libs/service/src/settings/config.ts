@@ -26,7 +26,8 @@ export interface ProcessSettings extends PeerSettings {
 /**
  * Reads the addresses of the other services and the settings of TLS, NATS and telemetry.
  *
- * @throws ConfigError naming every variable that is malformed, or nearly a setting
+ * @throws ConfigError naming the malformed variables of the first group that has any (NATS, addresses, worker pools,
+ *   transport, telemetry), or else the variables whose names are nearly those of settings
  */
 export function readProcessSettings(env: Environment = process.env): ProcessSettings {
   const nats = readNatsAccess(env);

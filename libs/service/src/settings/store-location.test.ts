@@ -11,7 +11,7 @@ describe('readStoreLocation', () => {
   });
 
   it('reads a PostgreSQL database with a schema for the service', () => {
-    const url = 'postgres://writ:secret@db:5432/writ';
+    const url = 'postgres://writ:secret@db:5432/writ?sslmode=disable';
     const env = { WRIT_SPAWN_BUDGET_DATABASE_URL: url };
     expect(readStoreLocation(env, 'spawn-budget', '/data')).toMatchObject({
       dialect: 'postgres',
@@ -40,6 +40,21 @@ describe('readStoreLocation', () => {
       expect(() => read(half), half).toThrow(
         /^WRIT_SUPERVISOR_DATABASE_URL must have sslmode=verify-full/,
       );
+    }
+  });
+
+  it('requires sslmode for a database of another machine (SYS-4)', () => {
+    const read = (place: string) =>
+      readStoreLocation(
+        { WRIT_SUPERVISOR_DATABASE_URL: `postgres://writ:secret@${place}` },
+        'supervisor',
+        '/data',
+      );
+    for (const place of ['db/writ', '10.0.0.7:5432/writ', '127.0.0.1/writ?host=db']) {
+      expect(() => read(place), place).toThrow(/must have sslmode=verify-full/);
+    }
+    for (const place of ['127.0.0.1:5432/writ', 'localhost/writ', '[::1]:5432/writ']) {
+      expect(read(place)).toMatchObject({ dialect: 'postgres' });
     }
   });
 

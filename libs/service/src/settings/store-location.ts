@@ -4,6 +4,9 @@ import type { ServiceName } from '@writ/identity';
 import { type DatabaseLimits, readDatabaseLimits } from './database-limits.ts';
 import { variableName } from './names.ts';
 
+/** Host names of this machine in a URL. */
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
+
 /** Where a service records how far its database has come (BD-4). */
 interface ServiceMarkerLocation {
   readonly file: string;
@@ -61,7 +64,7 @@ export function readStoreLocation(
   });
   const marker = { file: markerFile(markerDir ?? join(dataDir, 'keys'), service), everyMs };
   if (url === undefined) return { dialect: 'sqlite', file: join(dataDir, `${service}.db`), marker };
-  refuseUnverifiedTls(name, new URL(url).searchParams);
+  refuseUnverifiedTls(name, new URL(url));
   return { dialect: 'postgres', url, schema, limits: readDatabaseLimits(env, service), marker };
 }
 
@@ -70,11 +73,15 @@ function markerFile(folder: string, service: ServiceName): string {
   return join(folder, `${service}.store.json`);
 }
 
-/** Other modes trust any server or fall back to cleartext, depending on the version of the driver. */
-function refuseUnverifiedTls(name: string, parameters: URLSearchParams): void {
-  const mode = parameters.get('sslmode') ?? 'verify-full';
-  const isPlain = mode === 'disable' || mode === 'verify-full';
-  if (isPlain && !parameters.has('ssl') && !parameters.has('uselibpqcompat')) return;
+/**
+ * Other modes trust any server or fall back to cleartext, depending on the version of the driver. Without a mode the
+ * driver uses cleartext, or what PGSSLMODE says, so it may be omitted for this machine only.
+ */
+function refuseUnverifiedTls(name: string, { hostname, searchParams: parameters }: URL): void {
+  const mode = parameters.get('sslmode');
+  const isHere = LOOPBACK.test(hostname) && !parameters.has('host');
+  const isExact = mode === null ? isHere : mode === 'disable' || mode === 'verify-full';
+  if (isExact && !parameters.has('ssl') && !parameters.has('uselibpqcompat')) return;
   throw new ConfigError('The environment', [
     `${name} must have sslmode=verify-full, with sslrootcert naming the file of the certificate authority, or sslmode=disable.`,
   ]);

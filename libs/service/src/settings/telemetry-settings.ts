@@ -24,7 +24,8 @@ const SIGNALS: readonly Signal[] = ['traces', 'metrics', 'logs'];
  * Reads the log level, and the export of traces, metrics and logs from the variables of OpenTelemetry (SYS-1).
  * Its packages read headers, certificates and compression themselves.
  *
- * @throws ConfigError naming every variable that is malformed
+ * @throws ConfigError naming the malformed variables of the first group that has any: the common ones, or those of one
+ *   signal
  */
 export function readTelemetrySettings(env: Environment, defaultLevel: LogLevel): TelemetrySettings {
   const { logLevel, disabled, resource, sampleRatio, internalSpans, metricInterval, ...general } =
