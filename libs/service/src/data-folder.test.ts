@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
@@ -98,6 +98,20 @@ it('lets different services share a data folder, but no service share it with a 
     reason: 'DATA_FOLDER_LOCKED',
   });
   platform.release();
+});
+
+it('keeps no lock when it cannot write its process id, and names the file (SYS-3)', async () => {
+  const dir = folder();
+  const pidFile = join(dir, 'locks/supervisor.pid');
+  const obstacle = `${pidFile}.tmp`;
+  mkdirSync(obstacle, { recursive: true });
+  const lock = () => lockDataFolder(dir, ['meter', 'supervisor']);
+  await expect(lock()).rejects.toMatchObject({
+    reason: 'INVALID_FILE',
+    message: expect.stringContaining(`${pidFile} cannot be written`),
+  });
+  rmSync(obstacle, { recursive: true });
+  (await lock()).release();
 });
 
 it('names a data folder that is a file (SYS-3)', async () => {

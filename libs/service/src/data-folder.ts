@@ -52,21 +52,34 @@ export async function lockDataFolder(
       held.delete(lock);
     }
   };
-  for (const service of services) {
-    const pidFile = join(folder, `${service}.pid`);
-    const database = tryLock(dataDir, join(folder, `${service}.lock`));
-    if (database === undefined) {
-      release();
-      throw locked(dataDir, await ownerOf(pidFile));
+  try {
+    for (const service of services) {
+      const pidFile = join(folder, `${service}.pid`);
+      const database = tryLock(dataDir, join(folder, `${service}.lock`));
+      if (database === undefined) {
+        release();
+        throw locked(dataDir, await ownerOf(pidFile));
+      }
+      const lock = { pidFile, database };
+      locks.push(lock);
+      held.add(lock);
+      writePid(dataDir, pidFile);
     }
-    const lock = { pidFile, database };
-    locks.push(lock);
-    held.add(lock);
-    // Replaced in one step, so that a reader never finds half a number.
-    writeFileSync(`${pidFile}.tmp`, `${process.pid}\n`, { mode: 0o600 });
-    renameSync(`${pidFile}.tmp`, pidFile);
+  } catch (error) {
+    release();
+    throw error;
   }
   return { release };
+}
+
+/** Writes the id of this process in one step, so that a reader never finds half a number. */
+function writePid(dataDir: string, pidFile: string): void {
+  try {
+    writeFileSync(`${pidFile}.tmp`, `${process.pid}\n`, { mode: 0o600 });
+    renameSync(`${pidFile}.tmp`, pidFile);
+  } catch (error) {
+    throw unusable(dataDir, `${pidFile} cannot be written`, error);
+  }
 }
 
 /**

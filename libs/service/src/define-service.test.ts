@@ -27,6 +27,7 @@ function recorded(
     readonly clock?: ManualClock;
     readonly drain?: () => Promise<void>;
     readonly file?: string;
+    readonly background?: readonly BackgroundWork[];
   } = {},
 ) {
   const steps: string[] = [];
@@ -67,7 +68,7 @@ function recorded(
       return {
         server,
         prepare: change.prepare ?? step('prepare'),
-        background: [work('early'), late],
+        background: [work('early'), late, ...(change.background ?? [])],
         drain: change.drain ?? step('drain'),
         exposes: { shard: 7 },
       };
@@ -149,8 +150,21 @@ it('reports NOT_SERVING when the disk of its SQLite file has failed (SYS-4)', as
   await vi.waitFor(() => expect(steps).toEqual(['not serving']));
 });
 
-it('closes what was opened when opening fails', async () => {
-  const closed = vi.fn();
+it('stops all background work and flushes the outbox after one cannot stop (SYS-4)', async () => {
+  const stuck = { start: () => undefined, stop: () => Promise.reject(new Error('stuck')) };
+  const { steps, create } = recorded({ background: [stuck] });
+  const service = await create();
+  await service.start();
+  steps.length = 0;
+  await expect(service.stop()).rejects.toThrow('stuck');
+  expect(steps).toEqual([
+    ...['not serving', 'calls ended', 'drain', 'stop late', 'stop early', 'published'],
+    ...['close second', 'close first'],
+  ]);
+});
+
+it('closes what was opened when opening fails, and names why it failed to open', async () => {
+  const closed = vi.fn(() => Promise.reject(new Error('cannot close')));
   const failing = defineService({
     name: 'spawn-budget',
     async open(host: ServiceHost<ServiceConfig>) {

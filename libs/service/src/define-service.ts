@@ -52,7 +52,10 @@ export function defineService<
     try {
       return await create(definition, config, parts, resources);
     } catch (error) {
-      await resources.close();
+      // The reason is why the service did not open, not what then failed to close.
+      await resources.close().catch((closing: unknown) => {
+        parts.telemetry.log.warn({ err: closing }, 'failed to close what was opened');
+      });
       throw error;
     }
   };

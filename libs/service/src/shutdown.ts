@@ -2,6 +2,7 @@ import { settlesWithin } from '@writ/kernel';
 import type { RpcServer } from '@writ/rpc';
 import type { BackgroundWork } from './background-work.ts';
 import type { Host } from './open-host.ts';
+import { ResourceStack } from './resource-stack.ts';
 import type { ServiceParts } from './service.ts';
 import type { ServiceConfig } from './service-host.ts';
 
@@ -50,10 +51,13 @@ export async function shutDown(
     const { background = [], limits } = opened;
     const { backgroundMs, flushMs = FLUSH_MS } = limits ?? {};
     const stopped = stopInReverse(background);
-    if (backgroundMs === undefined) await stopped;
-    else await settlesWithin(stopped, backgroundMs);
-    if (host.outbox !== undefined) await settlesWithin(host.outbox.flush(), flushMs);
-    await host.outbox?.stop();
+    try {
+      if (backgroundMs === undefined) await stopped;
+      else await settlesWithin(stopped, backgroundMs);
+    } finally {
+      if (host.outbox !== undefined) await settlesWithin(host.outbox.flush(), flushMs);
+      await host.outbox?.stop();
+    }
   } finally {
     clearTimeout(slow);
   }
@@ -70,5 +74,7 @@ async function drain(
 }
 
 async function stopInReverse(background: readonly BackgroundWork[]): Promise<void> {
-  for (const work of background.toReversed()) await work.stop();
+  const stops = new ResourceStack();
+  for (const work of background) stops.defer(() => work.stop());
+  await stops.close();
 }

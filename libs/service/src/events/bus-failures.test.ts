@@ -8,7 +8,7 @@ it('logs an outage in one line every ten seconds, with host and port and without
   let now = 0;
   const report = busFailures(
     log,
-    ['nats://user:secret@nats-1:4222', 'tls://nats-2:4222'],
+    ['nats://user:secret@nats-1:4222', 'tls://nats-2:4222', 'nats-3:4222'],
     'bus failed',
     () => now,
   );
@@ -17,7 +17,7 @@ it('logs an outage in one line every ten seconds, with host and port and without
   const fields = {
     reason: 'BUS_STREAM_MISSING',
     problem: 'Stream X does not exist yet.',
-    servers: 'nats-1:4222, nats-2:4222',
+    servers: 'nats-1:4222, nats-2:4222, nats-3:4222',
   };
   expect(lines).toEqual(Array.from({ length: 3 }, () => [fields, 'waiting for NATS']));
   report(new UnavailableError('BUS_UNREACHABLE', 'Not connected to NATS.'), {});

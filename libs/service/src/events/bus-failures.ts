@@ -18,7 +18,7 @@ export function busFailures(
   now: () => number = () => performance.now(),
 ): (error: unknown, failure: object) => void {
   const loggedAt = new Map<string, number>();
-  const hosts = servers.map((server) => URL.parse(server)?.host ?? 'unknown').join(', ');
+  const hosts = servers.map(hostOf).join(', ');
   return (error, failure) => {
     // A handler of events fails without its database, too; that is no outage of NATS.
     const isOutage =
@@ -34,4 +34,10 @@ export function busFailures(
     const named = hosts === '' ? {} : { servers: hosts };
     log.warn({ reason, problem, ...named }, 'waiting for NATS');
   };
+}
+
+/** The host and port of a server, which may be given without a scheme. */
+function hostOf(server: string): string {
+  const url = server.includes('://') ? server : `nats://${server}`;
+  return URL.parse(url)?.host ?? 'unknown';
 }
