@@ -101,6 +101,8 @@ class TcpProxy implements FaultProxy {
   }
 
   #forward(from: Socket, to: Socket): void {
+    let delayed = 0;
+    let dueAt = 0;
     // Back-pressure: the proxy buffers no more than TCP would.
     to.on('drain', () => {
       if (this.#fault !== 'stalled') from.resume();
@@ -115,8 +117,15 @@ class TcpProxy implements FaultProxy {
           to.write(chunk);
           from.resume();
         });
-      } else if (typeof fault === 'object') {
-        setTimeout(() => to.write(chunk), fault.delayMs);
+      } else if (typeof fault === 'object' || delayed > 0) {
+        // Also after the delay has ended: no chunk overtakes an earlier one.
+        const delayMs = typeof fault === 'object' ? fault.delayMs : 0;
+        dueAt = Math.max(dueAt, performance.now() + delayMs);
+        delayed += 1;
+        setTimeout(() => {
+          delayed -= 1;
+          to.write(chunk);
+        }, dueAt - performance.now());
       } else if (!to.write(chunk)) {
         from.pause();
       }
