@@ -68,6 +68,11 @@ describe('writ usage, budgets, pools, agents and models', () => {
     const id = await pending(runId);
     const { out } = await writ(['pools', 'get', runId]);
     expect(out[1]).toMatch(/^refund-worker \(\S+\) +(suspended|active) +normal/);
+    const raised = await writ(['pools', 'reprioritize', runId, 'high']);
+    expect(raised.out[0]).toMatch(/^refund-worker \(\S+\) has the priority high, and is \w+\.$/);
+    expect((await writ(['pools', 'get', runId])).out[1]).toMatch(/ high/);
+    const unknown = await writ(['pools', 'reprioritize', runId, 'urgent']);
+    expect(unknown).toMatchObject({ exit: 2, err: [expect.stringContaining('Allowed choices')] });
     await writ(['approvals', 'reject', id]);
   });
 

@@ -1,8 +1,11 @@
+import { Argument } from 'commander';
 import { type ClientOptions, withClientOptions } from '../../client-options.ts';
 import type { CommandGroup } from '../../io.ts';
 import { type FormatOptions, withFormat } from '../../output/format.ts';
+import { PRIORITY_NAMES, type PriorityName } from './priorities.ts';
+import type { ReprioritizeOptions } from './reprioritize.ts';
 
-/** `writ pools`: who holds, lost or waits for a slot of a run (SB-5, PE-1). */
+/** `writ pools`: who holds, lost or waits for a slot of a run, and with which priority (SB-5, PE-1). */
 export const poolCommands: CommandGroup = (program, io, done) => {
   const pools = program.command('pools').description('Slots of the agents of a run.');
 
@@ -12,5 +15,17 @@ export const poolCommands: CommandGroup = (program, io, done) => {
     .action(async (runId: string, options: ClientOptions & FormatOptions) => {
       const { getPool } = await import('./get-pool.ts');
       done(await getPool(runId, options, io));
+    });
+
+  withFormat(withClientOptions(pools.command('reprioritize')))
+    .argument('<run-id>', 'the run')
+    .addArgument(new Argument('<priority>', 'the new priority').choices(PRIORITY_NAMES))
+    .description('Change the priority of a live agent for slots and model calls.')
+    .option('--agent <instance>', 'the agent; default: the root')
+    .option('--tenant <tenant>', 'another tenant; needs the role operator')
+    .option('--request-id <id>', 'repeat a request that was not answered')
+    .action(async (runId: string, name: PriorityName, options: ReprioritizeOptions) => {
+      const { reprioritize } = await import('./reprioritize.ts');
+      done(await reprioritize(runId, name, options, io));
     });
 };

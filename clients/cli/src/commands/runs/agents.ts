@@ -17,6 +17,7 @@ const COLUMNS: readonly Column<AgentNode>[] = [
   { heading: 'KIND', text: ({ kind }) => wordsOf(AgentKind, kind) },
   { heading: 'PARENT', text: ({ parent }) => parent?.instance ?? '' },
   { heading: 'STATE', text: ({ state }) => wordsOf(RunState, state) },
+  { heading: 'WAITS FOR', text: ({ waitingFor }) => waitingFor.join(', ') },
   { heading: 'STEPS', isNumber: true, text: ({ steps }) => String(steps) },
   { heading: 'STOP REASON', text: ({ stopReason }) => stopReason },
 ];

@@ -6,6 +6,7 @@ import { type FormatOptions, withFormat } from '../../output/format.ts';
 import { limitOf } from '../../output/pages.ts';
 import type { CancelOptions, SignalOptions } from './change-run.ts';
 import type { CloseOptions } from './external.ts';
+import type { LogOptions } from './log-entries.ts';
 import type { ListOptions } from './read-runs.ts';
 import type { StartOptions } from './start.ts';
 
@@ -33,6 +34,7 @@ export const runCommands: CommandGroup = (program, io, done) => {
   readCommands(runs, io, done);
   changeCommands(runs, io, done);
   agentsCommand(runs, io, done);
+  logsCommand(runs, io, done);
   externalCommands(runs, io, done);
 };
 
@@ -99,6 +101,19 @@ const agentsCommand: CommandGroup = (runs, io, done) => {
     .action(async (runId: string, options: ClientOptions & FormatOptions) => {
       const { listRunAgents } = await import('./agents.ts');
       done(await listRunAgents(runId, options, io));
+    });
+};
+
+/** `writ runs logs`: what agents wrote to the log of a run (AG-4, AG-5). */
+const logsCommand: CommandGroup = (runs, io, done) => {
+  withFormat(withClientOptions(runs.command('logs')))
+    .argument('<run-id>', 'the run')
+    .description('List what agents wrote to the log of a run, oldest first, with content.')
+    .option('--agent <instance>', 'only entries of this agent')
+    .option('--limit <count>', 'maximum number of entries to list', limitOf, 50)
+    .action(async (runId: string, options: LogOptions) => {
+      const { listLogEntries } = await import('./log-entries.ts');
+      done(await listLogEntries(runId, options, io));
     });
 };
 
