@@ -64,7 +64,7 @@ function pathOf(command: Command): string {
 
 function tableOf(command: Command): string[] {
   const own = command.options.filter(({ long, hidden }) => !hidden && !isConnection(long));
-  const calls = own.length < command.options.length;
+  const calls = command.options.some(({ long }) => isConnection(long));
   return [
     ...rowsOf([...command.registeredArguments, ...own]),
     ...(calls ? ['Also the [connection options](#connection-options).', ''] : []),

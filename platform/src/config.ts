@@ -62,7 +62,7 @@ export interface PlatformOptions {
    * agents of a file.
    */
   readonly agents?: readonly AgentManifest[];
-  /** Use free ports instead of the default ones. */
+  /** Use free ports for all listeners, also where the environment sets a port. */
   readonly freePorts?: boolean;
   /** API keys that are stored nowhere and end with the process, with their persons. */
   readonly unsavedApiKeys?: ReadonlyMap<string, Person>;

@@ -6,7 +6,10 @@ import type { Example } from './example.ts';
 
 /** The model endpoint: a provider named by the environment or the models file, or the local simulator. */
 export interface ModelSource {
-  /** Short description: the models file, which may name any server, or the endpoint of the environment. */
+  /**
+   * Short description: the models file when WRIT_MODELS_FILE is set or no model is simulated; otherwise the endpoint of
+   * the environment, or `simulated, no key needed`.
+   */
   readonly description: string;
   readonly simulated: boolean;
   /** Models that are called at their providers although others are simulated. Default: none. */

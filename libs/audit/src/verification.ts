@@ -36,7 +36,10 @@ export interface Expected {
   readonly after?: number;
   /** The head of an earlier export, which this one must continue. */
   readonly earlier?: SignedHead;
-  /** The last published checkpoint of each tenant; that of the tenant must be in the chain. */
+  /**
+   * The last published checkpoint of each tenant; the chain must contain that of its tenant. For a partial export that
+   * starts after this checkpoint, only the numbers of records and checkpoints are compared.
+   */
   readonly published?: ReadonlyMap<string, SignedHead>;
 }
 

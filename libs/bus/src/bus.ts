@@ -72,8 +72,9 @@ export interface Bus {
   subscribe(options: DurableOptions): Promise<Subscription>;
 
   /**
-   * Whether published messages are accepted; false while a required durable consumer has no subscriber, as in a
-   * process without a shared bus.
+   * Whether publishing is worth an attempt. In process: false while a required durable consumer has no subscriber, as
+   * in a service process without a shared bus. On NATS: true until the bus is closed, also while the server is
+   * unreachable or a required consumer does not exist; `publish` then rejects.
    */
   hasSubscribers(): boolean;
 

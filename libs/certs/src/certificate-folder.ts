@@ -60,7 +60,8 @@ export async function createFolder(
 }
 
 /**
- * Replaces the certificates and keys of a folder by new ones, issued by its authority.
+ * Replaces the certificates and keys that `services` and `others` name by new ones, issued by the authority of the
+ * folder; other certificates in the folder stay unchanged.
  * @throws PreconditionError AUTHORITY_NOT_FOUND when the folder has none, AUTHORITY_EXPIRED, TRUST_DOMAIN_MISMATCH
  */
 export async function issueInFolder(

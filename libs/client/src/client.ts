@@ -99,7 +99,7 @@ export function createWritClient(options: WritClientOptions): WritClient {
     ...(ca !== undefined && { nodeOptions: { ca } }),
   });
   const transport = translateErrors(withDefaultTimeout(connect, timeoutMs));
-  // A pause between starts is no silence of a watch.
+  // The retries wrap the watches, so that the pause before a retry does not count as silence of a stream.
   const watched = resumeWatches(createClient(RunService, transport), options.silenceMs);
   return {
     runs: options.retryStarts === false ? watched : retryStarts(watched, timeoutMs),

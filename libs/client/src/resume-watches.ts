@@ -42,7 +42,7 @@ export function resumeWatches(runs: Runs, silenceMs = SILENCE_MS): Runs {
     let runId = '';
     let after = 0n;
     const { progress = false } = request;
-    // The same request_id watches the run that it has started.
+    // A repeated runAgent with the same request_id watches the run that the first one started.
     const open: Open<RunAgentResponse> = (to) =>
       runId === ''
         ? runs.runAgent(request, to)
@@ -138,7 +138,10 @@ class Attempt<M> {
     }
   }
 
-  /** Only the wait counts: the reader may need any time for a message. */
+  /**
+   * Waits for the next message, at most `silenceMs`. The time that the reader needs to process a message does not
+   * count.
+   */
   async #next(iterator: AsyncIterator<M>): Promise<IteratorResult<M>> {
     const timer = setTimeout(() => {
       this.#wasSilent = true;

@@ -6,11 +6,14 @@ import type { HookManager } from './hook-manager.ts';
 
 /** Options of {@link followBus}. */
 export interface FollowBusOptions {
-  /** NATS subject. Default: all hook events that the credentials allow. */
+  /**
+   * NATS subject. Default: `writ.hooks.v1.>`, for an in-process bus. On NATS, pass OBSERVED_SUBJECTS with the durable
+   * consumer OBSERVER: the credentials of an observer permit nothing else, and a subscription is rejected as a whole.
+   */
   readonly subject?: string;
   /**
-   * Name of a durable consumer: every event is delivered at least once, including those published while the
-   * program was down. Without it only live events are delivered.
+   * Name of a durable consumer: every event is delivered at least once; on NATS also those that were published while
+   * the program was not running. Without it only live events are delivered.
    */
   readonly durable?: string;
   /** Called with the number of events missed by slow callbacks; without `durable` only. */

@@ -91,7 +91,7 @@ export interface HumanCap {
   readonly argument: string;
   /** In the argument's own unit. */
   readonly max: number;
-  /** `usd`: the argument must be in whole cents. `none`: compared unchanged. */
+  /** `usd`: the argument must be an amount in USD with at most two decimals. `none`: compared unchanged. */
   readonly unit: 'usd' | 'none';
   /** Approvers that the cap applies to; `*` matches any characters. */
   readonly approver: string;

@@ -79,8 +79,10 @@ export interface GateCall {
 }
 
 /**
- * Authenticates and authorizes a call before its content is read (SYS-6). Resolves to the caller;
- * throws UnauthenticatedError or PermissionDeniedError.
+ * Authenticates and authorizes a call before its content is read (SYS-6). Resolves to the caller; throws a named error,
+ * such as UnauthenticatedError TOKEN_INVALID, PermissionDeniedError CALLER_NOT_ALLOWED, InvalidRequestError
+ * EPOCH_MISSING, PreconditionError SLOT_GRANT_REQUIRED, OverloadedError RATE_LIMITED or UnavailableError
+ * KEYS_UNAVAILABLE.
  */
 export type Gate = (call: GateCall) => Promise<Caller>;
 

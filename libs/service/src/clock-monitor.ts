@@ -73,7 +73,10 @@ export class ClockMonitor {
     this.#timer = setInterval(() => this.check(), INTERVAL_MS).unref();
   }
 
-  /** Reports no further change. */
+  /**
+   * Stops the check every second. `isSkewed` and `isConfirmed` still compare the clocks, log, and call `onChange` when
+   * the result changes.
+   */
   stop(): void {
     clearInterval(this.#timer);
   }

@@ -27,8 +27,8 @@ const SHUTDOWN_MS = 25_000;
 
 /**
  * Runs a service as a process until SIGTERM or SIGINT, then drains it. After 25 s or at a second signal the process
- * exits at once, which is as safe as kill -9. A failed start prints one line to standard error, closes everything
- * and exits with status 1.
+ * exits at once, which is as safe as kill -9. A failed start closes everything, prints the message of the error to
+ * standard error (several lines for several invalid settings) and exits with status 1.
  */
 export async function runService<C extends ProgramConfig>(
   program: ServiceProgram<C>,

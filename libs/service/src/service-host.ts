@@ -53,7 +53,10 @@ export interface ServiceHost<C, P extends ServiceParts = ServiceParts> {
   readonly verifier: Verifier;
   /** The clocks of the other services; its clients and its listener add to it. */
   readonly peerClocks: PeerClocks;
-  /** Whether the own clock is far from those of the peers: work that a time makes due must wait (BD-3). */
+  /**
+   * Whether the own clock differs too far from the majority of the peers. Work that is due at a certain time, such as
+   * expiry, must then wait until the clock is corrected (BD-3).
+   */
   readonly isClockSkewed: () => boolean;
   /**
    * The time, for what other replicas act on (BD-3): by the own clock, or by the majority of the peers while the own
@@ -62,7 +65,8 @@ export interface ServiceHost<C, P extends ServiceParts = ServiceParts> {
   readonly sharedNow: () => Date;
   /**
    * Whether the own clock is close to the majority of at least two peers or, without two peers, `clockAloneMs` have
-   * passed since the start. Only then may a time be signed that lasts (BD-3).
+   * passed since the start. Audit checkpoints are signed, and published rows of the outbox are deleted, only while this
+   * is true (BD-3).
    */
   readonly isClockConfirmed: () => boolean;
   /** Sends the events of the outbox: at the next flush, or at once. */

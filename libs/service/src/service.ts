@@ -10,7 +10,10 @@ export interface ServiceParts {
   readonly bus: Bus;
   /** Default: the system clock. */
   readonly clock?: Clock;
-  /** `host:port` of a service; called before the first call to it. */
+  /**
+   * `host:port` of a service, or a list for its replicas; called whenever a client or a fetch of keys needs the
+   * address, and throws while the address is unknown.
+   */
   readonly addressOf: (service: ServiceName) => string;
   /** The pools of workers that alone serve some tenants (SYS-6); default none. */
   readonly workerPools?: readonly WorkerPool[] | undefined;

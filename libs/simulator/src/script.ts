@@ -39,7 +39,10 @@ export interface ScriptedToolCall {
   readonly id?: string;
 }
 
-/** Token usage that a reply reports; omitted counts are estimated from the texts. */
+/**
+ * Token usage that a reply reports. Omitted counts of prompt and completion tokens are estimated from the texts;
+ * omitted counts of cached and reasoning tokens are 0.
+ */
 export interface ScriptedUsage {
   readonly prompt_tokens?: number;
   readonly completion_tokens?: number;

@@ -26,7 +26,9 @@ export type StoreLocation =
       readonly schema: string;
       /** Limits of its sessions; omitted ones have defaults. */
       readonly limits?: Partial<PostgresLimits>;
-      /** Whether transactions that name their run or tenant are serialized like the others; default: they are not. */
+      /**
+       * Whether transactions that name their runs, tenant or resource are serialized like the others. Default false.
+       */
       readonly oneAtATime?: boolean;
     };
 
@@ -42,14 +44,20 @@ export interface PostgresLimits {
   readonly connectTimeoutMs: number;
   /** Sessions for reads outside of transactions; default 4. Two more signal liveness and lead the relay. */
   readonly poolSize: number;
-  /** Sessions that write; default 4. More than one is opened only for transactions of different runs or tenants. */
+  /**
+   * Sessions that write; default 4. More than one is opened only for transactions that name different runs, tenants or
+   * resources.
+   */
   readonly writers: number;
 }
 
 /** A transaction of a {@link Store}. */
 export type StoreTransaction<DB> = Transaction<DB>;
 
-/** The usual {@link TransactionOptions.commitDelayMs}: most runs write to each of their databases more often. */
+/**
+ * The usual {@link TransactionOptions.commitDelayMs}, ms. Most runs commit to each of their databases at shorter
+ * intervals, so that a delayed transaction rarely needs a commit of its own.
+ */
 export const COMMIT_DELAY_MS = 250;
 
 /** Options of a transaction. */
@@ -106,10 +114,11 @@ export interface Store<DB> {
   readonly db: Kysely<DB>;
 
   /**
-   * Runs `work` in a transaction and resolves with its result once it is durable. If `work` throws, the transaction
-   * is rolled back and the error passes through. Transactions run one after the other in order of arrival, unless they
-   * name different runs or tenants; waiting ones may share a commit, in which each still fails alone. Nothing is
-   * retried. `work` must only make database calls, because other transactions wait for it.
+   * Runs `work` in a transaction and resolves with its result once it is durable. If `work` throws, the transaction is
+   * rolled back and the error passes through. Transactions run one after the other in order of arrival, urgent ones
+   * first. On PostgreSQL, transactions that name different runs, tenants or resources overlap. Waiting ones may share a
+   * commit, in which each still fails alone. Nothing is retried. `work` must only make database calls, because other
+   * transactions wait for it.
    * @throws InternalError STORE_NESTED_TRANSACTION if called inside of a transaction of this store,
    *   STORE_TRANSACTION_LOST; DeadlineError STORE_TRANSACTION_TIMEOUT; UnavailableError STORE_BUSY,
    *   STORE_COMMIT_FAILED, STORE_COMMIT_UNKNOWN, STORE_UNREACHABLE, STORE_DISK_FAILED, STORE_CLOSED; ConflictError

@@ -31,7 +31,7 @@ export const ATTR_WRIT_REQUEST_ID = 'writ.request_id';
 export const ATTR_WRIT_ATTEMPT = 'writ.attempt';
 /** The tool proposed or executed. */
 export const ATTR_WRIT_TOOL = 'writ.tool';
-/** `tool`, `delegation` or `final`. */
+/** `tool`, `final`, `delegation` or `client_tool`; `invalid` for an action that cannot be read. */
 export const ATTR_WRIT_ACTION_KIND = 'writ.action_kind';
 /** Id of a review's decision (SV-1). */
 export const ATTR_WRIT_DECISION_ID = 'writ.decision_id';
@@ -47,7 +47,7 @@ export const ATTR_WRIT_POLICY_VERSION = 'writ.policy_version';
 export const ATTR_WRIT_EXECUTED_FROM = 'writ.executed_from';
 /** Id of an approval (SV-5). */
 export const ATTR_WRIT_APPROVAL_ID = 'writ.approval_id';
-/** State of a decided approval: `approved`, `rejected` or `expired`. */
+/** State of a decided approval: `approved`, `rejected`, `expired` or `withdrawn`. */
 export const ATTR_WRIT_APPROVAL_STATE = 'writ.approval_state';
 /** Subject of the person who decided an approval. */
 export const ATTR_WRIT_APPROVER = 'writ.approver';
@@ -65,7 +65,7 @@ export const ATTR_WRIT_RESERVATION_ID = 'writ.reservation_id';
 export const ATTR_WRIT_COST_NANO_USD = 'writ.cost_nano_usd';
 /** Whether the usage is an estimate (EM-8). */
 export const ATTR_WRIT_USAGE_ESTIMATED = 'writ.usage_estimated';
-/** The terminal state of a run or an agent (AG-7). */
+/** A state, also as a metric label: of an approval, a notification, a slot or an agent, by the metric. */
 export const ATTR_WRIT_STATE = 'writ.state';
 /** The stop reason of a run or an agent (SV-7). */
 export const ATTR_WRIT_STOP_REASON = 'writ.stop_reason';

@@ -26,8 +26,8 @@ const REQUIRED = ['agents.yaml', 'policy.yaml', 'tools.yaml', 'models.yaml'] as 
 const SCRIPTS = 'simulator';
 
 /**
- * Finds the files of a project: agents.yaml, policy.yaml, tools.yaml and models.yaml, and, where they exist, agents.ts
- * (or src/agents.ts), the scripts in simulator/ and .env.
+ * Finds the files of a project: agents.yaml, policy.yaml, tools.yaml and models.yaml, and, where they exist, the first
+ * of agents.ts, agents.js, src/agents.ts and src/agents.js, the scripts in simulator/ and .env.
  *
  * @throws NotFoundError PROJECT_INCOMPLETE naming the missing files
  * @throws ConfigError when a script is invalid

@@ -26,11 +26,17 @@ export interface AgentProxyConfig {
   readonly tenants: readonly string[];
   /** Requests in progress of one agent. */
   readonly maxRequestsPerAgent: number;
-  /** Time without a request after which the run of an agent ends, unless its options say otherwise. */
+  /**
+   * Time without a request after which the run of an agent ends, up to a quarter later, unless its options set another
+   * time.
+   */
   readonly idleMs: number;
   /** The same for a sub-agent, which ends alone. */
   readonly subAgentIdleMs: number;
-  /** Interval of the search for idle agents. */
+  /**
+   * Interval of the sweeps: of keeping agents with requests active, of the search for idle agents, and of completing
+   * decided tasks.
+   */
   readonly sweepMs: number;
   /** How long the run of an agent key is cached, and so how long a revoked key is still accepted. */
   readonly keyCacheMs: number;
@@ -98,7 +104,7 @@ export function readAgentProxyConfig(env: Environment = process.env): AgentProxy
     tenants: variable.list('WRIT_AGENT_PROXY_TENANTS', {
       default: [...AGENT_PROXY_DEFAULTS.tenants],
       item: /^[a-z0-9_-]{1,64}$/,
-      about: 'tenants whose external agents this process stands for; default: all',
+      about: 'tenants whose external agents this process serves; default: all',
     }),
   });
   if ((certFile === undefined) !== (keyFile === undefined)) {

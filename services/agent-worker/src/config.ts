@@ -30,7 +30,10 @@ export interface AgentWorkerConfig {
   readonly leaseTtlMs: number;
   /** Interval between two scans for runnable agents without a wake-up. */
   readonly pollMs: number;
-  /** Time after which a parked agent retries. */
+  /**
+   * Time after which a halted or frozen agent retries, and an agent whose report of its outcome was refused; an agent
+   * that waits for other code waits a multiple of it, and a preempted agent has no retry time.
+   */
   readonly parkMs: number;
   /** Interval between two renewals of all slots; much shorter than the lifetime of a grant. */
   readonly slotRenewMs: number;

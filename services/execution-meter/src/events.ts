@@ -86,7 +86,7 @@ export interface MeterEvents {
     scope: EventScope,
     settled: Pick<Booked, 'before' | 'levels' | 'entry'>,
   ): Promise<void>;
-  /** Counts an answer with a near-budget warning (EM-5); emits no event. */
+  /** Counts a settled attempt of a model call after which a level is near its cap (EM-5); emits no event. */
   nearBudget(tx: MeterTx, tenant: string): void;
   /** Whether the transaction wrote an event to the outbox. */
   hasEvents(trx: MeterTransaction): boolean;

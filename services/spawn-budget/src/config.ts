@@ -37,7 +37,10 @@ export const SPAWN_BUDGET_DEFAULTS = {
   drainMs: 5_000,
 } as const;
 
-/** A grant ends this much before its lease, so that no slower clock accepts it after the slot went to another agent. */
+/**
+ * A grant ends this much before its lease, so that a verifier whose clock is at most this much slower rejects it before
+ * the slot goes to another agent. Milliseconds.
+ */
 export const GRANT_MARGIN_MS = 1_000;
 
 /** Maximum lease: for so long the slots of dead agents may be unavailable (SB-8). */
@@ -59,7 +62,8 @@ export function readSpawnBudgetConfig(env: NodeJS.ProcessEnv = process.env): Spa
       default: SPAWN_BUDGET_DEFAULTS.grantTtlMs,
       min: 100,
       max: SLOT_GRANT_TTL_MS,
-      about: 'how long a slot grant is valid, and so how long a paused worker may still act',
+      about:
+        'how long a slot grant is valid, and so how long an agent may still act after it was paused',
     }),
   });
   if (leaseMs < grantTtlMs + GRANT_MARGIN_MS)

@@ -139,7 +139,8 @@ export const SUPERVISOR_DEFAULTS = {
 
 /**
  * Reads the configuration of a supervisor process.
- * @throws ConfigError naming every variable that is missing or malformed
+ * @throws ConfigError naming every missing or malformed variable of this function; those of the public listener and the
+ *   store are read afterwards and reported separately
  */
 export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): SupervisorConfig {
   const values = readEnv(env, {
@@ -168,7 +169,8 @@ export function readSupervisorConfig(env: NodeJS.ProcessEnv = process.env): Supe
     approvalTtlMs: variable.duration('WRIT_APPROVAL_TTL', {
       default: SUPERVISOR_DEFAULTS.approvalTtlMs,
       min: 1,
-      about: 'time after which an unanswered approval expires and counts as rejected',
+      about:
+        'time after which an unanswered approval expires: an action counts as rejected, and an unknown outcome of a call stays unknown',
     }),
     fourEyes: variable.boolean('WRIT_FOUR_EYES', {
       default: SUPERVISOR_DEFAULTS.fourEyes,

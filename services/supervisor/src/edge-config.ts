@@ -23,7 +23,7 @@ export interface EdgeConfig {
   readonly console: ConsoleSettings;
 }
 
-/** The default limits of a tenant. */
+/** The defaults of the public listener and of the limits of runs and calls. */
 export const EDGE_DEFAULTS = {
   maxRunsPerTenant: 1_000,
   maxQueuedRuns: 2_048,
@@ -40,7 +40,8 @@ export const EDGE_DEFAULTS = {
 
 /**
  * Reads the configuration of the public listener.
- * @throws ConfigError naming every variable that is missing or malformed
+ * @throws ConfigError naming every malformed variable; or, if none is, the first missing or conflicting TLS or OIDC
+ *   variable
  */
 export function readEdgeConfig(env: Environment): EdgeConfig {
   const { perSecond, burst, certFile, keyFile, ...values } = readEnv(env, {
@@ -195,7 +196,7 @@ const LOOPBACK: readonly string[] = ['127.0.0.1', 'localhost', '[::1]'];
 
 function missing(name: string): ConfigError {
   return invalidEdge(
-    `${name} is required when any WRIT_OIDC setting is set: tokens need an issuer, an audience and keys.`,
+    `${name} is required when WRIT_OIDC_ISSUER, WRIT_OIDC_AUDIENCE, WRIT_OIDC_JWKS_URL or WRIT_OIDC_JWKS_FILE is set: tokens need an issuer, an audience and keys.`,
   );
 }
 

@@ -49,7 +49,7 @@ export interface SupervisorEvents {
   runStarted(trx: SupervisorTransaction, scope: EventScope, at: Date): Promise<void>;
   /** A run reached its terminal state. */
   runEnded(trx: SupervisorTransaction, scope: EventScope, end: RunEnd, at: Date): Promise<void>;
-  /** A child has a slot and a tab; its run starts. */
+  /** A child has a slot and a tab: emits RUN_START for the child in the run of its root. */
   childStarted(trx: SupervisorTransaction, scope: EventScope, at: Date): Promise<void>;
   /** A child ended. */
   childEnded(trx: SupervisorTransaction, scope: EventScope, end: RunEnd, at: Date): Promise<void>;
@@ -67,7 +67,10 @@ export interface SupervisorEvents {
     approval: { readonly approvalId: string; readonly reason: string; readonly toolName?: string },
     at: Date,
   ): Promise<void>;
-  /** An approval was answered or expired; `status` is its state. Its wait becomes a span of the run. */
+  /**
+   * An approval was decided, expired, or was withdrawn by its agent; `status` is its state. Its wait becomes a span of
+   * the run.
+   */
   approvalDecided(
     trx: SupervisorTransaction,
     scope: EventScope,

@@ -243,7 +243,7 @@ tenants:
 describe('the notifications file', () => {
   it.each([
     ['- { name: a, url: "https://a.example" }', 'requires secret_env or secret_file'],
-    ['- { name: a, format: slack }', 'requires either url or url_env.'],
+    ['- { name: a, format: slack }', 'requires exactly one of url and url_env.'],
     ['- { name: a, format: slack, url_env: NO_URL }', 'requires NO_URL, which is not set.'],
     ['- { name: a, url: "https://a.example", secret_env: WEAK }', 'has an invalid secret'],
     ['- { name: a, url: "https://a.example", event: [halted] }', 'event'],

@@ -15,7 +15,7 @@ export interface ToolGatewayConfig {
   /** Tolerated difference to the clocks of other services. */
   readonly clockLeewayMs?: number | undefined;
   readonly store: StoreLocation;
-  /** Name of this process among the replicas of the service. */
+  /** Name of this process in its service tokens. The owner of a call is another id, which the store creates. */
   readonly replica: string;
   /** tools.yaml; module paths are relative to its folder. */
   readonly tools: YamlInput;

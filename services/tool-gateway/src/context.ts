@@ -16,7 +16,7 @@ export interface GatewayContext {
   readonly verifier: Verifier;
   readonly tools: Pick<LiveTools, 'now'>;
   readonly inFlightCalls: InFlightCalls;
-  /** Receives the hook events. */
+  /** Reports whether hook events have subscribers; the outbox relay publishes the events. */
   readonly bus: Pick<Bus, 'hasSubscribers'>;
   readonly events: GatewayEvents;
   /** Starts delivery of the committed outbox events. */

@@ -11,7 +11,7 @@ export interface FormatOptions {
 /** Adds the option `--output`. */
 export function withFormat(command: Command): Command {
   return command.addOption(
-    new Option('-o, --output <format>', 'form of the output')
+    new Option('-o, --output <format>', 'output format: text, json or yaml')
       .choices(['text', 'json', 'yaml'])
       .default('text'),
   );

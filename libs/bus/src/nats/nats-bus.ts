@@ -19,8 +19,9 @@ import type { NatsSession } from './session.ts';
  * outboxes; subscriptions resume after the reconnect. A server that is unreachable at the start is retried in the
  * background; one that is not suitable is rejected.
  *
- * Durable messages are those of the streams. A durable consumer receives them one at a time per stream, over all its
- * subscribers; a message that fails blocks those behind it until it is handled.
+ * `publish` and `subscribe` reject a subject that belongs to none of `streams` with INVALID_SUBJECT. A durable consumer
+ * receives them one at a time per stream, over all its subscribers; a message that fails blocks those behind it until
+ * it is handled.
  *
  * @throws UnauthenticatedError BUS_CREDENTIALS_REJECTED, PermissionDeniedError BUS_PERMISSION_DENIED,
  *   PreconditionError INVALID_TLS_FILE, BUS_SERVER_TOO_OLD, BUS_JETSTREAM_DISABLED, BUS_STREAM_MISMATCH,

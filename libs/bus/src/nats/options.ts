@@ -9,7 +9,10 @@ export interface NatsBusOptions {
   readonly name: string;
   /** Absent if the server requires none. */
   readonly credentials?: { readonly user: string; readonly password: string };
-  /** PEM files; without them a `tls://` server is verified with the system's certificate authorities. */
+  /**
+   * PEM files; without them a `tls://` server is verified with the certificate authorities that Node.js trusts by
+   * default.
+   */
   readonly tls?: {
     readonly caFile?: string;
     readonly certFile?: string;

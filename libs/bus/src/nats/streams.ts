@@ -25,7 +25,8 @@ const OBSERVED = {
   retention: RetentionPolicy.Limits,
   discard: DiscardPolicy.Old,
   max_age: 3 * 24 * 3_600_000 * NANOS,
-  // The streams of the copied messages have no duplicates; across them, no emitter suppresses the ids of another.
+  // 100 ms, as short as NATS permits: the streams of the emitters already drop duplicates, and with a longer window an
+  // emitter could suppress the copies of another by publishing under the same ids.
   duplicate_window: 100 * NANOS,
 };
 

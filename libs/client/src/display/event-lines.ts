@@ -11,7 +11,7 @@ export interface ShownLine {
   /** One word, such as `proposes`, `escalate` or `executed`. */
   readonly label: string;
   readonly text: string;
-  /** Number of the step with its first line; zero for the other lines. */
+  /** Number of the step on its first line, which is the line of the model call; zero on every other line. */
   readonly step: number;
 }
 

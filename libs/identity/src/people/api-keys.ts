@@ -33,7 +33,7 @@ export interface ApiKeys {
    */
   create(person: Person): Promise<string>;
   /**
-   * Registers a key whose text already exists; idempotent.
+   * Registers a key whose text already exists. A key that is registered already keeps its person and roles.
    * @throws InvalidRequestError INVALID_API_KEY, and what `create` throws
    */
   register(key: string, person: Person): Promise<void>;

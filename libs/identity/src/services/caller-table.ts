@@ -23,7 +23,10 @@ export interface ServicesRow {
   readonly services: readonly ServiceName[];
   /** An agent token with the called service as its audience. */
   readonly agentToken?: 'required';
-  /** Whether an agent token is accepted that has expired, or that a wrong clock dated (BD-3). */
+  /**
+   * Whether an agent token is accepted although it has expired, or its `iat` is in the future because the clock of the
+   * supervisor was wrong (BD-3).
+   */
   readonly agentTokenOfAnyTime?: true;
   /** A current slot grant of the same agent; with `unless_partial` the handler decides (SB-4). */
   readonly slotGrant?: 'required' | 'unless_partial';
@@ -50,8 +53,8 @@ const HALT_READERS: PeopleRow = { people: ['auditor', 'admin', 'operator'] };
 const SUPERVISOR: ServicesRow = { services: ['supervisor'] };
 const GATEWAY: ServicesRow = { services: ['tool-gateway'] };
 /** Renew contains the agent tokens in its request; WatchPauses needs none. */
-const SUPERVISOR_AND_WORKER: ServicesRow = { services: ['supervisor', ...AGENT_HOSTS] };
-const SUPERVISOR_AND_AGENT: ServicesRow = { ...SUPERVISOR_AND_WORKER, agentToken: 'required' };
+const SUPERVISOR_AND_AGENT_HOSTS: ServicesRow = { services: ['supervisor', ...AGENT_HOSTS] };
+const SUPERVISOR_AND_AGENT: ServicesRow = { ...SUPERVISOR_AND_AGENT_HOSTS, agentToken: 'required' };
 const AGENT: ServicesRow = {
   services: AGENT_HOSTS,
   agentToken: 'required',
@@ -121,11 +124,11 @@ const rows: Readonly<Record<string, Readonly<Record<string, CallerRow>>>> = {
     OpenPool: SUPERVISOR,
     Acquire: SUPERVISOR,
     Release: SUPERVISOR,
-    Renew: SUPERVISOR_AND_WORKER,
+    Renew: SUPERVISOR_AND_AGENT_HOSTS,
     Reprioritize: SUPERVISOR,
     GetPool: SUPERVISOR,
     ListOpenPools: SUPERVISOR,
-    WatchPauses: SUPERVISOR_AND_WORKER,
+    WatchPauses: SUPERVISOR_AND_AGENT_HOSTS,
     ClosePool: SUPERVISOR,
   },
   'writ.meter.v1.ExecutionMeterService': {

@@ -14,7 +14,10 @@ export interface VerifyOptions {
   readonly audience: string;
   /** Accepts an expired token, but not after `not_after` of its key. */
   readonly allowExpired?: boolean;
-  /** Accepts a token of the future: the clock of its issuer was wrong, and the token permits no action (BD-3). */
+  /**
+   * Accepts a token whose `iat` is in the future, because the clock of its issuer was wrong; only for tokens that
+   * permit no action (BD-3).
+   */
   readonly allowEarly?: boolean;
 }
 
@@ -34,11 +37,16 @@ export interface VerifiedToken<K extends TokenKind> {
   readonly exceptTenants: readonly string[];
 }
 
-/** What the times of tokens are judged by, ms. */
+/**
+ * The current time and the tolerated clock skew with which the times of a token are checked, Unix time and durations in
+ * ms.
+ */
 export interface Times {
   readonly now: number;
   readonly leewayMs: number;
-  /** What expiry is judged by. */
+  /**
+   * The current time for the check of `exp`: for a slot grant by the clock of its issuer, otherwise the same as `now`.
+   */
   readonly expiryNow: number;
 }
 

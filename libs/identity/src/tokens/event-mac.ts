@@ -1,8 +1,8 @@
 import { createHmac, createSecretKey, timingSafeEqual } from 'node:crypto';
 
 /**
- * Returns the HMAC-SHA256 of an encoded hook event under the event key of its run. With it, the meter authenticates the
- * events that a worker carries to the supervisor (HK-1).
+ * Returns the HMAC-SHA256 of an encoded hook event under the event key of its run. The meter attaches it to the events
+ * that a worker passes to the supervisor, so that the supervisor can verify that the meter created them (HK-1).
  */
 export function eventMac(key: Uint8Array, event: Uint8Array): Uint8Array<ArrayBuffer> {
   // With a key object, createHmac costs a fifth of what it costs with bytes.

@@ -211,7 +211,8 @@ export interface AgentOperations {
   /** Runs branches concurrently; each must use the operations passed to it. */
   all<T>(branches: readonly ((operations: AgentOperations) => Promise<T>)[]): Promise<T[]>;
   /**
-   * Runs one think-act cycle and commits its results together.
+   * Runs one think-act cycle and emits its start and its end. Its results are committed with the next required commit,
+   * not at the end of the cycle.
    * @param step number of the cycle, from 1
    * @param waitsFor the signal that the cycle starts with, for watchers
    */

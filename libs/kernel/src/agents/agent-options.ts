@@ -126,7 +126,7 @@ const KEEP_LAST: OptionsSchema = {
   properties: {
     keep_last: {
       description:
-        'Latest exchanges that stay as they are; an exchange is an assistant message with the results of its tool calls, or any other single message.',
+        'Latest exchanges that stay as they are; compact keeps fewer when they do not fit, but always the last one. An exchange is an assistant message with the results of its tool calls, or any other single message.',
       type: 'integer',
       minimum: 1,
       maximum: 1_000,

@@ -141,7 +141,7 @@ export function wrapUnknown(error: unknown): WritError {
   );
 }
 
-/** Whether an error rejects a token only for its times: it passes once a clock is corrected (BD-3). */
+/** Whether an error rejects a token only because of its times, which a wrong clock can cause (BD-3). */
 export function isClockError(error: unknown): boolean {
   if (!isWritError(error)) return false;
   const { check } = error.metadata;

@@ -30,8 +30,8 @@ export interface CacheSize {
 const ENTRY_BYTES = 128;
 
 /**
- * A cache that uses a limited number of bytes and drops the least recently used entries first. It holds what can be
- * read or computed again, under keys that callers may choose.
+ * A cache that uses a limited number of bytes. `evicts` selects whether the least recently used or the oldest entries
+ * are dropped first. It holds what can be read or computed again, under keys that callers may choose.
  *
  * @example
  * ```ts

@@ -1,8 +1,11 @@
 /** How long an agent's history and recorded payloads are kept (SUP-4). */
 export const HistoryRetention = {
-  /** Journal and payloads are deleted when the run ends; the audit log keeps digests. */
+  /**
+   * Journal and payloads are deleted after the end of the run, by default half a minute later; the audit log keeps
+   * digests. Requests to model APIs that can store a conversation disable that.
+   */
   NONE: 'none',
-  /** Deleted when the run ends. */
+  /** Deleted like NONE, but a model API may store the conversation. */
   RUN: 'run',
   /** Kept until deleted explicitly. */
   PERMANENT: 'permanent',

@@ -133,7 +133,10 @@ export class Supervision implements SupervisionFields {
     return this.parentId === undefined;
   }
 
-  /** The topic to which all agents of the run publish their progress (SUP-1). */
+  /**
+   * The topic of the live progress of the run, which agents with `unreviewed_deltas` publish (SUP-1). On NATS its
+   * subjects are `writ.progress.v1.<tenant>.<run_id>.<instance>`.
+   */
   get progressTopic(): string {
     return `agent.progress/${this.runId}`;
   }

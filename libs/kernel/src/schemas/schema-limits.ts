@@ -26,7 +26,9 @@ export const SCHEMA_LIMITS = {
 const HERE = '';
 const ANY = '*';
 
-/** How often a definition is applied again, by the member of the value below which that happens. */
+/**
+ * How many times a recursive definition refers to itself, by the member of the value to which the reference applies.
+ */
 type Returns = ReadonlyMap<string, number>;
 
 /** What validation of one value can cost, at most. */

@@ -166,10 +166,13 @@ export const HUMAN_CAP = object(
     tool: about('Tool.', PATTERN),
     argument: about('Argument that is capped.', TEXT),
     max: about('Largest value; either this or `max_usd`.', { type: 'number', minimum: 0 }),
-    max_usd: about('Largest amount in USD; the argument must be in whole cents.', {
-      type: 'number',
-      minimum: 0,
-    }),
+    max_usd: about(
+      'Largest amount in USD; the argument must be an amount in USD with at most two decimals.',
+      {
+        type: 'number',
+        minimum: 0,
+      },
+    ),
     approver: about('Approvers that the cap applies to.', PATTERN, '*'),
     role: about('Roles that the cap applies to.', PATTERN, '*'),
   },
@@ -189,7 +192,10 @@ export const EDITABLE = object(
 export const OUTCOME = object(
   {
     tool: about('Tool.', PATTERN),
-    ok_when: about('Whether a result of the tool counts as success in the audit record.', CEL),
+    ok_when: about(
+      'Whether a result of the tool counts as success, in the audit record and among the effects of the run.',
+      CEL,
+    ),
   },
   ['tool', 'ok_when'],
 );
@@ -228,7 +234,7 @@ export const HUMAN = object({
       anyOf: [{ type: 'boolean' }, { type: 'array', items: PATTERN }],
       'x-expected': '`true`, `false` or a list of tools',
     },
-    'true',
+    'true, except for the person of the development key',
   ),
 });
 

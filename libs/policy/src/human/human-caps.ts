@@ -21,7 +21,10 @@ export interface HumanDecision {
 export type HumanCheck =
   | {
       readonly allowed: true;
-      /** `approved_by_human`, or `approved_with_cap:<n>` when a cap applies to the approver. */
+      /**
+       * `approved_by_human`, or `approved_with_cap:<n>` when a cap applies to the approver; `<n>` is the approved value
+       * of the first capped argument, not the cap.
+       */
       readonly basis: string;
     }
   | {

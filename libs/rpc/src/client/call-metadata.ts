@@ -25,7 +25,7 @@ export function callMetadata(options: MetadataOptions): Metadata {
       // The cause is omitted: it quotes the value, which may be a credential.
       throw new InvalidRequestError(
         'INVALID_HEADER',
-        `The value of metadata key ${key} contains characters that are not allowed in it.`,
+        `Metadata key ${key} or its value contains characters that are not allowed.`,
         { metadata_key: key },
       );
     }

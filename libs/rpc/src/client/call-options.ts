@@ -11,7 +11,8 @@ export interface CallOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /**
    * The call is idempotent: retry on UNAVAILABLE, within its deadline and `maxAttempts` of the client. Unary only.
-   * Default: the `idempotency_level` of the method.
+   * Default: whether the method declares an `idempotency_level`; the contracts of Writ declare none, so their calls are
+   * retried only with `retry: true`.
    */
   readonly retry?: boolean | undefined;
   /** With `retry`: retry on ABORTED too. */

@@ -67,7 +67,7 @@ export class Channel {
   }
 
   /**
-   * `host:port`, or a comma-separated list. A function is called once.
+   * `host:port`, or a comma-separated list. A function is called until it returns an address, which is then kept.
    * @throws the error of that function
    */
   address(): string {

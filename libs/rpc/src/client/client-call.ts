@@ -169,7 +169,10 @@ export class ClientCall {
     this.#span?.addEvent('retry', { 'error.type': error.reason });
   }
 
-  /** The named error for `error`, which an attempt threw; {@link UnsentCallError} if no attempt was sent. */
+  /**
+   * The named error for `error`, which an attempt threw; {@link UnsentCallError} only if the error of every attempt
+   * shows that it was not sent.
+   */
   failure(error: unknown): WritError {
     const { signal } = this.#options;
     if (signal?.aborted === true && isOwnCancel(error, signal)) {

@@ -20,7 +20,10 @@ import { type RetryOptions, retrying } from './retry.ts';
 
 /** Options of an RPC client. */
 export interface RpcClientOptions {
-  /** `host:port`, or a comma-separated list of replicas. A function is called once, by the first call. */
+  /**
+   * `host:port`, or a comma-separated list of replicas. A function is called by each call until it returns an address,
+   * which is then kept.
+   */
   readonly address: string | (() => string);
   readonly telemetry: Telemetry;
   /** Returns the token that authenticates the calling service; called before every attempt. */
@@ -33,9 +36,9 @@ export interface RpcClientOptions {
   /** Without it, connections are in cleartext. */
   readonly tls?: ChannelTls | undefined;
   /**
-   * Which replicas receive calls. `serving` (default): those that report SERVING (grpc.health.v1).
-   * `responding`: also those that report NOT_SERVING. `unchecked`: all, without health checks, for
-   * peers that are not part of Writ.
+   * Which replicas receive calls. `serving` (default): those that answer health checks (grpc.health.v1) and do not
+   * report NOT_SERVING; a server without the health service counts as serving. `responding`: also those that report
+   * NOT_SERVING. `unchecked`: all, without health checks, for peers that are not part of Writ.
    */
   readonly health?: ReplicaHealth;
   /** Servers of this process, which are called without HTTP/2 (SYS-5); omitted, every call uses a connection. */

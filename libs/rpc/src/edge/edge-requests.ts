@@ -57,8 +57,10 @@ export function edgeRequests(parts: Parts): (request: WebRequest, response: WebR
   };
 }
 
-/** Time by which the deadline of the call comes first, ms: its error also says what the call waited for. */
-const DEADLINE_MS = 1_000;
+/**
+ * Time added to the limit of a request, ms, so that the deadline of the call expires first: its error names the method.
+ */
+const DEADLINE_MARGIN_MS = 1_000;
 
 /**
  * Ends the connection or stream of a request that is not received in time: a call is counted before its content is
@@ -73,7 +75,7 @@ function limitRequest(request: WebRequest, response: WebResponse, ms: number): v
       response.write(JSON.stringify({ code: 'deadline_exceeded', message }));
     }
     response.end(() => stopReceiving(request));
-  }, ms + DEADLINE_MS);
+  }, ms + DEADLINE_MARGIN_MS);
   const clear = (): void => clearTimeout(timer);
   request.once('end', clear).once('close', clear);
 }

@@ -6,7 +6,7 @@ import type { WebHook, WebRequest, WebResponse } from './web.ts';
 export interface StaticFilesOptions {
   /** The folder with index.html; undefined when there is none. */
   readonly folder: string | undefined;
-  /** One sentence that `/` returns when there is no folder. */
+  /** One sentence that `/` returns when there is no folder, or no index.html in it. */
   readonly missing: string;
   /** JSON documents by path, such as `/console.json`, readable without credentials. */
   readonly documents?: Readonly<Record<string, object>>;

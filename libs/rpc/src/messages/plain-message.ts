@@ -42,7 +42,8 @@ const SPELLING: Readonly<Record<string, (name: string) => string>> = {
 
 /**
  * The plain value of a message; see PlainMessage.
- * @throws InvalidRequestError with the given reason, or INVALID_JSON, naming a field that is not a JSON object
+ * @throws InvalidRequestError naming the field: with the given reason for JSON that is not an object, or with a reason
+ *   of parseJsonStrict, such as INVALID_JSON, JSON_TOO_LARGE or JSON_DUPLICATE_KEY
  */
 export function plainOf<Desc extends DescMessage>(
   schema: Desc,

@@ -10,12 +10,15 @@ import { context, ROOT_CONTEXT, type Telemetry } from '@writ/telemetry';
 import { ATTR_RPC_SERVICE } from '../telemetry/rpc-attributes.ts';
 
 /**
- * Which replicas receive calls: those that report SERVING, those that respond to health checks, or,
- * unchecked, those with a connection.
+ * Which replicas receive calls. `serving`: those that answer health checks and do not report NOT_SERVING, also servers
+ * without the health service. `responding`: also those that report NOT_SERVING. `unchecked`: those with a connection.
  */
 export type ReplicaHealth = 'serving' | 'responding' | 'unchecked';
 
-/** The state of a replica. `serving` replicas receive calls; when there is none, `silent` replicas do. */
+/**
+ * The state of a replica. `serving` replicas receive calls. Without one, calls wait while a replica is `connecting`,
+ * and otherwise use `silent` replicas.
+ */
 export type ReplicaState = 'serving' | 'not_serving' | 'silent' | 'lost' | 'connecting';
 
 /** The result of a health check; `inconclusive` results are ignored. */

@@ -48,7 +48,8 @@ export class Listener {
   static async open(options: ListenerOptions): Promise<Listener> {
     const { host, port, portSetting, accept, limits, telemetry } = options;
     const connections = new OpenConnections(limits.maxConnections);
-    // One turn can accept thousands, and a halt must not wait until all of them have a session (BD-2).
+    // One event loop iteration can accept thousands of connections; a Halt call must not wait until all of them have an
+    // HTTP/2 session (BD-2).
     const turns = new PacedQueue();
     const ignore = (): void => undefined;
     const server = createServer(

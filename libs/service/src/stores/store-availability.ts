@@ -4,8 +4,8 @@ import { type Logger, outageFields } from '@writ/telemetry';
 
 const INTERVAL_MS = 1_000;
 /**
- * A server that is silent for this time answers no statement within its default time limit either. A shorter time would
- * take every replica of a slow database out of service.
+ * Longest wait for the check, ms. It is longer than the default statement timeout of 5 s, so that a slow database does
+ * not make all replicas report NOT_SERVING while their statements still succeed.
  */
 const SILENCE_MS = 6_000;
 

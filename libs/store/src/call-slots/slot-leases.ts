@@ -53,7 +53,10 @@ export interface SlotAllocation {
   readonly free: number;
   /** Other replicas that hold or request slots. */
   readonly others: readonly string[];
-  /** Whether this replica has a row. */
+  /**
+   * Whether this replica had a row when the leases were read; always true in a result of assignSlots, which may have
+   * deleted the row.
+   */
   readonly known: boolean;
 }
 

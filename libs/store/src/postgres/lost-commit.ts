@@ -9,7 +9,7 @@ export type Reconnect = () => Promise<PostgresSession>;
 /**
  * Asks the server for the status of a transaction after the connection was lost before the response to COMMIT. Returns
  * undefined when it was committed, otherwise the error. A server that has crashed since may have reused the id, so that
- * its status does not count.
+ * the status `committed` then does not count; `aborted` always counts.
  */
 export async function outcomeOfLostCommit(
   lost: Pick<PostgresSession, 'serverRun'>,

@@ -26,7 +26,8 @@ export function postgresDialect(driver: Driver, schema: string): Dialect {
 const COLUMN_TYPES: Readonly<Record<string, string>> = {
   // By code point for any collation of the database, because pages continue after the last key.
   text: 'text collate "C"',
-  // All integers of a number, where PostgreSQL's integer ends at 2^31; also distinguishes them from bigint.
+  // Holds every safe integer of JavaScript, while PostgreSQL's integer ends at 2^31; the type also distinguishes such
+  // columns from bigint ones.
   integer: 'numeric(16)',
   real: 'double precision',
 };

@@ -2,7 +2,7 @@ import { InternalError } from '@writ/kernel';
 
 /**
  * Converts a computed value (`sum`, `max`, `count`, `coalesce`) to an exact 64-bit integer. Columns declared `bigint`
- * read as bigint already; computed values have no declared type and are a number, a bigint or, on PostgreSQL, text
+ * read as bigint already; computed values have no declared type and are a number while that is exact, else a bigint
  * (EM-4).
  * @throws InternalError STORE_INVALID_INT64 if the value is not an integer or was already rounded
  */

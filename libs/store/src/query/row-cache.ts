@@ -10,7 +10,10 @@ import {
 /** A store's `db` or a transaction. */
 type AnyDatabase = Pick<Kysely<unknown>, 'isTransaction'>;
 
-/** Limits of the cached rows of one kind. Nearly every statement looks one up, so a lookup must not change the order. */
+/**
+ * Limits of the cached rows of one kind. Nearly every statement looks up a row, so lookups do not reorder the entries,
+ * which would cost time.
+ */
 const LIMITS = {
   name: 'rows',
   maxEntries: 10_000,

@@ -20,7 +20,10 @@ export interface Replicas {
   isVisible(): boolean;
   /** The dead replicas among `ids`: not alive for a few seconds. */
   findDead(ids: Iterable<string>): Promise<ReadonlySet<string>>;
-  /** Claims `name` for this process; undefined while another holds it. The claims of a dead process are released. */
+  /**
+   * Claims `name` for this process; undefined while another process holds it, and until this process has released its
+   * own earlier claim, even one that a broken connection has ended. The claims of a dead process are released.
+   */
   claim(name: string): Promise<Claim | undefined>;
   /** Notifies the others of a change; may be lost, so listeners also poll. */
   hint(topic: string): void;

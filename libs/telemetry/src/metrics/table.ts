@@ -222,8 +222,8 @@ export const METRICS = {
     unit: '{approval}',
     labels: ['writ.tenant', 'writ.state'],
     from: 'supervisor',
-    about: 'Approvals decided or expired',
-    zero: { 'writ.state': ['approved', 'rejected', 'expired'] },
+    about: 'Approvals decided, expired, or withdrawn by their agent',
+    zero: { 'writ.state': ['approved', 'rejected', 'expired', 'withdrawn'] },
   },
   approvalsOpen: {
     name: 'writ.approvals.open',
@@ -258,7 +258,7 @@ export const METRICS = {
     unit: '{halt}',
     labels: [],
     from: 'supervisor',
-    about: 'Active halts, counted once per affected run',
+    about: 'Halts that took effect, counted once for each affected run',
     zero: {},
   },
   slots: {
@@ -311,7 +311,7 @@ export const METRICS = {
     unit: '{request}',
     labels: ['writ.tenant'],
     from: 'execution-meter',
-    about: 'Responses with a warning that a budget is nearly exhausted',
+    about: 'Settled attempts of model calls after which a budget is nearly exhausted',
     zero: {},
   },
   debts: {
@@ -320,7 +320,8 @@ export const METRICS = {
     unit: '{attempt}',
     labels: ['writ.tenant', 'writ.dimension'],
     from: 'execution-meter',
-    about: 'Attempts settled above the remaining amount of a cap',
+    about:
+      'Settlements (of attempts and reservations, and consumed spending) after which the settled amount of a level exceeds a cap',
     zero: { 'writ.dimension': ['tokens', 'cost', 'turns'] },
   },
   impossibleUsage: {
@@ -406,7 +407,7 @@ export const METRICS = {
     labels: ['writ.guardrail'],
     from: 'agent-worker',
     about: 'Guardrails that tripped',
-    zero: { 'writ.guardrail': ['stuck', 'max_tokens', 'near_budget'] },
+    zero: { 'writ.guardrail': ['stuck', 'max_tokens', 'near_budget', 'middleware'] },
   },
 } as const satisfies Readonly<Record<string, MetricRow>>;
 

@@ -31,7 +31,7 @@ export interface ReceivedSpan {
   readonly failed: boolean;
 }
 
-/** The last exported data point of one metric series. */
+/** One exported data point of one metric series; every export adds the points of all its series, oldest first. */
 export interface ReceivedPoint {
   readonly service: string;
   readonly metric: string;

@@ -18,7 +18,7 @@ export interface ScheduledReplica {
   stop?(): Promise<void>;
 }
 
-/** What the schedules know of a service. */
+/** The functions of a service that the randomized fault schedules call. */
 export interface ScheduledService<R extends ScheduledReplica> {
   /**
    * Opens a replica.
@@ -195,7 +195,10 @@ export class ReplicaSet<R extends ScheduledReplica> {
     await this.#service.onReplaced?.(await next.replica);
   }
 
-  /** The location under the name of the process, by which its sessions are known. */
+  /**
+   * Returns the location with `application_name` set to the name of the process, so that endSessionsOf() finds its
+   * sessions.
+   */
   #locationFor(name: string): SqliteLocation | PostgresLocation {
     if (this.#location.dialect === 'sqlite') return this.#location;
     const url = new URL(this.#location.url);

@@ -8,9 +8,10 @@ export interface LatestCall {
 }
 
 /**
- * Returns the number of a request among those with equal bytes (AP-2). It repeats the latest one, and then pays nothing,
- * when its client says so, or when the latest client left before it had its answer. Otherwise it is a new sample, so that
- * equal prompts in parallel stay independent.
+ * Returns the number of a request among those with equal bytes (AP-2). The request repeats the latest one, which costs
+ * nothing, when its client marks it as a retry, or when the latest request was not answered completely and its client
+ * is not connected to this replica. Otherwise it is a new sample, so that equal parallel prompts on one replica stay
+ * independent; on different replicas, they share one call.
  * @param isRetry whether the client marks the request as a retry
  */
 export function nextCallNumber(latest: LatestCall | undefined, isRetry: boolean): number {

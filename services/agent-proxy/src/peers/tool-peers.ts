@@ -30,7 +30,7 @@ export interface ProposedTool {
   readonly observations: readonly { readonly callId: string; readonly content: string }[];
 }
 
-/** An approved tool call with its order. */
+/** An approved tool call with its writ. */
 export interface OrderedTool {
   readonly agent: AgentKey;
   readonly callId: string;

@@ -86,7 +86,10 @@ export type UnusedPosition = Pick<AgentRow, 'used_at' | 'run_id' | 'instance'>;
 /** Before every agent. */
 export const FIRST_UNUSED: UnusedPosition = { used_at: new Date(0), run_id: '', instance: '' };
 
-/** Returns living agents whose latest request was before `usedBefore`, the longest unused first, from `after` on. */
+/**
+ * Returns at most UNUSED_PAGE agents that have not ended and whose recorded use (`used_at`) is before `usedBefore`, the
+ * longest unused first, beginning after the position `after`.
+ */
 export async function unusedAgents(
   db: ProxyReader,
   usedBefore: Date,

@@ -1,6 +1,9 @@
 import { isWritError, type WritError, wrapUnknown } from '@writ/kernel';
 
-/** An error for a client, so that a refusal costs one request in each client (AP-2). */
+/**
+ * An error as an HTTP response. Its status and its header x-should-retry make every supported client stop after one
+ * request when the error is final (AP-2).
+ */
 export interface HttpError {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

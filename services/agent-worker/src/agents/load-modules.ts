@@ -25,7 +25,7 @@ export interface AgentModules {
 /** An export of a module. */
 interface Export {
   readonly what: string;
-  readonly made: string;
+  readonly defineFunction: string;
   readonly isDefinition: (value: object) => boolean;
   /** Names that modules cannot use. */
   readonly taken: readonly string[];
@@ -34,25 +34,25 @@ interface Export {
 const EXPORTS: Readonly<Record<keyof AgentModules, Export>> = {
   agents: {
     what: 'agent',
-    made: 'defineAgent',
+    defineFunction: 'defineAgent',
     isDefinition: (value) => isFunction(value, 'run') && hasVersion(value),
     taken: [],
   },
   middleware: {
     what: 'middleware',
-    made: 'defineMiddleware',
+    defineFunction: 'defineMiddleware',
     isDefinition: (value) => middlewareLevels.some((level) => isFunction(value, level)),
     taken: middlewareLevels.flatMap((level) => Object.keys(MIDDLEWARE_OPTIONS[level])),
   },
   strategies: {
     what: 'strategy',
-    made: 'defineStrategy',
+    defineFunction: 'defineStrategy',
     isDefinition: (value) => isFunction(value, 'create'),
     taken: Object.keys(STRATEGY_OPTIONS),
   },
   historyProviders: {
     what: 'history provider',
-    made: 'defineHistoryProvider',
+    defineFunction: 'defineHistoryProvider',
     isDefinition: (value) => isFunction(value, 'create'),
     taken: [],
   },
@@ -115,12 +115,12 @@ function addAll(
   { module, name, list }: ExportedList,
   problems: string[],
 ): void {
-  const { what, made, isDefinition, taken } = EXPORTS[name];
+  const { what, defineFunction, isDefinition, taken } = EXPORTS[name];
   const isOne = (value: unknown): value is { readonly name: string } =>
     typeof value === 'object' && value !== null && isNamed(value) && isDefinition(value);
   if (!Array.isArray(list) || !list.every(isOne)) {
     problems.push(
-      `the module ${module} exports "${name}", which is not a list of ${made} results.`,
+      `the module ${module} exports "${name}", which is not a list of ${defineFunction} results.`,
     );
     return;
   }

@@ -27,7 +27,7 @@ const WRITE_AGAIN: ChatTurn = {
 };
 
 /**
- * Wraps a factory, so that the guardrails of the manifest apply to every model call of its agents
+ * Wraps a factory, so that the guardrails of the manifest apply to every model call of its agents except summaries
  * (AG-6). They are beneath the middleware, which sees whole answers. Their counters depend only on
  * journaled answers, so that replays restore them, and are part of checkpoints.
  */
@@ -81,8 +81,8 @@ class Guard {
   }
 
   /**
-   * Returns a model's answer, with the parts of an answer that its token limit truncated; stops the
-   * agent when the model requests the same tool calls too often.
+   * Returns the model's answer. If the token limit truncated it, requests the rest and joins the parts, or, in JSON
+   * mode, requests the whole answer again. Stops the agent when the model requests the same tool calls too often.
    */
   async ask(request: LlmRequest): Promise<ModelAnswer> {
     if (request.purpose === 'summary') return await this.#ctx.llm(request);

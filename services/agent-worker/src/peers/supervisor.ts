@@ -40,7 +40,7 @@ interface SpawnCall extends Attachments {
   readonly models?: readonly string[];
   /** A lower priority than that of the child's manifest. */
   readonly priority?: PriorityName;
-  /** Message id that the child's reply refers to. */
+  /** Correlation id of the child's first message. */
   readonly correlationId: string;
 }
 

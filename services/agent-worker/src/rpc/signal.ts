@@ -5,7 +5,7 @@ import type { Dependencies } from '../app/agents/dependencies.ts';
 import { signalAgent } from '../app/agents/signal-agent.ts';
 import { signalFrom } from '../wire/signal.ts';
 
-/** Wakes an agent with a signal, or parks it when it is halted (RT-3). */
+/** Wakes an agent with a signal, or, for the signal `halted`, parks it if this process runs it (RT-3). */
 export function signal(
   dependencies: Dependencies,
 ): Handler<typeof AgentWorkerService.method.signal> {

@@ -73,7 +73,10 @@ export type SpawnOutcome = { readonly callId: string } & (
       readonly message: string;
     }
   | {
-      /** Approved, but the child could not be created. */
+      /**
+       * The supervisor rejected the request permanently, before or after its review, or the options have an empty list;
+       * no child exists.
+       */
       readonly kind: 'failed';
       readonly stopReason: string;
       readonly message: string;
@@ -133,8 +136,8 @@ export interface AgentContext {
   readonly meta: RunMeta;
 
   /**
-   * Throws when the run is cancelled or past its deadline (SUP-5); every operation checks this,
-   * too.
+   * Throws when the run is cancelled or past its deadline (SUP-5). Every new operation checks this, too; one whose
+   * result is replayed from the journal may return it without a check.
    */
   check(): void;
   /** Returns the time, the same in every replay. */
@@ -199,7 +202,10 @@ export interface AgentContext {
   sleepUntilSignal(name: string): Promise<JsonObject>;
   /** Suspends the agent for a time in milliseconds. Uses no memory meanwhile. */
   sleep(ms: number): Promise<void>;
-  /** Takes the next turn of a rate limit, and suspends the agent until then (AG-9). */
+  /**
+   * Acquires the next permit of a rate limit, which has a time, and suspends the agent until that time (AG-9).
+   * Unrelated to the turns of a conversation.
+   */
   turn(limit: RateLimit): Promise<void>;
 
   /**
@@ -209,7 +215,8 @@ export interface AgentContext {
    */
   all<T>(branches: readonly ((ctx: AgentContext) => Promise<T>)[]): Promise<T[]>;
   /**
-   * Runs one think-act cycle, whose entries are committed together before the next one starts.
+   * Runs one think-act cycle and emits its start and its end. The end of a step commits nothing: its entries are
+   * committed with the next required commit, or about 250 ms after the start of the next step.
    * @param waitsFor the signal that the step waits for first, which is shown to clients; empty for
    *   none
    */

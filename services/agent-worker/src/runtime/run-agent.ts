@@ -94,8 +94,8 @@ export interface RunParts {
 }
 
 /**
- * Runs an agent for one lease: replays its journal from the start, and continues until the agent
- * ends, is suspended or parked, or loses the lease. Returns the result.
+ * Runs an agent for one lease: replays its journal, from the latest checkpoint if it restores one, and continues until
+ * the agent ends, is suspended or parked, loses the lease, or the worker shuts down. Returns the result.
  * @throws what the store throws
  */
 export async function runAgent(parts: RunParts, session: LeaseSession): Promise<LeaseOutcome> {

@@ -26,7 +26,7 @@ export class BranchSuspended extends Unwinding {
 /** A signal arrived while the agent was being suspended; the agent is runnable at once. */
 export class SignalArrived extends Unwinding {}
 
-/** The agent may not act now: halted or frozen. */
+/** The agent may not act now: it is halted or frozen, or a service rejects its tenant. */
 export class Parked extends Unwinding {}
 
 /**

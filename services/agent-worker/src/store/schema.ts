@@ -179,7 +179,7 @@ const snapshots = table('snapshots', {
     items_from: column.integer(),
     /** JSON of the agent's state. */
     state: column.text(),
-    /** JSON of the receipts that are not yet attached to a review. */
+    /** JSON of the receipts, with their results, that the supervisor has not yet acknowledged. */
     receipts: column.text(),
     saved_at: column.timestamp(),
   },

@@ -1,6 +1,6 @@
 import type { ModelEntry } from '../domain/catalog/catalog.ts';
 import type { NativeChat } from '../domain/chat/chat.ts';
-import { askForFree, type FreeAnswer } from './free-request.ts';
+import { type FreeAnswer, sendFreeRequest } from './free-request.ts';
 import { providerHeaders } from './provider-headers.ts';
 
 /** A request whose tokens the provider counts. */
@@ -19,5 +19,5 @@ export async function countAtProvider(request: CountRequest): Promise<FreeAnswer
     headers: { 'content-type': 'application/json', ...providerHeaders(request) },
     body: JSON.stringify({ ...native.body, model: model.providerModel }),
   };
-  return await askForFree({ model, path: '/messages/count_tokens', init, signal });
+  return await sendFreeRequest({ model, path: '/messages/count_tokens', init, signal });
 }

@@ -19,7 +19,12 @@ export type FreeAnswer = { readonly answer: JsonObject } | { readonly failure: A
 const MAX_BYTES = 3 * 1024 * 1024;
 
 /** Makes a request that is free, within the timeout of the model. Never throws for errors of the provider. */
-export async function askForFree({ model, path, init, signal }: FreeRequest): Promise<FreeAnswer> {
+export async function sendFreeRequest({
+  model,
+  path,
+  init,
+  signal,
+}: FreeRequest): Promise<FreeAnswer> {
   const timeout = AbortSignal.timeout(model.timeoutMs);
   const url = `${model.baseUrl.replace(/\/$/, '')}${path}`;
   try {

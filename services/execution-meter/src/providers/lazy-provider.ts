@@ -7,8 +7,8 @@ import type { Provider } from './provider.ts';
 export function lazyProvider(): Provider {
   let provider: Promise<Provider> | undefined;
   return async (attempt) => {
-    provider ??= import('./model-call/model-provider.ts').then(({ createOpenAiProvider }) =>
-      createOpenAiProvider(),
+    provider ??= import('./model-call/model-provider.ts').then(({ createModelProvider }) =>
+      createModelProvider(),
     );
     return (await provider)(attempt);
   };

@@ -6,7 +6,7 @@ import { readTab } from '../app/tabs/tab-view.ts';
 import { agentKey, tabMessage } from '../wire/tab.ts';
 import type { RpcContext } from './rpc-context.ts';
 
-/** Returns a tab; a worker can read only the tab of its own agent, which records its epoch (RT-2). */
+/** Returns a tab. A worker can read only the tab of its own agent; the read records the epoch of the worker (RT-2). */
 export function getTab(context: RpcContext): Handlers<typeof ExecutionMeterService>['getTab'] {
   return async ({ tab }, call) => {
     const own = ownKey(call);

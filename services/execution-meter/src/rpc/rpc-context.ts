@@ -9,6 +9,9 @@ export interface RpcContext extends MeterContext {
   readonly verifier: Verifier;
   readonly calls: ModelCalls;
   readonly prices: PriceList;
-  /** Flushes the outbox without delay when a run ends, for watchers of the run. */
+  /**
+   * Publishes the pending events of the outbox without delay. CloseTab calls it for each tab, so that watchers of a run
+   * receive its last events early.
+   */
   readonly flushEvents: () => void;
 }

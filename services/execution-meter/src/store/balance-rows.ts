@@ -96,8 +96,8 @@ export const insertLevels = prepareQuery((db: MeterReader, row: OpenedLevels) =>
 );
 
 /**
- * Inserts the agent, the run and the slice of the session of a tab, unless they exist, so that the first booking finds
- * them, and returns their ids.
+ * Inserts those of the agent, the run and the slice of the session of a tab that do not exist, so that the first
+ * booking finds them, and returns the ids of the inserted rows only.
  */
 export const insertRun = prepareQuery(
   (db: MeterReader, row: OpenedRun & { readonly session: string }) =>

@@ -8,8 +8,9 @@ import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import { type CallTable, calls } from './schema.ts';
 
 /**
- * State of a call: `running` until its outcome is committed; `interrupted` when it was aborted, so
- * that a repeat makes another attempt; `answered` and `failed` are final (EM-7).
+ * State of a call: `running` until its outcome is committed; `interrupted` when it has no attempt in flight and no
+ * final outcome: it was aborted, its next attempt was refused or not permitted, or its process died; a repeat makes
+ * another attempt; `answered` and `failed` are final (EM-7).
  */
 type CallState = 'running' | 'interrupted' | 'answered' | 'failed';
 

@@ -37,7 +37,10 @@ export interface HoldingEntry extends AgentKey {
   readonly id: EntryId;
 }
 
-/** Entries inserted by this process and not updated since; this process usually settles them. */
+/**
+ * On SQLite, the entries inserted by this process and not updated since; this process usually settles them. On
+ * PostgreSQL nothing is cached.
+ */
 const cache = new RowCache<StoredEntry>();
 
 /** Returns an entry of a tab; undefined when it does not exist. */

@@ -2,7 +2,7 @@ import { type AgentKey, agentKeyText, type CallKey } from '@writ/kernel';
 import { prepareQuery, prepareWrite, RowCache } from '@writ/store';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 
-/** Number of calls of a tab that ended without an answer for one reason. */
+/** Number of calls of a tab that failed or that a cap refused, for one stop reason; aborted calls are not counted. */
 export interface FailureCount {
   readonly stopReason: string;
   readonly count: number;

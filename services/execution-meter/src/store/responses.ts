@@ -67,7 +67,10 @@ export async function knownIds(
   }));
 }
 
-/** Deletes the id of an answer: no request can refer to it any more. */
+/**
+ * Deletes the id of a response, so that no request can continue it any more. The ids of its items stay known to the
+ * session.
+ */
 export async function deleteResponse(
   trx: MeterTransaction,
   { tenant, sessionId: session_id }: StoredTab,

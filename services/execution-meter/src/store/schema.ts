@@ -198,7 +198,10 @@ export const calls = table('calls', {
   primaryKey: ['tenant', 'run_id', 'agent_instance', 'call_id'],
 });
 
-/** Ids of answers that their provider keeps, by the session that received them. */
+/**
+ * Ids of answers and of their items, in dialects whose requests can refer to them, by the session that received them;
+ * recorded whether or not the provider stores the answer.
+ */
 const responseIds = table('response_ids', {
   columns: {
     tenant: column.text(),
@@ -215,7 +218,7 @@ const responseIds = table('response_ids', {
   primaryKey: ['tenant', 'session_id', 'id'],
 });
 
-/** Number of calls of a tab without an answer, by stop reason. */
+/** Number of calls of a tab that failed or that a cap refused, by stop reason; aborted calls are not counted. */
 const failures = table('failures', {
   columns: {
     tenant: column.text(),

@@ -23,8 +23,8 @@ const UNVERIFIED = 'KEYS_UNAVAILABLE';
 /**
  * Renews the slots of a worker's agents (SB-8). Each entry has its own agent token and epoch; a rejected
  * entry does not fail the others.
- * @throws UnavailableError KEYS_UNAVAILABLE if the key of no token can be fetched; otherwise it is the refusal of
- *   the entries whose keys cannot
+ * @throws UnavailableError KEYS_UNAVAILABLE if no token can be verified because the keys of the supervisor are
+ *   unavailable; if that is true of some tokens only, their entries get the refusal KEYS_UNAVAILABLE
  */
 export function renew(context: SpawnBudgetContext): Handlers<typeof SpawnBudgetService>['renew'] {
   return async ({ agents }, { caller }) => {

@@ -6,8 +6,8 @@ import type { SpawnBudgetContext } from '../context.ts';
 import { changeMessage } from '../wire/slot.ts';
 
 /**
- * Streams pauses and resumptions of the worker's tenants in this process (SB-4). Best effort: Renew reports
- * what another replica did or a slow stream missed.
+ * Streams the pauses and resumptions, of the requested tenants, that this process commits (SB-4). Best effort: Renew
+ * reports what another replica did or a slow stream missed.
  * @throws PermissionDeniedError TENANT_NOT_SERVED (SYS-6)
  */
 export function watchPauses({

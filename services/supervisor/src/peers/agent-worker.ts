@@ -43,7 +43,7 @@ export interface AgentDelivery {
   };
 }
 
-/** A signal to a suspended agent. */
+/** A signal to an agent in any state that has not ended: an approval, `halted`, `resumed`, or a signal of a client. */
 export interface AgentSignal extends AgentKey {
   readonly requestId: string;
   /** Whether the agent is external. */

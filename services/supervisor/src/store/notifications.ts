@@ -43,7 +43,10 @@ export function endpointOf({
   return `${scope}/${endpoint}`;
 }
 
-/** The open notifications that are due, oldest first, except those of some endpoints; see {@link endpointOf}. */
+/**
+ * The open notifications that are due, in the order of their next attempt, except those of some endpoints; see {@link
+ * endpointOf}.
+ */
 export async function dueNotifications(
   db: SupervisorReader,
   now: Date,

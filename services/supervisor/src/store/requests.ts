@@ -5,7 +5,10 @@ import type { SupervisorTransaction } from './supervisor-store.ts';
 export interface PersonalRequest {
   readonly tenant: string;
   readonly subject: string;
-  /** Full name of the RPC. */
+  /**
+   * Full name of the RPC, with `/enforced` when the meter enforces caps of SetCaps; `resume` for a run that a lifted
+   * halt resumes, where `subject` is the id of the halt and `request_id` that of the run.
+   */
   readonly method: string;
   readonly requestId: string;
   /** Digest of the whole request. */

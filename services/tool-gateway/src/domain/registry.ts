@@ -71,7 +71,10 @@ function isListed(list: Allowlist | undefined, name: string, tool: string): bool
   return tools.includes(tool) || tools.includes(EVERY);
 }
 
-/** The names to which the wildcard does not apply, or the names that are listed with the tool. */
+/**
+ * The rule of one tool: if the wildcard allows the tool, the names that may not call it (`except`); otherwise the names
+ * that may.
+ */
 function ruleOf(list: Allowlist | undefined, tool: string): AllowRule | undefined {
   if (list === undefined) return undefined;
   const except = isListed(list, EVERY, tool);

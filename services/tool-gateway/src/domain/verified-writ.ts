@@ -17,6 +17,9 @@ export interface VerifiedWrit extends CallKey {
   readonly allowedTools: readonly string[];
   /** Dotted paths of result fields that the receipt must carry. */
   readonly resultFields: readonly string[];
-  /** Whether only the limits that tools.yaml sets apply to repeated calls. */
+  /**
+   * Whether max_calls_per_agent and max_repeats apply only where tools.yaml sets them, without the limits of the source
+   * and the defaults; set for external agents.
+   */
   readonly noDefaultLimits: boolean;
 }

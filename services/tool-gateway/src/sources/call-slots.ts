@@ -43,7 +43,8 @@ export class Slots {
 
   /**
    * Acquires a slot. Call the result to release it; further calls of it have no effect.
-   * @throws OverloadedError TOOL_QUEUE_FULL when the queue is full; the reason of `signal` when it aborts
+   * @throws OverloadedError TOOL_QUEUE_FULL when the queue is full; the reason of `signal` when it aborts; the error of
+   *   the store for a queued call when the store is unavailable
    */
   async acquire(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();

@@ -16,14 +16,18 @@ export interface ToolsInForce {
 
 interface Opened {
   readonly source: OpenSource;
-  /** Digest of the declaration; a source is reopened when it changes. */
+  /**
+   * Digest of the origin (module, address, server or egress rules); a source is reopened when it changes. Changed
+   * limits are applied to the open source.
+   */
   readonly identity: string;
 }
 
 /**
  * The tools that tools.yaml declares and the sources offer, reloaded while the gateway runs (TG-6). An invalid file
- * changes nothing. A source with an unchanged declaration stays open; a replaced or removed source is closed when
- * its last call has ended. {@link LiveTools.now} is an immutable snapshot.
+ * changes nothing. A source with an unchanged origin stays open, also when its limits or tools change or the content of
+ * its module does; a replaced or removed source is closed when its last running or queued call has ended. {@link
+ * LiveTools.now} is an immutable snapshot.
  */
 export class LiveTools {
   readonly #input: YamlInput;

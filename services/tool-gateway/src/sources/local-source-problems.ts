@@ -10,7 +10,7 @@ import type { ToolsFile } from './tools-file.ts';
 /**
  * Imports the modules of tools.yaml and creates their tools in a temporary folder, as a start does, and disposes of
  * them.
- * @returns one sentence for each module that cannot be used, and for each tool without a function
+ * @returns one sentence for each module that cannot be used or lacks functions for declared tools
  */
 export async function localSourceProblems(
   { sources }: Pick<ToolsFile, 'sources'>,

@@ -10,7 +10,7 @@ export interface LocalSourceOptions {
   readonly name: string;
   /** Absolute path of the module. */
   readonly module: string;
-  /** Tools that the module must export. */
+  /** Names of the tools that `createTools` of the module must return. */
   readonly tools: readonly string[];
   /** `file:line:column` of the declaration, for messages. */
   readonly place: string;

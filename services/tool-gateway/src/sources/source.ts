@@ -76,5 +76,5 @@ export function toJsonAnswer(tool: string, content: string): ToolAnswer {
 
 /** The answer of a tool that returned an invalid result. */
 export function badResult(tool: string): ToolAnswer {
-  return { kind: 'bad_result', message: `${tool} returned a result that is not a JSON object.` };
+  return { kind: 'bad_result', message: `${tool} returned an invalid result.` };
 }

@@ -2,7 +2,10 @@ import type { JsonSchema } from '@writ/config';
 import { about, TOOL_NAME_PATTERN } from '@writ/kernel';
 import { SIDE_EFFECTS, type SideEffect } from '../domain/tool.ts';
 
-/** A tool in tools.yaml; its source may supply missing fields. */
+/**
+ * A tool in tools.yaml; omitted fields of a tool of an MCP server, and of the built-in tool, are those that the source
+ * offers.
+ */
 export interface ToolEntry {
   readonly name: string;
   readonly description?: string;
@@ -50,7 +53,7 @@ export interface ToolsDocument {
   };
 }
 
-/** Largest result that fits a gRPC response, in bytes. */
+/** Upper limit of max_output_bytes: half of the largest gRPC message (4 MiB). */
 const MAX_OUTPUT_BYTES = 2 * 1024 * 1024;
 
 const TOOL_NAME = {
@@ -119,17 +122,20 @@ export const TOOLS_SCHEMA: JsonSchema = {
           description: about(
             'What the tool does, shown to the model.',
             { type: 'string', minLength: 1, maxLength: 4_096 },
-            { default: 'that of the source' },
+            { default: 'required for local and provider sources, else that of the source' },
           ),
           input_schema: about(
-            'JSON Schema 2020-12 of the arguments, with `fillable` and `decimals`.',
+            'JSON Schema 2020-12 of the arguments, in which the additional keywords `fillable` and `decimals` are permitted.',
             { type: 'object' },
-            { default: 'that of the source' },
+            { default: 'required for local and provider sources, else that of the source' },
           ),
           side_effect: about(
             'Effect of the tool, which decides what happens to a call whose outcome is unknown.',
             { enum: SIDE_EFFECTS },
-            { default: 'that of the source; destructive for MCP' },
+            {
+              default:
+                'required for local and provider sources; destructive for MCP, else that of the source',
+            },
           ),
           timeout: about(
             'Time after which a call is aborted; 1ms to 1h.',
@@ -150,7 +156,7 @@ export const TOOLS_SCHEMA: JsonSchema = {
             },
           ),
           max_repeats: about(
-            'Calls with the same arguments among these.',
+            'Calls of the tool with the same arguments by one agent of a run.',
             { type: 'integer', minimum: 0, 'x-zero': NEVER_CALLED },
             {
               default: '1; for external agents unlimited',
@@ -160,7 +166,10 @@ export const TOOLS_SCHEMA: JsonSchema = {
           risk: about(
             'Risk for policies and approval_required_risk; 0.8 is 80 in policies.',
             { type: 'number', minimum: 0, maximum: 1, 'x-expected': 'a number from 0 to 1' },
-            { default: 'that of the source; 1 for MCP' },
+            {
+              default:
+                'required for local and provider sources; 1 for MCP, else that of the source',
+            },
           ),
           source: about('Name of the source that executes it.', ID),
         },
@@ -172,14 +181,17 @@ export const TOOLS_SCHEMA: JsonSchema = {
       additionalProperties: {
         oneOf: [
           source('local', {
-            module: about('TypeScript module that exports tools, relative to the file.', TEXT),
+            module: about(
+              'TypeScript module that exports `createTools`, relative to the file.',
+              TEXT,
+            ),
           }),
           source(
             'provider',
             { address: about('Address host:port of a ToolProviderService.', TEXT) },
             {
               tls: about(
-                'Whether the connection uses TLS when services use it.',
+                'Whether the connection uses TLS if the connections between the services do; false for cleartext.',
                 { type: 'boolean' },
                 { default: 'true' },
               ),
@@ -228,12 +240,20 @@ export const TOOLS_SCHEMA: JsonSchema = {
       type: 'object',
       additionalProperties: false,
       properties: {
-        agents: about('Tools by agent; `*` applies to agents that are not named.', allowlist, {
-          default: 'all tools',
-        }),
-        tenants: about('Tools by tenant; `*` applies to tenants that are not named.', allowlist, {
-          default: 'all tools',
-        }),
+        agents: about(
+          'Tools by agent; `*` applies to agents that are not named, which may call no tool without it.',
+          allowlist,
+          {
+            default: 'all tools',
+          },
+        ),
+        tenants: about(
+          'Tools by tenant; `*` applies to tenants that are not named, which may call no tool without it.',
+          allowlist,
+          {
+            default: 'all tools',
+          },
+        ),
       },
     }),
   },

@@ -2,7 +2,7 @@ import type { Selectable } from 'kysely';
 import type { GatewayReader, GatewayTransaction } from './gateway-store.ts';
 import type { RefusalsTable } from './schema.ts';
 
-/** A rejected call without a matching writ; reported to the supervisor. */
+/** A call that was rejected because of its writ (invalid, expired, or for another call); reported to the supervisor. */
 export type Refusal = Omit<Selectable<RefusalsTable>, 'position'>;
 
 /** Largest number of refusals kept until the supervisor acknowledges them. */

@@ -35,7 +35,10 @@ const calls = table('calls', {
     /** W3C trace context of the request that began the call. */
     traceparent: column.text(),
     state: column.text<'intent' | 'ok' | 'error' | 'refused' | 'unknown' | 'burnt'>(),
-    /** The replica that works on the call; empty when no replica does. */
+    /**
+     * The replica that works on the call, or, after the outcome, the last one that did; empty for a refused, burnt or
+     * released call.
+     */
     owner: column.text(),
     /** Number of attempts to run the tool. */
     attempts: column.integer(),
@@ -119,7 +122,7 @@ const epochs = table('epochs', {
   primaryKey: ['tenant', 'run_id', 'agent_instance'],
 });
 
-/** One row for each call without a matching writ, until the supervisor acknowledges it (TG-1). */
+/** One row for each call that was rejected because of its writ, until the supervisor acknowledges it (TG-1). */
 const refusals = table('refusals', {
   columns: {
     position: column.position(),

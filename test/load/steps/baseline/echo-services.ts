@@ -9,7 +9,7 @@ import { createVerifier, internalGate, type ServiceName, trustSigners } from '@w
 import { systemClock } from '@writ/kernel';
 import { createRpcServer, partialRoute, type Route } from '@writ/rpc';
 import type { Telemetry } from '@writ/telemetry';
-import { createOpenAiProvider } from '../../../../services/execution-meter/src/providers/model-call/model-provider.ts';
+import { createModelProvider } from '../../../../services/execution-meter/src/providers/model-call/model-provider.ts';
 import type { Attempt } from '../../../../services/execution-meter/src/providers/provider.ts';
 import { readChatRequest } from '../../../../services/execution-meter/src/wire/chat-request.ts';
 import type { BaselineSigners } from './counter.ts';
@@ -65,7 +65,7 @@ export async function startEchoServices(parts: EchoOptions): Promise<EchoAddress
 
 function meterRoute({ folder, stores, messages }: EchoOptions): Route {
   const model = measuredModel(folder);
-  const callModel = createOpenAiProvider();
+  const callModel = createModelProvider();
   const messagesOf = byCallId(messages, (prepared) => {
     const attempt: Omit<Attempt, 'signal' | 'requestId'> = {
       model,

@@ -28,7 +28,10 @@ export const budgetCommands: CommandGroup = (program, io, done) => {
     .option('--day', 'each UTC day of the tenant; needs the role operator')
     .option('--month', 'each UTC month of the tenant; needs the role operator')
     .option('--tenant <tenant>', 'another tenant; needs the role operator')
-    .option('--remove', 'remove caps that were set, so that the configured caps apply again')
+    .option(
+      '--remove',
+      'remove caps that were set for a session, day or month, so that the configured caps apply again',
+    )
     .option('--request-id <id>', 'repeat a request that was not answered')
     .action(async (options: SetOptions) => {
       const { setCaps } = await import('./balances.ts');

@@ -9,7 +9,7 @@ export const completionCommand: CommandGroup = (program, io, done) => {
     .command('completion')
     .addArgument(new Argument('<shell>', 'the shell').choices(SHELLS))
     .description(
-      'Print the completion script of a shell, such as for: source <(writ completion bash)',
+      'Print the completion script of a shell; load it with: source <(writ completion bash)',
     )
     .action((shell: Shell) => {
       io.print(scriptOf(shell, completionTable(program)));

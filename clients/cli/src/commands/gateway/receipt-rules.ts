@@ -25,8 +25,8 @@ export function receiptFault(
   { request, agentName }: SentCall,
   writIds: ReadonlySet<unknown>,
 ): string | undefined {
-  // A burnt call has no tool and no arguments.
-  const isBurnt = claims.status === 'CALL_STATUS_VOID';
+  // The receipt of a voided call names no tool and no arguments.
+  const isVoid = claims.status === 'CALL_STATUS_VOID';
   const { call } = request;
   const result = answer.result as JsonObject | undefined;
   const rules: Readonly<Record<string, boolean>> = {
@@ -34,14 +34,14 @@ export function receiptFault(
     run_id: claims.run_id === call.run_id,
     call_id: claims.call_id === call.call_id,
     'agent.instance': agentOf(claims).instance === call.agent_instance,
-    'agent.name': isBurnt || agentOf(claims).name === agentName,
-    tool: isBurnt || claims.tool === request.tool,
-    args_sha256: isBurnt || claims.args_sha256 === sha256Hex(request.arguments_json),
+    'agent.name': isVoid || agentOf(claims).name === agentName,
+    tool: isVoid || claims.tool === request.tool,
+    args_sha256: isVoid || claims.args_sha256 === sha256Hex(request.arguments_json),
     // A repeat may carry another writ; the receipt names one of them.
-    writ_id: isBurnt || writIds.has(claims.writ_id),
-    step: isBurnt || claims.step === request.step,
+    writ_id: isVoid || writIds.has(claims.writ_id),
+    step: isVoid || claims.step === request.step,
     status: claims.status === answer.status,
-    stop_reason: isBurnt || claims.stop_reason === answer.stop_reason,
+    stop_reason: isVoid || claims.stop_reason === answer.stop_reason,
     result_sha256:
       claims.result_sha256 === (result === undefined ? '' : sha256Hex(String(result.content))),
     registry_version: claims.registry_version !== '',

@@ -16,7 +16,7 @@ export interface RecoverOptions extends FormatOptions {
 const FOUND: Readonly<Record<StoreFinding, string>> = {
   current: 'is the latest one',
   behind: 'is an older copy',
-  replaced: 'is another one',
+  replaced: 'is a different database',
   missing: 'is missing',
   empty: 'is empty',
   unreadable: 'is corrupt: move it and its -wal file away before the start',

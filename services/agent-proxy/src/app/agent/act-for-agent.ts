@@ -14,8 +14,9 @@ const BACKOFF = { baseMs: 100, maxMs: 2_000 };
 type Audience = keyof Omit<AgentCredentials, 'expiresAt'>;
 
 /**
- * Calls a service on behalf of an agent, with its token, its slot grant and the epoch. Renews the token and the grant
- * when the service refuses one: once, or repeatedly while it does not know the key of one yet.
+ * Calls a service on behalf of an agent, with its token, its slot grant and the epoch. When the service rejects the
+ * token or the grant, the call is retried with new ones: once, or up to ten attempts in total while the service does
+ * not know the signing key yet.
  * @throws what the slots, the tokens and `work` throw
  */
 export async function actFor<T>(
@@ -35,7 +36,8 @@ export async function actFor<T>(
 }
 
 /**
- * Likewise, without a slot grant: for withdrawals, which a paused or halted agent may make.
+ * Calls a service on behalf of an agent without a slot grant, for calls that a paused or halted agent may make: to
+ * withdraw a call and to list tools. Renews the token as actFor does.
  * @throws what the tokens and `work` throw
  */
 export async function actWithoutSlot<T>(

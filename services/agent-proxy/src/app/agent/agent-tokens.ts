@@ -61,6 +61,9 @@ export class AgentTokens {
   }
 }
 
-function ended({ runId }: AgentKey): PreconditionError {
-  return new PreconditionError('RUN_ENDED', `Run ${runId} has ended.`, { run_id: runId });
+function ended({ runId, instance }: AgentKey): PreconditionError {
+  return new PreconditionError('RUN_ENDED', `Agent ${instance} of run ${runId} has ended.`, {
+    run_id: runId,
+    agent: instance,
+  });
 }

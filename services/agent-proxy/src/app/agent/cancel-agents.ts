@@ -13,8 +13,9 @@ export interface CancelOrder extends RunKey {
 }
 
 /**
- * Ends external agents: their requests in progress end with an error, further ones are refused, and their tokens are
- * deleted (SUP-8, AP-1). Returns their number; a repeated order changes nothing.
+ * Ends external agents (SUP-8, AP-1): deletes their tokens, rejects their further requests on every replica, and aborts
+ * their requests in progress in this process; those on other replicas end when their next call is rejected. Returns the
+ * number of ended agents; a repeated order changes nothing.
  */
 export async function cancelAgents(
   { store, clock, open, slots, receipts, disconnectTimes, toolLists }: ProxyContext,

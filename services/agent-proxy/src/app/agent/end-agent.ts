@@ -17,7 +17,7 @@ export async function endAgent(
   await peers.reportOutcome(requestId, stopReason, (await tokens.of(key)).supervisor);
   if (agent.parent_instance === null) return;
   const parent: AgentKey = { ...key, instance: agent.parent_instance };
-  // With the end of its parent, it has ended, too.
+  // If the parent has ended, the supervisor has already ended this sub-agent.
   if ((await findAgent(store.db, parent))?.ended_at !== null) return;
   const callId = derivedId('call', parent.instance, key.instance, 'end');
   const { supervisor: agentToken } = await tokens.of(parent);

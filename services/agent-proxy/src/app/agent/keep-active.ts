@@ -6,8 +6,9 @@ import { noteUse } from './note-use.ts';
 const AT_A_TIME = 64;
 
 /**
- * Sweep: keeps agents with requests in progress active. A long request needs its slot to its end, because spawn-budget
- * gives it to another agent when the lease expires (SB-4), and other replicas must not end the agent as idle (AP-1).
+ * Sweep: keeps agents with requests in progress active. A long request needs a valid slot lease until it ends: when the
+ * lease expires, a sub-agent loses its slot and the root keeps its slot without a lease (SB-4). The recorded use keeps
+ * other replicas from ending the agent as idle (AP-1).
  */
 export async function keepActive(context: ProxyContext): Promise<void> {
   const agents = context.open.agents();

@@ -103,7 +103,7 @@ export class RequestInProgress {
     this.#end = end;
   }
 
-  /** Aborts when the run of the agent ends or the client leaves. */
+  /** Aborts when the agent ends or is halted, and when the client disconnects. */
   get signal(): AbortSignal {
     return this.#controller.signal;
   }

@@ -100,7 +100,7 @@ export class Slots {
       throw new PreconditionError('RUN_ENDED', `Run ${agent.runId} has ended.`);
     throw new PreconditionError(
       'AGENT_PAUSED',
-      `Agent ${agent.instance} is paused because another agent holds its slot.`,
+      `Agent ${agent.instance} is paused: it holds no slot. Retry later.`,
       { agent: agent.instance, retry_after_ms: '2000' },
     );
   }

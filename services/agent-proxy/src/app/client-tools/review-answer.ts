@@ -59,9 +59,11 @@ interface EndedAnswer {
 }
 
 /**
- * Returns a model call whose tool calls are reviewed before the client gets them (AP-5); the call itself when its agent
- * is not configured so. Text is passed on at once, except in a stored response; tool calls, and what follows them, when
- * all of them are decided. A refused answer is withheld and the turn continued with the model, which gets the reason.
+ * Returns a model call whose tool calls are reviewed before the client gets them (AP-5), or the call itself when
+ * options.client_tools of the agent is not `review`. Text is sent at once, except in a stored response; tool calls and
+ * what follows them are sent when all of them are decided. When a call is refused, the answer is withheld and the turn
+ * is continued with the model, which gets the reason, at most `maxRefusals` times; after that, or when a refusal ends
+ * the run, the client gets a text in place of the calls.
  */
 export function reviewedCall(context: ProxyContext, call: CallToReview): ModelCall {
   const { agent, first } = call;

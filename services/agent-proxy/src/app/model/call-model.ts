@@ -190,7 +190,10 @@ async function* eventsOf(
   }
 }
 
-/** A cap of the agent, its run or its session will not be lifted while the run lasts: the agent ends (EM-2, AP-2). */
+/**
+ * Reports the end of an agent whose own cap, or a cap of its run or session, is exhausted: the caps of a run and a
+ * session can be raised only before that (EM-2, AP-2). A cap of the tenant does not end the agent.
+ */
 async function reportExhausted(
   context: ProxyContext,
   agent: AgentRow,

@@ -13,9 +13,10 @@ import type { WaitTerms } from '../waiting-calls/waiting-requests.ts';
 import type { ToolRequest } from './number-call.ts';
 
 /**
- * Attempts with a new writ: one may expire while the call waits for a slot, or have a new key that the gateway does not
- * know yet. The client retries within one attempt when the gateway is unavailable or busy, and that failure is final
- * here, so that no failure is retried twice.
+ * Maximum attempts, the first included. Each further attempt uses a new writ: a writ may expire while the call waits
+ * for capacity of its tool source in the gateway, or be signed with a key that the gateway does not know yet. Within an
+ * attempt, the RPC client retries UNAVAILABLE and ABORTED; an error that remains after that is final, so that no
+ * failure is retried twice.
  */
 const ATTEMPTS = 10;
 

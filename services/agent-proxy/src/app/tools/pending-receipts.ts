@@ -1,6 +1,9 @@
 import { type AgentKey, agentKeyText, ByteCache } from '@writ/kernel';
 
-/** Limits of one review: receipts, of which older ones are dropped, and bytes of their results: the next one carries the rest. */
+/**
+ * Maximum receipts that are kept for an agent (older ones are dropped), and maximum bytes of results in one review (the
+ * next review carries the rest).
+ */
 const MAX_RECEIPTS = 64;
 const MAX_BYTES = 1_048_576;
 /** Maximum memory of all receipts with their results, bytes. */

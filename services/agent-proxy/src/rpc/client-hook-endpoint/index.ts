@@ -35,8 +35,9 @@ const DEFAULT_TIMEOUT_S = 60;
 const MARGIN_S = 10;
 
 /**
- * The hook endpoint: Claude Code and Codex send each tool call before they execute it, and obey the answer (AP-5). Every
- * failure is answered with 200 and `deny`, because the client executes the call after any other status.
+ * The hook endpoint: Claude Code and Codex send each tool call before they execute it, and follow the answer (AP-5). A
+ * failed review is answered with 200 and `deny`, because the client executes the call after any other status. They also
+ * send the result of an executed call; a failure to record it is logged and answered with 200 and an empty object.
  */
 export function hookEndpoint(context: ProxyContext): WebHook {
   const { log } = context.telemetry;

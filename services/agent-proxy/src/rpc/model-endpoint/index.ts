@@ -47,7 +47,7 @@ function unsupported(name: string): NotFoundError {
   const served = DIALECTS.map(({ path }) => path).join(', ');
   return new NotFoundError(
     'UNSUPPORTED_ENDPOINT',
-    `agent-proxy does not serve ${name}; it serves ${served} and /v1/models.`,
+    `agent-proxy does not serve ${name}; it serves ${served}, /v1/messages/count_tokens, /v1/models, and GET, DELETE and cancel of /v1/responses/{id}.`,
     {},
   );
 }

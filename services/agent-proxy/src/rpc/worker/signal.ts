@@ -4,7 +4,7 @@ import type { Handler } from '@writ/rpc';
 import { signalAgent } from '../../app/agent/signal-agent.ts';
 import type { ProxyContext } from '../../context.ts';
 
-/** Wakes the requests that wait for an approval, or ends those of a halted agent (AP-4). */
+/** Wakes the requests of this process that wait for an approval, or aborts those of a halted agent (AP-4). */
 export function signal(context: ProxyContext): Handler<typeof AgentWorkerService.method.signal> {
   return async ({ tenant, runId, agentInstance: instance, name }, { caller }) => {
     assertServesTenant(caller, tenant);

@@ -178,7 +178,7 @@ class ResponseJoiner implements Joiner {
   #id: unknown;
   #isFirst = true;
   #sequence = 0;
-  /** Items that the client has, and how many of them are of earlier answers. */
+  /** Items that the client has; `#earlier` contains those of the answers before the current one. */
   readonly #items: unknown[] = [];
   #earlier: readonly unknown[] = [];
 

@@ -29,8 +29,8 @@ const readNone = optionsReader('context', STRATEGY_OPTIONS.sliding_window);
 /** One strategy of a pipeline. */
 interface Strategy extends Omit<View, 'spent'> {
   /**
-   * Set when the strategy only shortens turns and drops the oldest ones, and drops more of them as
-   * the conversation grows: the same selection without effects.
+   * The same selection as `show`, without a context. Set only for a strategy that shortens turns or drops the oldest
+   * ones, and never shows a dropped turn again, so that a checkpoint can drop it as well.
    */
   readonly window?: (turns: readonly ChatTurn[]) => Promise<readonly ChatTurn[]>;
 }

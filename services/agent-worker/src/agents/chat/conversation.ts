@@ -96,7 +96,9 @@ export class Conversation {
   }
 }
 
-/** Field of a message's data with stored steps of a session that is unknown to this worker. */
+/**
+ * Field in the data of a message: stored steps that replace the history of a session for which the worker has no turns.
+ */
 const SEED = 'session_steps';
 
 /** The initial turns of a conversation. */
@@ -114,7 +116,7 @@ export interface Opening {
 export async function openConversation(ctx: AgentContext, message: Message): Promise<Opening> {
   const { seed, data } = takeSeed(message.dataJson);
   const turn: ChatTurn = { role: 'user', text: textOf({ text: message.text, dataJson: data }) };
-  // Without PERMANENT retention there is no history.
+  // A run without PERMANENT retention does not read the history of the session, even if earlier runs stored one.
   const keeps = ctx.meta.supervision?.retention === HistoryRetention.PERMANENT;
   const history = keeps ? await ctx.recall() : [];
   return { history: history.length > 0 ? history : turnsFromSteps(seed), turn };

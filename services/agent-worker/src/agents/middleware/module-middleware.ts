@@ -77,7 +77,10 @@ function publicContext({ ctx, runId, sessionId, agentName }: AgentRunContext): M
 
 type CallMiddleware = ReturnType<NonNullable<MiddlewareDefinition['function']>>;
 
-/** Shows the outcome of a call as a {@link ToolAnswer}, and takes over what the middleware changed. */
+/**
+ * Passes the outcome of a call to the middleware as a {@link ToolAnswer}, and converts the answer that the middleware
+ * returns into the outcome of the call.
+ */
 async function processCall(
   middleware: CallMiddleware,
   context: FunctionContext,

@@ -10,8 +10,9 @@ import type { Dependencies } from './dependencies.ts';
 import { wakeAgent } from './send-signal.ts';
 
 /**
- * Wakes an agent, or parks it when it is halted. The signal and the wake-up are committed together
- * before the response (RT-3). Returns false for a repeated signal and for an ended agent.
+ * Wakes an agent, or, for the signal `halted`, parks it if this process runs it; an agent that another replica runs is
+ * parked when its next call is refused. The signal and the wake-up are committed together before the response (RT-3).
+ * Returns false for a repeated signal and for an ended agent.
  */
 export async function signalAgent(
   { store, clock, agents }: Pick<Dependencies, 'store' | 'clock' | 'agents'>,

@@ -13,7 +13,7 @@ export interface Message {
   readonly correlationId: string;
   /** The instance that waits for a reply; empty when none does. */
   readonly replyTo: string;
-  /** The content is a partial result of a paused agent. */
+  /** Always false: no sender sets it. A partial reply of a child has Reply.partial instead. */
   readonly partial: boolean;
 }
 

@@ -68,8 +68,9 @@ export function compact<T extends Turn>(
 }
 
 /**
- * Returns the latest exchanges that fit into `budget` tokens together with the instructions (AG-8,
- * `sliding_window`). The last exchange is always kept, because it holds the current request.
+ * Returns the latest exchanges that fit into `budget` tokens together with the instructions (AG-8, `sliding_window`).
+ * The last exchange is always kept, even if it exceeds the budget. After the first tool call it contains the latest
+ * tool calls and results, and the message with the request may be dropped.
  */
 export function slidingWindow<T extends Turn>(
   turns: readonly T[],

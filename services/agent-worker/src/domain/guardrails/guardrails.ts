@@ -2,7 +2,10 @@ import { canonicalJson, type JsonObject, sha256Hex } from '@writ/kernel';
 
 /** Limits of the guardrails (AG-6). */
 export interface GuardrailLimits {
-  /** How often a truncated answer is continued; 0 disables it. */
+  /**
+   * Maximum number of continuations of truncated answers by one agent in all, and by each of its parallel branches; 0
+   * disables them.
+   */
   readonly maxTokensRecoveries: number;
   /** Number of repeats of the same tool calls at which the loop stops. */
   readonly maxRepeatedToolSteps: number;
@@ -14,7 +17,10 @@ export const DEFAULT_GUARDRAILS: GuardrailLimits = {
   maxRepeatedToolSteps: 3,
 };
 
-/** State of an agent's guardrails. Plain JSON without content, stored with the run (AG-6). */
+/**
+ * State of the guardrails of an agent or of one of its branches. Plain JSON without content; stored only in the
+ * checkpoints of the agent and otherwise rebuilt by each replay (AG-6).
+ */
 export interface GuardrailCounters {
   readonly recoveries: number;
   readonly repeatedToolSteps: number;

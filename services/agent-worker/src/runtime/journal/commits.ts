@@ -14,7 +14,10 @@ import type { AgentProgress } from '../progress.ts';
 import { LeaseLost } from '../unwinding.ts';
 import type { Journal } from './journal.ts';
 
-/** Longest time that the changes of a step wait for a commit that is required, ms. */
+/**
+ * Delay of the commit that soon() schedules, in milliseconds; a commit that is required earlier includes the changes
+ * and cancels it.
+ */
 const COMMIT_DELAY_MS = 250;
 
 /** A write that belongs to the agent's pending changes. */

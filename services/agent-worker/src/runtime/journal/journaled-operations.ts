@@ -62,8 +62,9 @@ export class JournaledOperations {
   }
 
   /**
-   * Runs an operation of another service, which identifies it by call_id. An effect requires a commit
-   * of what it may depend on; a read changes nothing, but a repeat may have another result, unless it is `delivered`.
+   * Runs an operation of another service or of the store of the worker. Before an effect, what it may depend on is
+   * committed; the effect is idempotent by call_id. The result of a read is committed before the next effect, because a
+   * repeat may have another result; the value of `delivered` is stored with the delivery and needs no such commit.
    */
   async remote<T>(
     kind: OperationKind,
@@ -80,7 +81,8 @@ export class JournaledOperations {
       const recorded = journal.recall(operation);
       if (recorded !== undefined) return { callId, value: recorded.value as T };
       session.check();
-      // Only the agent itself takes it: the order of concurrent branches differs between replays.
+      // Only an operation outside of branches uses the value that was read at the delivery: concurrent branches may
+      // request it in another order in each replay.
       const first = cursor.branch === '' ? delivered?.() : undefined;
       if (first !== undefined) {
         journal.record({ ...operation, value: first }, false);

@@ -12,7 +12,7 @@ export const CLAIM_WINDOW = 4;
 /**
  * Returns the rows that this process tries to claim next. Replicas that search at the same time find the same rows;
  * each tries some of them at random, of at most {@link MAX_RUNS} runs, so that they seldom wait for each other (SYS-5).
- * On SQLite, which has a single process, the oldest rows are returned.
+ * On SQLite, which has a single process, the first rows of `found` are returned.
  */
 export function claimBatch<T extends { readonly tenant: string }>(
   found: readonly T[],

@@ -25,7 +25,10 @@ const MIN_WAIT_MS = 5;
 
 /** How a worker claims agents. Times are in milliseconds. */
 interface LeaseSettings extends Omit<RenewalSettings, 'owner'> {
-  /** Stable across restarts, so that a restarted worker reclaims its agents at once. */
+  /**
+   * Unique among the workers of a store. With the same id, a restarted worker reclaims its agents at once; the default
+   * on PostgreSQL is a new id at each start, and the previous leases then have to expire.
+   */
   readonly workerId: string;
   /** Tenants whose agents it claims; empty for all (SYS-6). */
   readonly tenants: readonly string[];

@@ -22,7 +22,7 @@ export interface AccessedResponse extends AgentKey {
 
 /**
  * Reads, cancels or deletes an answer at the account that issued its id to the session of the agent (AP-2). Nothing is
- * reserved or spent. A deleted answer is unknown to later requests.
+ * reserved or spent. Later requests cannot refer to the id of a deleted answer; the ids of its items stay known.
  * @throws NotFoundError RESPONSE_NOT_FOUND; what `requireTab` and `requireSpendable` throw; PreconditionError
  *   PROVIDER_KEY_MISSING, PROVIDER_ERROR; DeadlineError LLM_TIMEOUT
  */

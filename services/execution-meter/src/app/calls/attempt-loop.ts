@@ -72,7 +72,8 @@ export class AttemptLoop {
       const mayRetry =
         failure?.recoverable === true &&
         attempts <= planner.model.maxRetries &&
-        // What the caller has received is final.
+        // Events of a native answer that the caller has received cannot be replaced by another attempt. Text deltas do
+        // not prevent a retry: the next `attempt` chunk begins a new text.
         !this.#options.chunks.hasNative;
       if (failure === undefined || !mayRetry || !(await this.#backOff(failure, attempts))) {
         await this.#conclude(open, outcome, spent, attempts);
@@ -217,7 +218,8 @@ async function spendingOf(
   const texts = outcome.type === 'answered' ? textsOf(outcome.answer) : outcome.partial;
   if (texts === undefined) return { ...hold, estimated: true, failed: false };
   const [input, counted] = await Promise.all([planner.promptTokens(), countTokens(texts)]);
-  // An answer is cut at the requested limit; tokenizers differ in what they count up to there.
+  // The provider ends an answer at the requested limit by its own tokenizer; the tokenizer of the meter can count more
+  // tokens for the same text.
   const output = atMost(counted, hold.usage.output);
   const { promptUsage } = outcome;
   const isPossible = promptUsage !== undefined && promptUsage.input <= planner.promptTokensPossible;

@@ -14,8 +14,9 @@ import type { CallRequest } from './call-request.ts';
 /** What a lookup before the first transaction of a call has found. */
 export interface CallLookup {
   /**
-   * Whether the call does not exist and only this process can create it, while it is registered as in flight:
-   * false where replicas share the database.
+   * Whether the call is known not to exist, so that the first transaction does not read it. Always false on a database
+   * that replicas share, because another replica can create the call; in this process the registry of calls in flight
+   * prevents that.
    */
   readonly isNew: boolean;
   /** Replicas known to be dead; calls of other replicas are left to them. */

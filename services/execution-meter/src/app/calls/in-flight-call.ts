@@ -31,7 +31,10 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 export class InFlightCall {
   readonly request: CallRequest;
   readonly startedAt: Date;
-  /** Resolves when the call is settled; never rejects. */
+  /**
+   * Resolves when the call has ended; never rejects. A call whose outcome could not be committed is not settled then;
+   * it is settled later (recover-calls.ts).
+   */
   readonly done: Promise<void>;
   readonly #tab: StoredTab;
   readonly #dependencies: CallDependencies;
@@ -53,7 +56,9 @@ export class InFlightCall {
     );
   }
 
-  /** Whether the call was aborted before its outcome. */
+  /**
+   * Whether `abort` was called before the call ended. The call can still end with an answer that was already received.
+   */
   get isAborted(): boolean {
     return this.#controller.signal.aborted;
   }

@@ -27,8 +27,8 @@ export class ModelCalls implements FreezableCalls {
   }
 
   /**
-   * Makes a call, joins the one in flight, or replays its record; ends with exactly one `finished` unless
-   * it is rejected before it starts (EM-7, EM-9).
+   * Makes a call, joins the one in flight, or replays its record; ends with exactly one `finished`, unless it is
+   * rejected before it starts, its reader disconnects, or its outcome cannot be committed (EM-7, EM-9).
    * @throws NotFoundError TAB_NOT_FOUND, UNKNOWN_MODEL, RESPONSE_NOT_FOUND; PreconditionError STALE_EPOCH,
    *   HALTED, FROZEN, TAB_CLOSED, PRICE_MISSING, PROVIDER_KEY_MISSING, MODEL_VARIABLE_MISSING,
    *   ANSWER_PURGED; PermissionDeniedError MODEL_NOT_ALLOWED; InvalidRequestError CALL_ID_REUSED,
@@ -100,7 +100,10 @@ export class ModelCalls implements FreezableCalls {
     return this.#calls.has(callKeyText(call));
   }
 
-  /** Rejects new calls, waits `graceMs` for those in flight and aborts the rest. All are then settled. */
+  /**
+   * Rejects new calls, waits up to `graceMs` milliseconds for those in flight and aborts the rest. Resolves when all
+   * have ended; a call whose outcome could not be committed is settled later (recover-calls.ts).
+   */
   async close(graceMs: number): Promise<void> {
     this.#closed = true;
     const calls = [...this.#calls.values()];

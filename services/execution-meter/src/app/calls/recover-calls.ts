@@ -28,7 +28,10 @@ export async function settleOrphanedCalls(
   }
 }
 
-/** Expires reservations, except calls in flight in this process (EM-3). Returns how many. */
+/**
+ * Settles in full, or releases, up to 200 reservations and attempts whose expiry time has passed, except those of calls
+ * in flight in this process (EM-3). Returns how many.
+ */
 export async function expireReservations(
   context: MeterContext,
   ledger: CallLedger,

@@ -58,8 +58,8 @@ export interface ClosedTab extends TabView {
 }
 
 /**
- * Closes a tab. Idempotent. With `onlyIfSettled`, a tab whose budget is held or that has a call in flight stays open:
- * after this transaction no other call begins, because a closed tab accepts none.
+ * Closes a tab. Idempotent. With `onlyIfSettled`, a tab stays open while part of its budget is reserved or a call of it
+ * is in flight. The check and the close are one transaction, so that no call can begin between them.
  * @throws NotFoundError TAB_NOT_FOUND
  */
 export function closeTab(

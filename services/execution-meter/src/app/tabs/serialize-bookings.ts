@@ -12,9 +12,11 @@ interface TurnOptions extends Pick<TransactionOptions, 'background'> {
 }
 
 /**
- * Runs a transaction that books to the levels of a run (EM-3, SYS-5). It waits only for transactions of its run and its
- * slice. If the grants of the slice do not suffice, it is rolled back and repeated with all slices, while no other
- * transaction of the tenant is open: only then can the cap of a shared level refuse it.
+ * Runs a transaction that books to the levels of a run (EM-3, SYS-5). With several slices (PostgreSQL) it first waits
+ * only for transactions of its run and its slice; if the grants of the slice do not suffice, it is rolled back and
+ * repeated with all slices, while no other transaction of the tenant is open: only then can the cap of a shared level
+ * refuse it. With one slice (SQLite), or with `touchesTenant`, it waits for all transactions of its tenant from the
+ * beginning.
  */
 export async function inTurnOfRun<T>(
   { store, slices, config }: Pick<MeterContext, 'store' | 'slices' | 'config'>,

@@ -22,7 +22,10 @@ export interface ModelEntry {
   readonly timeoutMs: number;
   /** Further attempts after a recoverable failure (EM-8). */
   readonly maxRetries: number;
-  /** Maximum concurrent calls to the provider; undefined = unlimited. */
+  /**
+   * Maximum concurrent calls of this alias, over all replicas; a call counts until its end, including the back-off
+   * between its attempts. Undefined: unlimited.
+   */
   readonly maxInFlight: number | undefined;
   /** Maximum calls that wait for a slot. */
   readonly maxQueued: number;
@@ -67,7 +70,10 @@ export class Catalog {
     this.#tenants = tenants;
   }
 
-  /** Replaces the content by that of another catalog, for calls and reservations that begin afterwards. */
+  /**
+   * Replaces the content with that of another catalog. Models apply to calls that begin afterwards, tenant caps to
+   * every booking from then on.
+   */
   replaceBy(other: Catalog): void {
     this.#models = other.#models;
     this.#tenants = other.#tenants;

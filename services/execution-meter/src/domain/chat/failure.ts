@@ -17,8 +17,9 @@ export interface CallFailure {
 }
 
 /**
- * Returns the error of a failed call: DEADLINE_EXCEEDED for LLM_TIMEOUT, otherwise
- * FAILED_PRECONDITION. Neither is retryable, because a repeat returns the recorded failure.
+ * Returns the error of a failed call: DEADLINE_EXCEEDED for LLM_TIMEOUT, otherwise FAILED_PRECONDITION. Neither is
+ * retryable, because a repeat of a Generate call returns the recorded failure. CountTokens and AccessResponse record
+ * nothing: a repeat sends a new request to the provider.
  */
 export function failureError({ stopReason, reason, message }: CallFailure): WritError {
   const metadata: ErrorMetadata = { stop_reason: stopReason };

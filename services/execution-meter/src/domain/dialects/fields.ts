@@ -63,8 +63,9 @@ export function assertOneOf(body: JsonObject, field: string, values: readonly un
 }
 
 /**
- * What a message measures: its text as JSON, which is never shorter, its images and documents. Files that the provider
- * fetches or has stored are refused, because their size is unknown.
+ * What a message measures: its text as JSON, which is never shorter, its images and documents. Documents that the
+ * provider fetches, and all files that it has stored, are refused, because their size is unknown. Images by URL are
+ * accepted: each is counted with a fixed number of tokens.
  * @throws InvalidRequestError NATIVE_FIELD_NOT_ALLOWED
  */
 export function measured(role: ChatRole, message: JsonValue, field: string): ChatMessage {

@@ -26,7 +26,7 @@ export interface Change {
   readonly usage: TokenUsage;
   /** Settled round trips with estimated usage. */
   readonly estimatedTurns: bigint;
-  /** Model calls that ended without an answer. */
+  /** Model calls that failed; calls that were aborted or that a cap refused are not counted. */
   readonly failedCalls: bigint;
 }
 

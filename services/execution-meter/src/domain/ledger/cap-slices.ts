@@ -1,6 +1,9 @@
 import { type Amount, type Caps, DIMENSIONS, type Dimension, NOTHING } from './amount.ts';
 
-/** One slice of a level: what it has booked, and up to which amount it may book without reading other slices. */
+/**
+ * One slice of a level: what it has booked, and its grant, the amount up to which it may book without reading other
+ * slices. A grant here is a part of a cap, not a slot grant.
+ */
 export interface Slice {
   readonly index: number;
   /** Settled and reserved amount. */

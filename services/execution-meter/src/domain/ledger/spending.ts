@@ -33,7 +33,10 @@ export interface Spending {
   /** Round trips to a model. */
   readonly turns: bigint;
   readonly estimated: boolean;
-  /** Whether the model call ended without an answer. */
+  /**
+   * Whether the model call failed: it timed out, returned an empty answer that the caller did not accept, or ended with
+   * an error of the provider. False for an aborted call.
+   */
   readonly failed: boolean;
 }
 

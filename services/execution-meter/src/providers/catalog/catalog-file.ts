@@ -20,8 +20,9 @@ export interface CatalogSource {
 }
 
 /**
- * The catalog of models.yaml, reloaded when its file changes: models, prices and tenant caps apply to calls and
- * reservations that begin afterwards. A file with an error is ignored (EM-3).
+ * The catalog of models.yaml, reloaded when its file changes: models and prices apply to calls that begin afterwards,
+ * tenant caps to every booking from then on, also to the next attempts and the settlements of calls in flight. A file
+ * with an error is ignored (EM-3).
  */
 export class CatalogFile {
   readonly catalog: Catalog;

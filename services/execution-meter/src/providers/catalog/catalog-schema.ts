@@ -120,25 +120,31 @@ const model = {
       { default: 'max_completion_tokens for api.openai.com, else max_tokens' },
     ),
     priced_as: about('Name of the model in the price list.', text, { default: 'model' }),
-    prices: about('Prices that override the price list.', {
-      type: 'object',
-      additionalProperties: false,
-      minProperties: 1,
-      properties: {
-        input_per_million_usd: price('input', 'that of the price list'),
-        cached_input_per_million_usd: price(
-          'cached input',
-          'that of the price list, else of input',
-        ),
-        cache_write_per_million_usd: price('cache write', 'that of the price list, else of input'),
-        cache_write_1h_per_million_usd: price(
-          'one-hour cache write',
-          'that of the price list, else of cache write',
-        ),
-        output_per_million_usd: price('output', 'that of the price list'),
-        reasoning_per_million_usd: price('reasoning', 'that of output'),
+    prices: about(
+      'Prices that override the price list; the list is not used when both the input and the output price are set, and the other prices are then those of input and output.',
+      {
+        type: 'object',
+        additionalProperties: false,
+        minProperties: 1,
+        properties: {
+          input_per_million_usd: price('input', 'that of the price list'),
+          cached_input_per_million_usd: price(
+            'cached input',
+            'that of the price list, else of input',
+          ),
+          cache_write_per_million_usd: price(
+            'cache write',
+            'that of the price list, else of input',
+          ),
+          cache_write_1h_per_million_usd: price(
+            'one-hour cache write',
+            'that of the price list, else of cache write',
+          ),
+          output_per_million_usd: price('output', 'that of the price list'),
+          reasoning_per_million_usd: price('reasoning', 'that of output'),
+        },
       },
-    }),
+    ),
   },
 };
 

@@ -22,7 +22,7 @@ import { readEvents } from './event-stream.ts';
  * Creates the provider for all dialects (EM-8, AP-2): streamed or not, without the retries of the SDK, and
  * with an abort signal that closes the connection.
  */
-export function createOpenAiProvider(): Provider {
+export function createModelProvider(): Provider {
   const clients = new OpenAiClients();
   return async (attempt) => {
     const { model, signal } = attempt;

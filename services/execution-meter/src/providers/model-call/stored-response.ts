@@ -1,5 +1,5 @@
 import type { ModelEntry } from '../../domain/catalog/catalog.ts';
-import { askForFree, type FreeAnswer } from '../free-request.ts';
+import { type FreeAnswer, sendFreeRequest } from '../free-request.ts';
 
 /** What is done with a stored answer. */
 export type StoredResponseAccess = 'read' | 'list_input_items' | 'cancel' | 'delete';
@@ -37,7 +37,7 @@ export async function accessAtProvider({
   );
   const search = parameters.size === 0 ? '' : `?${parameters}`;
   const headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
-  return await askForFree({
+  return await sendFreeRequest({
     model,
     path: `/responses/${encodeURIComponent(responseId)}${path}${search}`,
     init: { method, headers },

@@ -2,7 +2,11 @@ import { DIMENSIONS } from '../../domain/ledger/amount.ts';
 import type { Balance } from '../../domain/ledger/balance.ts';
 import { isShared } from '../level-ids.ts';
 
-/** How a transaction may book to the shared levels, each of which is divided into slices (EM-3, ADR 32). */
+/**
+ * How a transaction may book to the shared levels, each of which is divided into slices (EM-3, ADR 32). A turn is the
+ * time during which a transaction holds its locks; it is unrelated to the budget dimension `turns`, which counts round
+ * trips to a model.
+ */
 export interface LevelTurn {
   /** The slice of its run; the row of slice 0 is that of the level itself. */
   readonly slice: number;

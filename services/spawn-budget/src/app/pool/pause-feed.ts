@@ -60,7 +60,10 @@ export class PauseFeed {
   }
 }
 
-/** A suspended agent that wakes had kept its slot. */
+/**
+ * Whether an agent without a slot got one. A change from `suspended` to `active` does not count, because a suspended
+ * agent keeps its slot.
+ */
 function isResumption({ from, to }: SlotChange): boolean {
   return to === 'active' && (from === 'paused' || from === 'waiting');
 }

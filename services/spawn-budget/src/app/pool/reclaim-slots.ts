@@ -16,7 +16,10 @@ export interface ReclaimerParts {
   readonly sweepMs: number;
   /** How long closed pools are kept, ms. */
   readonly keepClosedMs: number;
-  /** Whether the own clock is wrong, so that no lease counts as expired. */
+  /**
+   * Whether the own clock is far from those of the peers; the loop then does nothing. Calls still end expired leases by
+   * this clock.
+   */
   readonly isClockSkewed: () => boolean;
 }
 

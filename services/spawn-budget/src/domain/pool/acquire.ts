@@ -106,6 +106,6 @@ function fullRefusal(pool: Pool, priority: Priority): Refusal {
   if (!allowPreempt) return refusal('preemption_off', 'preemption is disabled (allow_preempt)');
   return refusal(
     'no_lower_priority',
-    `no active agent has a priority below ${priorityName(priority)}`,
+    `no active agent except the root, which is never preempted, has a priority below ${priorityName(priority)}`,
   );
 }

@@ -7,7 +7,9 @@ export type RenewIntent =
   | 'run'
   /** The agent is suspended: keep the slot without a lease. */
   | 'suspend'
-  /** The agent is parked: report whether it has a slot again. */
+  /**
+   * The agent is parked: report whether it has a slot again; after an expired lease, queue it or give it a free slot.
+   */
   | 'park';
 
 /** Opens a run's pool with the root in its first slot. */

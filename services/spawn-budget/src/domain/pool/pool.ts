@@ -4,7 +4,7 @@ import type { AgentRef, Priority, SpawnBudget } from '@writ/kernel';
 export type SlotState =
   /** Holds a slot with a lease. */
   | 'active'
-  /** Holds a slot without a lease, while the agent sleeps or waits. */
+  /** Holds a slot without a lease: the agent sleeps or waits, or it is the root and its lease expired. */
   | 'suspended'
   /** Preempted or demoted; holds no slot and is queued. */
   | 'paused'

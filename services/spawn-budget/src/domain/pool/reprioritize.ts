@@ -7,8 +7,9 @@ import { victimBelow } from './preempt.ts';
 import { queuedMembers } from './queue.ts';
 
 /**
- * Changes an agent's priority (SB-5). Demoting an active agent below NORMAL in a full pool pauses it;
- * promoting a paused one to NORMAL or above resumes it if it can hold a slot.
+ * Changes an agent's priority (SB-5). Demoting an active agent below NORMAL in a full pool pauses it, unless it is the
+ * root, or the only active agent while none is queued; promoting a paused one to NORMAL or above resumes it if it can
+ * hold a slot.
  * @throws NotFoundError AGENT_NOT_FOUND; PreconditionError POOL_CLOSED, DEADLINE_PASSED, AGENT_RELEASED
  */
 export function reprioritize(draft: PoolDraft, { instance, priority }: ReprioritizeEvent): Outcome {
@@ -34,7 +35,8 @@ function demote(draft: PoolDraft, member: Member): void {
   if (next !== undefined) {
     draft.replace(member, next);
   } else if (draft.isOtherActive(member)) {
-    // The slot stays free: the next release returns it to this agent, the next acquire may take it.
+    // The slot stays free for the next acquire, or renewal of an agent without a slot; a release or an expired lease
+    // gives it to the first queued agent.
     draft.pause(member);
   }
 }

@@ -3,8 +3,9 @@ import { cutClocks } from '../../store/agent/agents.ts';
 import type { SupervisorStore } from '../../store/supervisor-store.ts';
 
 /**
- * Holds the claim `clocks` while a supervisor runs. If no replica held it when this one started, no supervisor was
- * running, and time without one is not active time: all clocks stop at the last activity of their agents (EM-1).
+ * Holds the claim `clocks` while a supervisor runs. If no replica holds it when this one starts, this one assumes that
+ * no supervisor was running; time without a supervisor is not active time, so all clocks stop at the last activity of
+ * their agents (EM-1). After the holder has ended, another replica acquires the claim in its next sweep.
  */
 export class ClockKeeper {
   readonly #store: SupervisorStore;

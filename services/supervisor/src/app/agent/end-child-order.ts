@@ -74,7 +74,8 @@ export function endChildOrder(context: SupervisorContext): OrderHandler {
       }),
 
       release: whileRunLives(async ({ order }, key) => {
-        // Before the release, so that the slot changes of this release are later.
+        // The time before the call: a pause of a resumed agent that spawn-budget reports with a later time must not
+        // count as older than its resumption.
         const at = clock.now();
         const id = derivedId('req', order.order_id, 'release');
         const resumed = (await ignoreNotFound(peers.spawnBudget.release(id, key))) ?? [];

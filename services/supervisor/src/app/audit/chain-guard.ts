@@ -77,11 +77,17 @@ export class ChainGuard {
     try {
       await this.rememberSigned(signed);
     } catch (error) {
-      this.#parts.log.warn({ err: error, event_id: message.eventId }, 'invalid audit checkpoint');
+      this.#parts.log.warn(
+        { err: error, event_id: message.eventId },
+        'failed to verify an audit checkpoint; ignoring it',
+      );
     }
   };
 
-  /** The mark of a tenant; take it before the chain is read, so that the chain cannot be older. */
+  /**
+   * The mark of a tenant. Get it before you read the chain, or read the chain while holding the chainer's lease, so
+   * that the chain cannot be older than the mark.
+   */
   mark(tenant: string): ChainMark | undefined {
     return this.#marks.get(tenant);
   }

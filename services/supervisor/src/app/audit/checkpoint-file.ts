@@ -23,7 +23,8 @@ export class CheckpointFile {
   }
 
   /**
-   * Opens the file, and creates it for its owner only if it does not exist. A line that a crash has cut off is removed.
+   * Opens the file. Creates it if it does not exist, with access for its owner only (mode 0600). Removes a last line
+   * that a crash left incomplete.
    * @throws InvalidRequestError INVALID_FILE: it cannot be written, or has a line that is not a valid checkpoint;
    *   UnauthenticatedError TOKEN_INVALID: a checkpoint is of the future; UnavailableError KEYS_UNAVAILABLE
    */

@@ -80,7 +80,8 @@ export function loadAgents(
 
 /**
  * The agents that clients can start: those defined in code, and those of a file, reloaded when it changes. A change
- * applies to new runs; a file with an error is ignored. A run keeps the definitions that it started with (AG-1).
+ * applies to new runs. At the start a file with an error is rejected with ConfigError; a reload with an error is
+ * logged, and the previous agents stay. A run keeps the definitions that it started with (AG-1).
  */
 export class AgentsFile {
   readonly #file: WatchedFile | undefined;

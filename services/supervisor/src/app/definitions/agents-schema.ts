@@ -26,7 +26,7 @@ export const AGENT_SCHEMA = object(
     name: about('Unique name; runs, policies and handoffs name the agent by it.', ID),
     kind: about('The loop that runs the agent.', { enum: AGENT_KINDS }),
     description: about(
-      'What the agent is for; shown by ListAgents, and to the model of an orchestrator.',
+      'What the agent is for; shown by ListAgents, and to the model of an agent that may delegate to it.',
       { type: 'string', maxLength: 4096, default: '' },
       { default: 'empty' },
     ),
@@ -91,7 +91,9 @@ export const AGENT_SCHEMA = object(
     retention: about(
       'Whether conversation, journal and payloads are kept after the run.',
       { enum: ['none', 'run', 'permanent'] },
-      { default: 'permanent; run for a child' },
+      {
+        default: 'permanent; a child has at most run, unless its SpawnChild request asks for more',
+      },
     ),
     on_refusal: about(
       'What a refused action does: end the run, or tell the model.',
@@ -114,7 +116,7 @@ export const AGENT_SCHEMA = object(
       default: [],
       items: object(
         {
-          name: about('Name of an agent of this file.', ID),
+          name: about('Name of an agent of this file or of one defined in code.', ID),
           description: about(
             'What the agent is for, shown to the model.',
             { type: 'string', maxLength: 4096 },

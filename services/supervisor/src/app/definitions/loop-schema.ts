@@ -10,10 +10,10 @@ import { count, ID, OPTIONS, object } from './schema-values.ts';
 /** The keys of an agent that adapt its loop: guardrails, context, history and middleware. */
 export const LOOP = {
   guardrails: about(
-    'When a loop counts as failed.',
+    'Continuation of truncated answers, detection of repeated tool calls, and the warning of a nearly exhausted budget.',
     object({
       max_tokens_recoveries: about(
-        'Continuations of an answer that was cut at the output limit; 0 disables them.',
+        'Continuations, by one agent in all, of answers that were cut at the output limit; 0 disables them.',
         { type: 'integer', minimum: 0 },
         { default: '2' },
       ),
@@ -37,7 +37,7 @@ export const LOOP = {
   context: about('How the prompt is kept small.', {
     ...object({
       context_window: about(
-        'Size to which the prompt is reduced; 0 disables trimming.',
+        'Size to which the prompt is reduced; with 0 the built-in strategies other than `truncate` keep the whole prompt.',
         { type: 'integer', minimum: 0 },
         { default: '0', unit: 'tokens' },
       ),

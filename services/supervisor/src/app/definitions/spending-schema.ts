@@ -11,7 +11,7 @@ export const SPENDING = {
         unit: 'steps',
       }),
       max_tool_calls: about(
-        'Executed tool calls of the whole run, when the agent is its root.',
+        'Tool calls of the whole run, including those that the gateway refuses; a sub-agent has at most the value of its parent.',
         count(),
         { default: '5 for json-action, else unlimited', unit: 'calls' },
       ),
@@ -20,21 +20,25 @@ export const SPENDING = {
         unit: 'turns',
       }),
       max_refusals: about(
-        'Refused actions that are reported to the model before the run ends.',
+        'Refused actions that are reported to the model; the next one ends the agent. For an external agent the limit is for one request.',
         count(),
         { default: '3', unit: 'actions' },
       ),
-      max_retries: about('Restarts after failures of the worker or of agent code.', count(), {
-        default: '3',
-        unit: 'restarts',
-      }),
+      max_retries: about(
+        'Restarts after unexpected errors while the agent runs, without progress between them; a crash of the worker process does not count.',
+        count(),
+        {
+          default: '3',
+          unit: 'restarts',
+        },
+      ),
     }),
   ),
   budget: about(
     'What the agent, and as a root its run, may spend.',
     object({
       max_seconds: about(
-        'Active time; waiting for a person and parked time do not count.',
+        'Active time; time in which the agent waits for a person, a signal, a timer or a feed item, or is parked, does not count.',
         { type: 'number', minimum: 0, maximum: 31_536_000, 'x-zero': ZERO },
         { default: 'unlimited', unit: 's' },
       ),
@@ -44,13 +48,17 @@ export const SPENDING = {
       }),
       max_cost_usd: about('Cost of model calls.', USD, { default: 'unlimited', unit: 'USD' }),
       max_turns: about('Model round trips.', count(), { default: 'unlimited', unit: 'turns' }),
-      deadline: about('Wall-clock time from the start of the run.', DURATION, {
-        default: 'unlimited',
-      }),
+      deadline: about(
+        'Wall-clock time from the creation of the run; the wait for its start counts.',
+        DURATION,
+        {
+          default: 'unlimited',
+        },
+      ),
     }),
   ),
   session_budget: about(
-    'Caps of the whole session of a run that the agent is the root of; a later run can only lower them.',
+    'Caps of the whole session of a run that the agent is the root of; a later run can lower them and never raise them, and they have no effect while SetCaps has set caps of the session.',
     object({
       max_tokens: about('Prompt and completion tokens of all runs of the session.', count(), {
         default: 'unlimited',

@@ -127,8 +127,8 @@ export function haltPending(row: HaltRow): UnavailableError {
   return new UnavailableError(
     'HALT_PENDING',
     missing.length === 0
-      ? `Halt ${row.halt_id} is in force, but its agents are still being parked; repeat the call.`
-      : `Halt ${row.halt_id} is in force, but ${who} has not answered yet; the supervisor retries. Repeat the call to wait for it.`,
+      ? `Halt ${row.halt_id} is effective, but not all of its agents are parked yet; repeat the call.`
+      : `Halt ${row.halt_id} is effective in the supervisor, but ${who} has not confirmed it yet; the supervisor retries. Repeat the call to wait for it.`,
     { halt_id: row.halt_id, waiting_for: waiting.join(',') },
   );
 }

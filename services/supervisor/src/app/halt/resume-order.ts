@@ -31,8 +31,9 @@ export function resumeOrder(context: SupervisorContext): HaltOrderHandler {
         const halt = haltOf(row);
         await Promise.all(
           [peers.executionMeter, peers.toolGateway].map(async (peer) => {
-            // A freeze that is still on its way must not arrive after this; a known order can be lifted
-            // permanently.
+            // The peer does not know the freeze, so a freeze request may still be in flight and would apply after this
+            // step. Sending the freeze and lifting it prevents that, because a peer never applies an order that was
+            // lifted.
             if (!(await peer.unfreeze(halt.haltId))) {
               await peer.halt(halt);
               await peer.unfreeze(halt.haltId);

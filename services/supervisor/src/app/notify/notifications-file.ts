@@ -52,7 +52,10 @@ const NONE: Notifications = {
   endpoints: new Map(),
 };
 
-/** The notifications file, reloaded when it changes; a file with an error is logged and ignored. */
+/**
+ * The notifications file, reloaded when it changes. At the start a file with an error is rejected with ConfigError; a
+ * reload with an error is logged, and the previous file stays in effect.
+ */
 export class NotificationsFile {
   readonly #file: WatchedFile | undefined;
   readonly #variables: Variables;
@@ -133,7 +136,7 @@ function endpointOf(
   const { format = 'standard', events = NOTIFIED } = yaml;
   const url = yaml.url ?? (yaml.url_env === undefined ? undefined : variables[yaml.url_env]);
   if ((yaml.url === undefined) === (yaml.url_env === undefined))
-    report('requires either url or url_env.');
+    report('requires exactly one of url and url_env.');
   else if (url === undefined || url === '') report(`requires ${yaml.url_env}, which is not set.`);
   const secret = secretOf(yaml, variables, report);
   const key = secret === undefined ? undefined : parseWebhookSecret(secret);

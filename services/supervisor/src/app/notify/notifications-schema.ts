@@ -13,7 +13,7 @@ const ENDPOINT = object(
   {
     name: about('Name in logs and metrics.', ID),
     url: about(
-      'Address that receives a POST: http or https, on port 80 or 443 unless allowed_hosts has it.',
+      'Address that receives a POST: http or https, on port 80 or 443 unless allowed_hosts lists its host and port.',
       TEXT,
     ),
     url_env: about(

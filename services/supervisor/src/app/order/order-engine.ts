@@ -20,8 +20,8 @@ const MAX_AT_ONCE = 64;
 /** Longest pause, so that an order placed by another process is found. */
 const MAX_SLEEP_MS = 5_000;
 /**
- * Time after which the orders that another replica has placed are read, ms. An order that is due for this time after
- * the first read is driven here as well.
+ * Time after which the orders that another replica has placed are read, ms. This replica also drives an order of
+ * another replica that is still due this long after this replica first read it.
  */
 const OTHERS_AFTER_MS = 500;
 

@@ -14,7 +14,10 @@ type ActiveRun = Awaited<ReturnType<typeof activeRuns>>[number];
 /** Drives the order of a start. */
 type Drive = (order: OrderRow) => Promise<void>;
 
-/** Passes the starts of the queue to the order engine, as fast as runs end (BD-5). */
+/**
+ * Passes the starts of the queue to the order engine while fewer runs are active than the adaptive limit permits; above
+ * it, one start every PROBE_MS (BD-5).
+ */
 export class StartAdmission {
   readonly #context: SupervisorContext;
   readonly #drive: Drive;

@@ -17,9 +17,12 @@ export interface Ruling {
   readonly proposal: Proposal;
   readonly judgement: Judgement;
   readonly tool: ReviewedTool | undefined;
-  /** The model's text, if it is to be kept. */
+  /**
+   * The model's text if it was the proposal, or the raw value of any other invalid proposal as JSON; undefined
+   * otherwise.
+   */
   readonly rawText: string | undefined;
-  /** Zero for a composed final. */
+  /** Zero for the first composed final of the agent, which counts no step (SV-1). */
   readonly step: number;
   /** The facts before the action. */
   readonly facts: Facts;

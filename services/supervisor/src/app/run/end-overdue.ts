@@ -81,7 +81,9 @@ function isOutOfTime(agent: AgentRow, now: Date): boolean {
   return activeMsAt(clockOf(agent), now) > maxActiveMs;
 }
 
-/** The agents of a run in spawn-budget; none for an unknown pool. */
+/**
+ * The slots of a run in spawn-budget: held, paused and waiting ones; empty for an unknown pool.
+ */
 async function liveSlots(spawnBudget: SpawnBudgetPeer, run: RunKey): Promise<readonly Slot[]> {
   try {
     const { pool } = await spawnBudget.getPool(run);
@@ -93,8 +95,8 @@ async function liveSlots(spawnBudget: SpawnBudgetPeer, run: RunKey): Promise<rea
 }
 
 /**
- * Applies the waits that spawn-budget reports, and stops the clock of an agent when neither it nor an agent below it
- * has a leased slot.
+ * Applies the waits that spawn-budget reports, and stops the clock of an agent when spawn-budget lists it and every
+ * live agent below it without a lease. An agent that spawn-budget does not list counts as active.
  */
 async function noteSlots(
   trx: SupervisorTransaction,

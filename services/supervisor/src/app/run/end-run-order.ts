@@ -70,7 +70,7 @@ export function endRunOrder(context: SupervisorContext): OrderHandler {
         if (inFlight > 0 && mustWait(root, clock.now())) {
           throw new UnavailableError(
             'CALLS_IN_FLIGHT',
-            `${inFlight} tool calls of run ${run.run_id} are still in flight.`,
+            `${inFlight} tool calls of run ${run.run_id} have no valid receipt yet; retry.`,
             { run_id: run.run_id },
           );
         }

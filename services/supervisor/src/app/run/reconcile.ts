@@ -12,12 +12,15 @@ type Context = Pick<SupervisorContext, 'store' | 'clock' | 'peers' | 'telemetry'
 const PAGE = 200;
 /** Maximum number of agents that a round compares: that of a request. */
 const AGENTS_PAGE = 1_000;
-/** Maximum number of differences of one tenant that a round repairs. */
+/** Maximum number of differences of one kind (agents, tabs, pools) and one tenant that a round repairs. */
 const MAX_PER_TENANT = 20;
 
 const BEFORE_ALL: AgentKey = { tenant: '', runId: '', instance: '' };
 
-/** Maximum number of differences kept between rounds; those beyond it are found again. */
+/**
+ * Number of differences of one kind kept between rounds above which all kept ones are discarded; later rounds find them
+ * again.
+ */
 const MAX_SUSPECTS = 10_000;
 
 /**

@@ -3,7 +3,10 @@ import { lastEntries } from '../../store/run/timeline.ts';
 import type { SupervisorReader } from '../../store/supervisor-store.ts';
 import { hookOfEntry, hookPayload } from '../../wire/timeline.ts';
 
-/** More than a worker emits before it stores them. */
+/**
+ * Maximum number of timeline entries that are read; larger than the number of events that a worker emits between two
+ * commits.
+ */
 const LIMIT = 128;
 
 /**

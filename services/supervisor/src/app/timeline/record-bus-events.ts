@@ -29,8 +29,9 @@ const RUNS_AT_ONCE = 16;
 /**
  * Message handlers that append hook events to the timelines of their runs (HK-1) and apply pauses, expired leases and
  * waits that spawn-budget reports (SB-4, EM-1). They discard an event of an unknown run, and one that does not match
- * its subject. An event that arrives before its predecessors on the timeline is held until they are there, until the
- * next review of the agent that is not a repeat, or until its run ends.
+ * its subject. An event that arrives before its predecessors on the timeline is held in memory until they are on it,
+ * until the next review of the agent that is not a repeat, until the agent reports its outcome or ends, or until its
+ * run ends; HeldEvents drops held events above its memory limit.
  */
 export function recordBusEvents({
   store,

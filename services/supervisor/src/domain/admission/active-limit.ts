@@ -70,8 +70,9 @@ export class ActiveLimit {
   }
 
   /**
-   * A store or a machine can become slower permanently; then the slower starts are those without load. Starts under an
-   * overload of seconds are not.
+   * Updates and returns the duration of a start without load. It falls to the recent average at once; it rises slowly,
+   * with each start while at most one run is active or the limit is at its minimum, because a store or a machine can
+   * become slower permanently, whereas an overload of a few seconds must not raise it.
    */
   #learnUnloaded(ms: number, { recent, active, betweenMs }: Observed): number {
     let unloaded = this.#unloadedMs;

@@ -40,9 +40,10 @@ interface Activity {
  * A start is admitted while fewer runs are active than the {@link ActiveLimit} permits. The next one is that of the
  * tenant with the fewest active runs.
  *
- * A quarter as many starts may wait as runs may be active, so that accepted runs wait a fraction of the time they take. Beyond
- * that, the {@link TenantLoad} of a tenant decides: a burst may fill the queue up to the settings, and a start that
- * follows the end of a run is accepted, so that callers that keep a number of runs in flight need not retry.
+ * Of each tenant, at least one start and a quarter as many starts as runs may be active may wait, so that accepted runs
+ * wait a fraction of the time they take. Beyond that, the {@link TenantLoad} of a tenant decides: a burst may fill the
+ * queue up to the settings, and a start that follows the end of a run is accepted, so that callers that keep a number
+ * of runs in flight need not retry.
  */
 export class StartQueue<Order extends StartOrder> {
   readonly #limits: QueueLimits;

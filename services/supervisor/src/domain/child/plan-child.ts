@@ -25,7 +25,10 @@ export interface Parent {
   readonly retention: HistoryRetention;
 }
 
-/** What the worker requests for the child; an omitted field has the value of the manifest. */
+/**
+ * What the worker requests for the child; an omitted field has the value of the manifest, except an omitted retention,
+ * which is `run`.
+ */
 export interface ChildTerms {
   readonly executionBudget: ExecutionBudget;
   readonly priority: PriorityName | undefined;

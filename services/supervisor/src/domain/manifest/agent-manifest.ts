@@ -64,7 +64,10 @@ interface NamedSetting {
 export interface AgentManifest
   extends Omit<Contract, Complete | Changed>,
     Required<Pick<Contract, Complete>> {
-  /** SHA-256 over all other fields, in hex: a run keeps the definition that it started with. */
+  /**
+   * SHA-256, in hex, over all other fields of the definition before a run narrows it. The narrowed manifests of a run
+   * keep this hash, which identifies the definition that the run started with.
+   */
   readonly definitionHash: string;
   readonly model: ModelSettings;
   readonly limits: AgentLimits;

@@ -15,7 +15,7 @@ import { withDefinitionHash } from './manifest-json.ts';
 
 const ASK_TIMEOUT_MS = 120_000;
 const DEFAULT_LIMITS = { maxRefusals: 3, maxRetries: 3 };
-/** Defaults of the json-action loop; the other kinds are limited only by their budgets. */
+/** Further defaults of the json-action loop; the steps and tool calls of the other kinds are unlimited by default. */
 const JSON_ACTION_LIMITS = { maxSteps: 8, maxToolCalls: 5 };
 
 /**

@@ -29,7 +29,8 @@ export const RUNNING_ORDERS = [
 ] as const satisfies readonly OrderKind[];
 
 /**
- * Orders that start something: they wait while their run is halted. Orders that end something never wait (SV-9).
+ * Orders that start something: they wait while their run or agent is halted. Orders that end something never wait
+ * (SV-9).
  */
 const DELAYED_BY_HALT: readonly OrderKind[] = ['start_run', 'wake_agent', 'spawn_child'];
 
@@ -41,7 +42,7 @@ export function isHaltOrder(kind: OrderKind): kind is HaltOrderKind {
   return HALT_ORDERS.some((halt) => halt === kind);
 }
 
-/** Whether an order's steps wait while its run is halted. */
+/** Whether an order's steps wait while its run or agent is halted. */
 export function isDelayedByHalt(kind: OrderKind): boolean {
   return DELAYED_BY_HALT.includes(kind);
 }

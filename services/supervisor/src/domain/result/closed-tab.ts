@@ -2,7 +2,7 @@ import type { RunUsage } from './run-usage.ts';
 
 /** Failed model calls of an agent. */
 export interface ModelFailure {
-  /** `llm_timeout`, `llm_empty` or `provider_error:<what>`. */
+  /** `llm_timeout`, `llm_empty`, `provider_error:<what>` or `budget_exhausted:<dimension>`. */
   readonly stopReason: string;
   readonly count: number;
   readonly lastCallId: string;

@@ -31,7 +31,10 @@ export function isNothingDone(effects: EffectsView): boolean {
   return effects_refused > 0 && effects_done === 0 && effects_pending === 0;
 }
 
-/** State of an action with an effect; `pending` until its approval or receipt. */
+/**
+ * State of an action with an effect; `pending` until its approval is decided and, for a tool call, a receipt with a
+ * known outcome arrives.
+ */
 type EffectState = 'done' | 'failed' | 'refused' | 'pending';
 
 function stateOf(record: EffectRecord): EffectState {

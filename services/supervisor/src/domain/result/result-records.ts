@@ -69,7 +69,8 @@ export interface EndingRecord {
 }
 
 /**
- * The records from which a result is built. Only the detail of the ending is an unverified claim of the worker.
+ * The records from which a result is built. Unverified claims of the worker are only the detail of the ending, its
+ * phase when no decision or receipt confirms it, and its stop reason when `unverified` is true.
  */
 export interface ResultRecords {
   readonly ending: EndingRecord;

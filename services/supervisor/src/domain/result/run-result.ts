@@ -21,7 +21,7 @@ export interface TraceRow {
   /** From 1; zero for a composed final. */
   readonly step: number;
   readonly tool: string;
-  /** Absent for a final. */
+  /** Absent unless the action is a tool call. */
   readonly argsHash?: string;
   readonly decision: Verdict;
   readonly executedFrom: ExecutedFrom;
@@ -46,7 +46,11 @@ export interface HistoryEntry {
   readonly revisedAction?: RecordedAction;
   readonly executedAction: RecordedAction;
   readonly executedFrom: ExecutedFrom;
-  /** The content that the digest of the receipt covers, as JSON; empty when no worker sent it. */
+  /**
+   * The result as JSON: for a tool call, the content that the digest of the receipt covers, empty when no worker sent
+   * it; for a delegation, the child's answer or why there is none; for a final, `{"status":"final"}`; empty for a tool
+   * that the program of an external agent executes.
+   */
   readonly observationJson: string;
   readonly humanApproval?: HumanAnswer;
   readonly agent: AgentRef;
@@ -63,13 +67,19 @@ export interface RunResult {
   readonly usage: RunUsage;
   readonly trace: readonly TraceRow[];
   readonly history: readonly HistoryEntry[];
-  /** The model's text, when the run stopped because it was not a valid action. */
+  /**
+   * The model's text, or the raw value of any other invalid proposal as JSON, when the run stopped because it was not a
+   * valid action.
+   */
   readonly rawAction?: string;
   /** The action at which the run stopped. */
   readonly action?: RecordedAction;
   /** One sentence that explains the stop reason; empty for `success` and `closed`. */
   readonly detail: string;
-  /** The unverified sentence that the worker or a called service reported; empty without one. */
+  /**
+   * The sentence that was recorded with the ending, not verified: from the worker, from the error of a start that
+   * failed, or from the reconciler for a lost agent; empty without one.
+   */
   readonly workerDetail: string;
   /** Whether the stop reason is only the worker's claim. */
   readonly unverified: boolean;

@@ -18,7 +18,8 @@ const SENTENCES: Readonly<Record<string, string>> = {
   'budget_exhausted:tokens': 'The token budget (max_tokens) is exhausted.',
   'budget_exhausted:cost': 'The cost budget (max_cost_usd) is exhausted.',
   'budget_exhausted:turns': 'The budget of model calls (max_turns) is exhausted.',
-  'budget_exhausted:spawns': 'The pool of the run has no slot for another agent (max_agents).',
+  'budget_exhausted:spawns':
+    'The pool of the run permits no other agent (max_agents, max_total_spawns or max_depth).',
   approval_expired: 'No person decided the approval before it expired.',
   withdrawn: 'The agent withdrew the action while it waited for a person.',
   llm_timeout: 'The model did not answer in time.',

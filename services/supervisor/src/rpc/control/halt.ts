@@ -7,7 +7,8 @@ import { haltDigest, haltMessage, scopeFrom } from '../../wire/halt.ts';
 
 /**
  * Halt: from the commit on, the supervisor rejects everything in the scope; answers when the meter and the gateway
- * reject it, too. If they do not answer, the halt remains in force and a repeated call waits again (SV-9).
+ * reject it, too. If they do not answer, the halt stays PENDING: the supervisor continues to enforce it and to retry
+ * them, and a repeated call waits again (SV-9).
  * @throws UnavailableError HALT_PENDING naming the services that did not answer; PermissionDeniedError
  *   OPERATOR_REQUIRED; NotFoundError RUN_NOT_FOUND, AGENT_NOT_FOUND; InvalidRequestError REQUEST_ID_REUSED
  */

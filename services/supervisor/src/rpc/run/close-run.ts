@@ -4,7 +4,10 @@ import { closeRun as close } from '../../app/run/close-run.ts';
 import type { SupervisorContext } from '../../context.ts';
 import { runMessage } from '../../wire/run.ts';
 
-/** CloseRun: ends the run of an external agent with `closed`; the response shows the final state (AP-1). */
+/**
+ * CloseRun: ends the run of an external agent with `closed`; the response has the run, which is ENDING until its agent
+ * has ended, or has ended (AP-1).
+ */
 export function closeRun(context: SupervisorContext): Handler<typeof RunService.method.closeRun> {
   return async (request, call) => {
     const { run, lastSequence } = await close(context, requirePerson(call), request);

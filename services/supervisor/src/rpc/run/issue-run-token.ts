@@ -4,7 +4,10 @@ import { type Handler, requirePerson } from '@writ/rpc';
 import { issueRunToken as issue } from '../../app/run/issue-run-token.ts';
 import type { SupervisorContext } from '../../context.ts';
 
-/** IssueRunToken: the API key of the program that is the external agent of a run (AP-1). */
+/**
+ * IssueRunToken: issues a run token, which a program sends to agent-proxy in place of an API key to act as the external
+ * agent of a run (AP-1).
+ */
 export function issueRunToken(
   context: SupervisorContext,
 ): Handler<typeof RunService.method.issueRunToken> {

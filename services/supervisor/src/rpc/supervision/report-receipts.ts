@@ -4,8 +4,9 @@ import { recordReported } from '../../app/review/report-receipts.ts';
 import type { SupervisorContext } from '../../context.ts';
 
 /**
- * ReportReceipts: records receipts that the gateway delivers itself, and acknowledges those that are recorded or can
- * never become valid (TG-8); the gateway sends the others again. Refused attempts are audited once each (TG-1, SV-8).
+ * ReportReceipts: records receipts that the gateway delivers itself, and acknowledges those that are recorded, those
+ * that match no approved call, which are only audited, and invalid ones whose token has an id (TG-8); the gateway sends
+ * the others again. Refused attempts are audited once each (TG-1, SV-8).
  */
 export function reportReceipts(
   context: SupervisorContext,

@@ -3,7 +3,10 @@ import type { RunRow } from '../run/runs.ts';
 import type { SupervisorReader } from '../supervisor-store.ts';
 import type { AgentRow } from './agents.ts';
 
-/** The deadline of an agent by its own budget, counted from the start of the run; null without one. */
+/**
+ * The deadline of an agent by its own budget, counted from the creation of the run, so that the wait for its start
+ * counts; null without one.
+ */
 export function ownDeadline(
   { created_at: start }: Pick<RunRow, 'created_at'>,
   agent: Pick<AgentRow, 'execution_budget'>,

@@ -32,7 +32,10 @@ export interface Ending extends AgentKey {
   readonly callId?: string | undefined;
   /** The approved answer. */
   readonly answer?: string | undefined;
-  /** One sentence of the worker. */
+  /**
+   * One sentence about the ending: from the worker, from the error of a start that failed, or from the reconciler for a
+   * lost agent.
+   */
   readonly detail?: string | undefined;
   /** Whether the stop reason is only the worker's claim (SV-7). */
   readonly unverified?: boolean | undefined;

@@ -95,7 +95,10 @@ const selectOfRun = prepareQuery((db: SupervisorReader, { tenant, runId }: RunKe
     .orderBy('approval_id'),
 );
 
-/** Whether the expiry time of an approval has passed. A halt of which runs are not resumed yet may still extend it. */
+/**
+ * Whether the expiry time of an approval has passed. A lifted halt may still extend it while the runs in its scope are
+ * being resumed.
+ */
 export function hasExpired({ expires_at }: Pick<ApprovalRow, 'expires_at'>, at: Date): boolean {
   return expires_at !== null && expires_at <= at;
 }

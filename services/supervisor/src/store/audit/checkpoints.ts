@@ -6,7 +6,10 @@ import type { SupervisorReader, SupervisorTransaction } from '../supervisor-stor
 /** The linked part of a tenant's chain. */
 export type ChainRow = RowOf<typeof auditChains>;
 
-/** The part of a chain that a checkpoint signs. */
+/**
+ * The end of a tenant's linked chain: sequence and hash of its last record, and how many records and checkpoints are
+ * signed.
+ */
 export type ChainEnd = Omit<ChainRow, 'signed_at'>;
 
 /** One signed checkpoint. */

@@ -136,7 +136,10 @@ async function haltsFor(db: SupervisorReader, subject: ScopeSubject): Promise<re
   return halts;
 }
 
-/** All halts in force; NOT_CACHED when there are too many, on PostgreSQL and outside of transactions. */
+/**
+ * All halts in force. Returns NOT_CACHED in three cases: there are more than MAX_CACHED_HALTS, the database is
+ * PostgreSQL, or `db` is no transaction.
+ */
 async function cachedHalts(db: SupervisorReader): Promise<readonly Halt[] | typeof NOT_CACHED> {
   const known = cache.get(db, IN_FORCE);
   if (known !== undefined) return known;

@@ -51,7 +51,10 @@ export const agents = table('agents', {
     ending_phase: column.text<Phase>().nullable(),
     ending_call_id: column.text().nullable(),
     ending_answer: column.text().nullable(),
-    /** One sentence of the worker. */
+    /**
+     * One sentence about the ending: from the worker, from the error of a start that failed, or from the reconciler for
+     * a lost agent.
+     */
     ending_detail: column.text().nullable(),
     /** Whether the stop reason is only the worker's claim (SV-7). */
     ending_unverified: column.boolean(),

@@ -30,7 +30,10 @@ export const requests = table('requests', {
   columns: {
     tenant: column.text(),
     subject: column.text(),
-    /** Full name of the RPC. */
+    /**
+     * Full name of the RPC, with `/enforced` when the meter enforces caps of SetCaps; `resume` for a run that a lifted
+     * halt resumes, where `subject` is the id of the halt and `request_id` that of the run.
+     */
     method: column.text(),
     request_id: column.text(),
     digest: column.text(),

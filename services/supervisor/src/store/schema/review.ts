@@ -35,7 +35,9 @@ export const decisions = table('decisions', {
     /** 0 to 1. */
     risk: column.real(),
     policy_version: column.text(),
-    /** The model's text, if it was the proposal. */
+    /**
+     * The model's text if it was the proposal, or the raw value of any other invalid proposal as JSON; null otherwise.
+     */
     raw_text: column.text().nullable(),
     /** Null when the proposal was not parsed, or is not a valid action. */
     action: column.text().nullable(),
@@ -52,7 +54,10 @@ export const decisions = table('decisions', {
     settled: column.boolean(),
     /** An approved final that ended the agent. */
     run_ended: column.boolean(),
-    /** The reviewed definition of the tool, and the signed argument digest. */
+    /**
+     * The digest of the reviewed definition of the tool, which for a client-executed tool its program states,
+     * unverified; and the digest of the argument bytes that a writ signs.
+     */
     definition_digest: column.text().nullable(),
     args_sha256: column.text().nullable(),
     writ_count: column.integer(),
@@ -123,7 +128,10 @@ export const approvals = table('approvals', {
     decided_at: column.timestamp().nullable(),
     /** What the approver wrote; empty when they wrote nothing. */
     comment: column.text().nullable(),
-    /** `approved_by_human` or `approved_with_cap:<n>`; null unless an action was approved. */
+    /**
+     * `approved_by_human` or `approved_with_cap:<n>` of an approved action, `withdrawn_by_agent` when the agent
+     * withdrew its proposal; null otherwise.
+     */
     basis: column.text().nullable(),
     approved: column.boolean().nullable(),
     executed_action: column.text().nullable(),

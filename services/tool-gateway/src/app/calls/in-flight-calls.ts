@@ -107,7 +107,7 @@ export class InFlightCalls implements FreezableCalls {
     return this.#within(scope);
   }
 
-  /** The call if all its callers have left, and it has been cancelled for it but has not ended. */
+  /** The call if it was cancelled, has no callers and has not ended; undefined otherwise. */
   #left(name: string): Entry | undefined {
     const entry = this.#entries.get(name);
     return entry?.callers === 0 && entry.cancelSignal.aborted ? entry : undefined;

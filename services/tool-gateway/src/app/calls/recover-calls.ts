@@ -32,7 +32,7 @@ export async function recoverCalls(
         tool: call.tool,
         state: next,
       },
-      'recovered call interrupted by the end of a process',
+      'recovering interrupted call',
     );
     await store.transaction(
       async (trx) => {

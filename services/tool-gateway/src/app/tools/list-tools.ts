@@ -4,7 +4,10 @@ import type { AllowRules, Registry } from '../../domain/registry.ts';
 import type { Tool } from '../../domain/tool.ts';
 
 const DEFAULT_PAGE = 200;
-/** Largest size of the schemas and allowlists of one page, in bytes; a message has at most 4 MiB. */
+/**
+ * Largest size of the schemas, descriptions and allowlists of one page, in bytes; a page with one larger tool exceeds
+ * it. A message has at most 4 MiB.
+ */
 const MAX_PAGE_BYTES = 2 * 1024 * 1024;
 
 const NO_RULES: AllowRules = { agents: undefined, tenants: undefined };

@@ -1,6 +1,7 @@
 /**
- * What an MCP server may send (BD-1). A server that exceeds a limit is disabled alone, for `disabledMs`; a response
- * that is too large fails only its call.
+ * What an MCP server may send (BD-1). A server that exceeds `messages`, `tools` or `toolBytes`, or sends too large an
+ * event, is disabled for `disabledMs`; other servers are not affected. A response that is too large fails only its
+ * call.
  */
 export const MCP_LIMITS = {
   /** Bytes of one message, of the response to one request, and of one event of a notification stream. */
@@ -19,7 +20,10 @@ export const MCP_LIMITS = {
   disabledMs: 600_000,
 } as const;
 
-/** A limit of {@link MCP_LIMITS} is exceeded. The message completes "The server …". */
+/**
+ * A limit of {@link MCP_LIMITS} is exceeded. The message is a predicate without a subject, such as "sent more than 500
+ * events in 10 seconds".
+ */
 export class McpLimitError extends Error {
   override readonly name = 'McpLimitError';
 }

@@ -85,8 +85,8 @@ export const EditableArgumentSchema: GenMessage<EditableArgument> = /*@__PURE__*
   messageDesc(file_writ_approval_v1_approval, 1);
 
 /**
- * ReaderRights is what the policy lets the reader of an approval do, as far as it depends on the
- * reader: the rules are evaluated when the approval is decided.
+ * ReaderRights states what the policy permits the caller who reads an approval. It considers only checks that depend on
+ * this caller, such as caps; the rules of the policy are evaluated when the approval is decided.
  *
  * @generated from message writ.approval.v1.ReaderRights
  */
@@ -99,7 +99,8 @@ export type ReaderRights = Message<"writ.approval.v1.ReaderRights"> & {
   mayApprove: boolean;
 
   /**
-   * Whether the reader may approve at all, possibly with other values of editable arguments.
+   * Whether the reader may approve with other values of editable arguments; false when the policy lets approvers change
+   * no argument, even if may_approve is true.
    *
    * @generated from field: bool may_edit = 2;
    */
@@ -155,8 +156,8 @@ export type EvidenceStep = Message<"writ.approval.v1.EvidenceStep"> & {
   name: string;
 
   /**
-   * Arguments of a tool call as JSON, the task of a delegation, or the answer of a final; as executed, else
-   * as proposed. At most 1 KiB; see truncated.
+   * The arguments of a tool call as JSON, the task of a delegation, or the text of a final answer: those of the
+   * executed action, or of the proposed action if none was executed. At most 1 KiB; see truncated.
    *
    * @generated from field: string content = 5;
    */
@@ -213,8 +214,8 @@ export const EvidenceStepSchema: GenMessage<EvidenceStep> = /*@__PURE__*/
   messageDesc(file_writ_approval_v1_approval, 3);
 
 /**
- * Evidence is what the policy shows approvers of the run, even without the right to read runs: goal,
- * facts, earlier steps. At most 64 KiB.
+ * Evidence is the part of the run that the policy shows to approvers, including those without permission to read runs:
+ * goal, facts and earlier steps. At most 64 KiB.
  *
  * @generated from message writ.approval.v1.Evidence
  */
@@ -227,21 +228,25 @@ export type Evidence = Message<"writ.approval.v1.Evidence"> & {
   goal: string;
 
   /**
-   * Facts of the run before the action, as a JSON object; empty when the policy names none.
+   * Facts of the run before the action, as a JSON object; empty when the policy names none, or when they exceed 4 KiB,
+   * in which case truncated is true.
    *
    * @generated from field: string facts_json = 2;
    */
   factsJson: string;
 
   /**
-   * Earlier steps of all agents of the run, oldest first: the last 20.
+   * Earlier steps of all agents of the run, oldest first. Contains at most the last 20 steps; if these exceed 32,000
+   * bytes, the oldest of them are omitted. If the policy excludes the history, contains only calls of tools whose
+   * results the policy names as evidence.
    *
    * @generated from field: repeated writ.approval.v1.EvidenceStep steps = 3;
    */
   steps: EvidenceStep[];
 
   /**
-   * Whether anything was cut or omitted because of its size.
+   * Whether anything was cut or omitted because of its size, or because the run has more than 20 earlier steps and the
+   * policy shows the history.
    *
    * @generated from field: bool truncated = 4;
    */
@@ -367,7 +372,7 @@ export type Approval = Message<"writ.approval.v1.Approval"> & {
   caps: ArgumentCap[];
 
   /**
-   * Decision of the person; absent while pending.
+   * Decision of the person; absent while pending, and when the approval expired or was withdrawn.
    *
    * @generated from field: writ.review.v1.HumanApproval human_approval = 16;
    */
@@ -395,14 +400,15 @@ export type Approval = Message<"writ.approval.v1.Approval"> & {
   editableArguments: EditableArgument[];
 
   /**
-   * Rights of the reader of this message; absent unless pending. Rejecting is always possible.
+   * Rights of the reader of this message; absent unless pending. An approver or admin can always reject an approval of
+   * the kind ACTION; one of the kind RESOLVE can only be resolved.
    *
    * @generated from field: writ.approval.v1.ReaderRights reader_rights = 20;
    */
   readerRights?: ReaderRights | undefined;
 
   /**
-   * What the policy shows of the run; only in GetApproval and WatchApprovals.
+   * What the policy shows of the run; only in GetApproval, and in WatchApprovals while the approval is pending.
    *
    * @generated from field: writ.approval.v1.Evidence evidence = 21;
    */
@@ -492,14 +498,15 @@ export const ApprovalState = {
   REJECTED: 3,
 
   /**
-   * Terminal: expired without a decision, which counts as rejected.
+   * Terminal: expired without a decision. An action counts as rejected; for the kind RESOLVE the outcome of the call
+   * stays unknown, and the run stops with `outcome_unknown:<tool>`.
    *
    * @generated from enum value: APPROVAL_STATE_EXPIRED = 4;
    */
   EXPIRED: 4,
 
   /**
-   * Terminal: the agent withdrew its proposal, or ended first.
+   * Terminal: the agent withdrew its proposal, or ended before a person decided.
    *
    * @generated from enum value: APPROVAL_STATE_WITHDRAWN = 5;
    */

@@ -320,8 +320,9 @@ export type DecideApprovalResponse = Message<"writ.approval.v1.DecideApprovalRes
   approval?: Approval | undefined;
 
   /**
-   * Set when a rule would change the edited arguments: nothing was decided, and
-   * approving with exactly these is accepted.
+   * Set when a revise rule of the current policy would change the arguments that the request approves, whether or not
+   * the person edited them. In this case nothing was decided. To accept them, send approve_with_edits with exactly
+   * these arguments; the caps of the approver still apply.
    *
    * @generated from field: string proposed_arguments_json = 2;
    */
@@ -370,8 +371,8 @@ export type WatchApprovalsResponse = Message<"writ.approval.v1.WatchApprovalsRes
   approval?: Approval | undefined;
 
   /**
-   * Whether this is a heartbeat: the approvals could be read and none has opened or closed for five seconds.
-   * It has no approval.
+   * Whether this message is a heartbeat. A heartbeat means that the supervisor could read the approvals, and that none
+   * was opened or closed in the last five seconds. It has no approval.
    *
    * @generated from field: bool heartbeat = 2;
    */
@@ -387,7 +388,7 @@ export const WatchApprovalsResponseSchema: GenMessage<WatchApprovalsResponse> = 
 
 /**
  * ApprovalService lists and decides approvals. Public, for the roles approver and admin;
- * an auditor reads and decides nothing.
+ * an auditor can read approvals but cannot decide them.
  *
  * @generated from service writ.approval.v1.ApprovalService
  */
@@ -413,8 +414,8 @@ export const ApprovalService: GenService<{
     output: typeof GetApprovalResponseSchema;
   },
   /**
-   * DecideApproval decides one approval. Exactly one decision counts; the current rules and
-   * caps are evaluated again in the deciding transaction, and an error names the violated one.
+   * DecideApproval decides one approval. Only the first decision takes effect. The transaction that records it
+   * evaluates the current rules and caps again; if one is violated, the error names this rule or cap.
    *
    * @generated from rpc writ.approval.v1.ApprovalService.DecideApproval
    */

@@ -70,14 +70,16 @@ export type Halt = Message<"writ.control.v1.Halt"> & {
   state: HaltState;
 
   /**
-   * Whether runs in scope end HALTED instead of being parked.
+   * Whether the runs in scope end as HALTED; otherwise their agents stay parked until the halt is lifted. In the scope
+   * of one agent below the root, only this agent and the agents below it end.
    *
    * @generated from field: bool end_runs = 7;
    */
   endRuns: boolean;
 
   /**
-   * Calls in flight that have not ended.
+   * Calls that were still in flight when the meter and the gateway answered, at most about one second after they began
+   * to reject calls. A snapshot: a call stays in the list after it has ended.
    *
    * @generated from field: repeated writ.control.v1.InFlightCall in_flight = 8;
    */
@@ -133,7 +135,8 @@ export type HaltRequest = Message<"writ.control.v1.HaltRequest"> & {
   reason: string;
 
   /**
-   * Whether to end the runs in scope instead of parking them.
+   * Whether to end the runs in scope with the stop reason `halted`; otherwise their agents stay parked until the halt
+   * is lifted. In the scope of one agent below the root, only this agent and the agents below it end.
    *
    * @generated from field: bool end_runs = 4;
    */
@@ -441,7 +444,8 @@ export type SentNotification = Message<"writ.control.v1.SentNotification"> & {
   attempts: number;
 
   /**
-   * Why the last attempt failed, such as `status_500`, `egress_private` or `ECONNREFUSED`; empty if none failed.
+   * Why the last attempt failed, such as `status_500`, `egress_private`, `ECONNREFUSED`, or `no_endpoint` when the
+   * endpoint was removed from the notifications file; empty when the last attempt succeeded or none has ended.
    *
    * @generated from field: string problem = 5;
    */
@@ -476,7 +480,8 @@ export const HaltState = {
   PENDING: 1,
 
   /**
-   * Enforced by every service.
+   * Enforced by every service. A halt that is being lifted also has this state: the meter and the gateway may already
+   * accept calls again, and resume_time is set although some agents are not resumed yet.
    *
    * @generated from enum value: HALT_STATE_IN_FORCE = 2;
    */
@@ -590,8 +595,9 @@ export const ControlService: GenService<{
     output: typeof ListHaltsResponseSchema;
   },
   /**
-   * Reprioritize changes the priority of a live agent. In a full pool, a demotion below NORMAL pauses the agent, and a
-   * promotion resumes a paused one if it can hold a slot.
+   * Reprioritize changes the priority of a live agent. In a full pool, a demotion below NORMAL pauses an active agent
+   * other than the root if another agent of the run is active or waits for a slot. A promotion to NORMAL or above
+   * resumes a paused agent if a slot is free or it may preempt another agent.
    *
    * @generated from rpc writ.control.v1.ControlService.Reprioritize
    */
@@ -602,9 +608,9 @@ export const ControlService: GenService<{
   },
   /**
    * TestNotifications sends a message of the type `test` to every notification endpoint of a tenant, as other
-   * notifications are sent: signed, through the egress guard, and retried. It returns when each endpoint has accepted
-   * it, or after five seconds; the rest is retried. A repeat of the request_id sends nothing and returns the current
-   * states.
+   * notifications are sent: signed, through the egress guard, and retried. The RPC returns when each endpoint has
+   * accepted the message, or after five seconds. The supervisor retries the messages that were not accepted by then. A
+   * repeat of the request_id sends nothing and returns the current states.
    *
    * @generated from rpc writ.control.v1.ControlService.TestNotifications
    */

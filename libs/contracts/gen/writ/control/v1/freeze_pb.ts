@@ -81,7 +81,7 @@ export const AgentScopeSchema: GenMessage<AgentScope> = /*@__PURE__*/
   messageDesc(file_writ_control_v1_freeze, 1);
 
 /**
- * Scope is what an order covers.
+ * Scope is the set of agents that a freeze or halt applies to.
  *
  * @generated from message writ.control.v1.Scope
  */
@@ -205,7 +205,8 @@ export const FreezeOrderSchema: GenMessage<FreezeOrder> = /*@__PURE__*/
   messageDesc(file_writ_control_v1_freeze, 3);
 
 /**
- * InFlightCall is a call in flight during a freeze that has not ended yet.
+ * InFlightCall is a call that was in flight when a freeze took effect, and that had not ended when the service
+ * responded.
  *
  * @generated from message writ.control.v1.InFlightCall
  */
@@ -295,7 +296,8 @@ export const FreezeCause = {
   DEADLINE: 3,
 
   /**
-   * The run, or the agent, ended.
+   * The run, or the agent, ended for any reason, including cancellation and an expired deadline. The supervisor sends
+   * only HALT and END, never CANCEL or DEADLINE.
    *
    * @generated from enum value: FREEZE_CAUSE_END = 4;
    */

@@ -30,7 +30,8 @@ export const file_writ_hook_v1_hook_event: GenFile = /*@__PURE__*/
  */
 export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   /**
-   * Derived from run, agent, call and type, so that a repeat is the same event.
+   * Derived from what the event reports, for example run, agent, call, attempt and type, so that a repeat has the same
+   * id. Use it for deduplication; do not compute it.
    *
    * @generated from field: string event_id = 1;
    */
@@ -107,7 +108,7 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   traceparent: string;
 
   /**
-   * Tool of a TOOL event.
+   * Tool of a TOOL event, or of the action of an APPROVAL event; empty if the action is not a tool call.
    *
    * @generated from field: string tool_name = 12;
    */
@@ -121,8 +122,10 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   model: string;
 
   /**
-   * `ok`, a stop reason, the reason of a rejection or approval, the state of a decided approval, or why an agent was
-   * paused.
+   * Result or cause, by type. In most types `ok` or a stop reason; in LLM_END also `interrupted`; in STEP_END the
+   * verdict on the proposal or a stop reason; in BUDGET_EXHAUSTED the dimension with the level; in APPROVAL_REQUESTED
+   * the reason, in APPROVAL_DECIDED the state; in HALTED `halted`, in HALT_LIFTED `lifted`; in AGENT_PAUSED why the
+   * agent was paused.
    *
    * @generated from field: string status = 14;
    */
@@ -136,7 +139,7 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   duration?: Duration | undefined;
 
   /**
-   * Usage of an LLM_END event; in RUN_END of the agent, and of the whole run for the root.
+   * In LLM_END, the usage of the model call. In RUN_END, the usage of the agent; for the root, that of the whole run.
    *
    * @generated from field: writ.meter.v1.Usage usage = 16;
    */
@@ -178,7 +181,8 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   haltId: string;
 
   /**
-   * The other agent: the child of a HANDOFF, or the agent that got the slot.
+   * The other agent: in HANDOFF the child, in AGENT_PAUSED the agent that got the slot, in AGENT_RESUMED the agent
+   * whose slot this agent got; absent if there is none.
    *
    * @generated from field: writ.supervision.v1.AgentRef other_agent = 22;
    */
@@ -208,15 +212,17 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   waitingFor: string;
 
   /**
-   * Ids of earlier events of the agent: in STEP_START and FLOW_END the STEP_END of the last step; in the other events of
-   * a step its LLM_END and GUARDRAIL_TRIP events, and in STEP_END its TOOL_END events, that no earlier request carried.
+   * Ids of earlier events of the agent: STEP_START and FLOW_END have the id of the STEP_END of the previous step. The
+   * other events of a step have the ids of the LLM_END and GUARDRAIL_TRIP events of this step that no earlier request
+   * carried; STEP_END also has those of its TOOL_END events.
    *
    * @generated from field: repeated string after = 26;
    */
   after: string[];
 
   /**
-   * Number of the change in the pool of its run, of an event of spawn-budget; higher numbers are later.
+   * For events of spawn-budget: number of the reported change in the pool of the run. A later change has a higher
+   * number.
    *
    * @generated from field: int64 slot_sequence = 30;
    */
@@ -244,7 +250,7 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   thresholdPercent: number;
 
   /**
-   * Level of the cap of a BUDGET_THRESHOLD event; its run is the one that reached it.
+   * For BUDGET_THRESHOLD: level of the cap. The run of the event is the run whose settlement reached the threshold.
    *
    * @generated from field: writ.meter.v1.BudgetLevel budget_level = 34;
    */
@@ -294,7 +300,8 @@ export const AuditCheckpointSchema: GenMessage<AuditCheckpoint> = /*@__PURE__*/
   messageDesc(file_writ_hook_v1_hook_event, 1);
 
 /**
- * HookEventType is the type of an event. Each type has one emitter.
+ * HookEventType is the type of an event. Each type has one emitter, except TOOL_START and TOOL_END: the supervisor
+ * publishes them for a gateway that publishes no tool events.
  *
  * @generated from enum writ.hook.v1.HookEventType
  */
@@ -314,7 +321,8 @@ export const HookEventType = {
   RUN_START: 1,
 
   /**
-   * Supervisor: an agent ended, the root with its run; carries the totals of the closed tab.
+   * Supervisor: an agent ended. The event of the root also means that the run ended. The event has the totals of the
+   * closed tab.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_RUN_END = 2;
    */
@@ -412,15 +420,16 @@ export const HookEventType = {
   APPROVAL_DECIDED: 15,
 
   /**
-   * Supervisor: a halt is effective. Once for each run, for its root or the halted agent, and once without a run for a
-   * halt of a tenant or of everything.
+   * Supervisor: a halt is effective. Emitted once for each run in scope, with the root or the halted agent as its
+   * agent. A halt of a tenant or of everything also emits one event without a run.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_HALTED = 16;
    */
   HALTED: 16,
 
   /**
-   * Spawn budget: an agent lost its slot to another agent, or its lease expired; `status` says which.
+   * Spawn budget: an agent was paused for another agent or after a demotion, or its lease expired; `status` says
+   * whether it was paused or its lease expired.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_AGENT_PAUSED = 17;
    */
@@ -435,8 +444,8 @@ export const HookEventType = {
 
   /**
    * Spawn budget: an agent waits for a person, a signal, a timer, a feed item or another agent. It has no slot grant
-   * until it wakes. The event is on the timeline only when the agent waits for the code with which it started
-   * (waiting_for `code:...`); other waits are visible in the state of the run.
+   * until it wakes. The event is on the timeline only when the agent waits for a worker that has the code version with
+   * which the agent started (waiting_for `code:...`); other waits are visible in the state of the run.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_AGENT_SUSPENDED = 21;
    */
@@ -457,7 +466,7 @@ export const HookEventType = {
   LOG_ENTRY: 23,
 
   /**
-   * Supervisor: a halt was lifted; as often as HALTED.
+   * Supervisor: a halt was lifted. Emitted once for each HALTED event of the halt.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_HALT_LIFTED = 24;
    */
@@ -478,7 +487,8 @@ export const HookEventType = {
   BUDGET_CHANGED: 26,
 
   /**
-   * Execution meter: what is settled reached a percentage of a cap, once for each cap and percentage. Not on the timeline.
+   * Execution meter: the settled amount reached a percentage of a cap, at most once for each cap and percentage; a
+   * settlement that reaches several percentages reports only the highest. Not on the timeline.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_BUDGET_THRESHOLD = 27;
    */
@@ -486,7 +496,8 @@ export const HookEventType = {
 } as const;
 
 /**
- * HookEventType is the type of an event. Each type has one emitter.
+ * HookEventType is the type of an event. Each type has one emitter, except TOOL_START and TOOL_END: the supervisor
+ * publishes them for a gateway that publishes no tool events.
  *
  * @generated from enum writ.hook.v1.HookEventType
  */

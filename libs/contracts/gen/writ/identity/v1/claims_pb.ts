@@ -372,7 +372,7 @@ export type ReceiptClaims = Message<"writ.identity.v1.ReceiptClaims"> & {
   resultSha256: string;
 
   /**
-   * The existing result fields that the writ requires.
+   * The result fields that the writ requires, as far as the result has them.
    *
    * @generated from field: google.protobuf.Struct result_fields = 10;
    */
@@ -488,8 +488,8 @@ export type CheckpointClaims = Message<"writ.identity.v1.CheckpointClaims"> & {
 
   /**
    * Number of the checkpoint in its chain, from 1, without gaps; in the head of an export, that of the last checkpoint.
-   * The database stores the last number, so a number that was published before shows that the database was rolled back.
-   * Zero in checkpoints of releases that did not number them.
+   * The database stores the last number. If a checkpoint has a number that was already published with another
+   * checkpoint, the database was rolled back in between. Zero in checkpoints of releases that did not number them.
    *
    * @generated from field: int64 checkpoint_number = 6;
    */

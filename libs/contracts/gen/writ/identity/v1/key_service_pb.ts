@@ -108,9 +108,9 @@ export const GetKeysResponseSchema: GenMessage<GetKeysResponse> = /*@__PURE__*/
   messageDesc(file_writ_identity_v1_key_service, 2);
 
 /**
- * KeyService publishes the public keys of a service. Served by every service on its
- * internal port; needs no token, since keys are public and all tokens are verified
- * with them.
+ * KeyService publishes the public keys of a service. Served by every service on its internal port, and by the
+ * supervisor also on the public port, where auditors get the keys that verify exports. Needs no token, because keys are
+ * public and all tokens are verified with them.
  *
  * @generated from service writ.identity.v1.KeyService
  */

@@ -95,7 +95,9 @@ export type LevelBalance = Message<"writ.meter.v1.LevelBalance"> & {
   debtCostNanoUsd: bigint;
 
   /**
-   * Whether the remaining tokens or cost reached the reserve.
+   * Whether the cap minus the settled amount is at or below `reserve_tokens` or `reserve_cost_fraction` of the tab.
+   * Reserved amounts do not count, unlike in `remaining_tokens`. GetBalances and SetCaps use the defaults of these
+   * fields.
    *
    * @generated from field: bool near_budget = 11;
    */
@@ -144,7 +146,8 @@ export const LevelBalanceSchema: GenMessage<LevelBalance> = /*@__PURE__*/
  */
 export type ModelFailure = Message<"writ.meter.v1.ModelFailure"> & {
   /**
-   * Stop reason: `llm_timeout`, `llm_empty`, `provider_error:<what>`.
+   * Stop reason: `llm_timeout`, `llm_empty`, `provider_error:<what>` or, for a call that a cap refused,
+   * `budget_exhausted:<dimension>`. Aborted calls are not counted.
    *
    * @generated from field: string stop_reason = 1;
    */
@@ -242,7 +245,7 @@ export type Tab = Message<"writ.meter.v1.Tab"> & {
   failures: ModelFailure[];
 
   /**
-   * Model aliases that it may use.
+   * Model aliases that the agent may use.
    *
    * @generated from field: repeated string models = 10;
    */
@@ -450,14 +453,15 @@ export const ReservationState = {
   UNSPECIFIED: 0,
 
   /**
-   * Reserved; nothing was sent to a provider.
+   * Reserved. For a reservation of the RPC Reserve, the meter does not know whether the amount was spent.
    *
    * @generated from enum value: RESERVATION_STATE_RESERVED = 1;
    */
   RESERVED: 1,
 
   /**
-   * Reserved; the request was sent to a provider.
+   * Reserved for a model call whose request may have been sent to a provider. Reserve, Settle and ReleaseReservation
+   * never return it.
    *
    * @generated from enum value: RESERVATION_STATE_SENT = 2;
    */

@@ -89,14 +89,15 @@ export type Totals = Message<"writ.meter.v1.Totals"> & {
   turns: bigint;
 
   /**
-   * Number of estimated round trips.
+   * Number of settled round trips whose usage is estimated.
    *
    * @generated from field: int64 estimated_turns = 4;
    */
   estimatedTurns: bigint;
 
   /**
-   * Number of model calls without an answer.
+   * Number of model calls that failed: timed out, returned an empty answer that the caller did not accept, or ended
+   * with an error of the provider. Aborted calls and calls that a cap refused are not counted.
    *
    * @generated from field: int64 failed_calls = 5;
    */

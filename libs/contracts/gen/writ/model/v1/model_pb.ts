@@ -101,7 +101,7 @@ export type ImageReference = Message<"writ.model.v1.ImageReference"> & {
   url: string;
 
   /**
-   * Media type.
+   * Media type; currently ignored.
    *
    * @generated from field: string media_type = 2;
    */
@@ -325,8 +325,9 @@ export const GenerateFailureSchema: GenMessage<GenerateFailure> = /*@__PURE__*/
   messageDesc(file_writ_model_v1_model, 8);
 
 /**
- * Finished ends every stream, exactly once. It is sent only after the
- * settling commit.
+ * Finished is the last chunk of a call that has started. It is sent at most once, after the settlement and the outcome
+ * are committed. A call that is rejected before it starts, such as by UNKNOWN_MODEL, STALE_EPOCH or FROZEN, ends with
+ * an error status only.
  *
  * @generated from message writ.model.v1.Finished
  */
@@ -381,7 +382,7 @@ export type Finished = Message<"writ.model.v1.Finished"> & {
   attempts: number;
 
   /**
-   * Name at the provider of the model that answered.
+   * Name of the model that answered, as the provider names it.
    *
    * @generated from field: string provider_model = 8;
    */
@@ -395,7 +396,8 @@ export type Finished = Message<"writ.model.v1.Finished"> & {
   replayed: boolean;
 
   /**
-   * Whether the remaining tokens or cost reached the reserve.
+   * Whether at some level the cap minus the settled amount is at or below `reserve_tokens` or `reserve_cost_fraction`
+   * of the tab; reserved amounts do not count.
    *
    * @generated from field: bool near_budget = 10;
    */
@@ -416,14 +418,16 @@ export type Finished = Message<"writ.model.v1.Finished"> & {
   runCostNanoUsd: bigint;
 
   /**
-   * The max_output_tokens that was used after fitting; zero if none was set.
+   * The output limit that was sent to the provider: max_output_tokens or the value of the catalog, reduced with
+   * FIT_SHRINK. Zero if no attempt was made.
    *
    * @generated from field: int64 fitted_max_output_tokens = 13;
    */
   fittedMaxOutputTokens: bigint;
 
   /**
-   * The LLM events of all attempts, for the next review of the agent.
+   * The events LLM_START, LLM_END and BUDGET_EXHAUSTED of the call, at most the last 64, for the next review of the
+   * agent. Empty when the tab has no event_key.
    *
    * @generated from field: repeated writ.timeline.v1.CarriedEvent events = 14;
    */
@@ -445,9 +449,10 @@ export const FinishedSchema: GenMessage<Finished> = /*@__PURE__*/
   messageDesc(file_writ_model_v1_model, 9);
 
 /**
- * NativeRequest is a request in the format of the provider. The meter replaces the model, the output limit and the
- * usage options, rejects fields that could cost more than is reserved or act without a review, and passes everything
- * else on as it is.
+ * NativeRequest is a request in the format of the provider. The meter replaces the model, the output limit, `stream`
+ * and the usage options, sets `store` to false for the retention NONE, and removes item ids that the provider did not
+ * issue. It rejects fields that could cost more than is reserved, and tools that the provider would execute without a
+ * review. Everything else is passed on unchanged.
  *
  * @generated from message writ.model.v1.NativeRequest
  */
@@ -708,7 +713,7 @@ export const EndReason = {
   UNSPECIFIED: 0,
 
   /**
-   * The answer is complete.
+   * The answer is complete, or the provider sent no known finish reason; then `warnings` has a sentence about it.
    *
    * @generated from enum value: END_REASON_END_TURN = 1;
    */
@@ -722,7 +727,7 @@ export const EndReason = {
   TOOL_USE: 2,
 
   /**
-   * The answer was truncated at max_output_tokens.
+   * The answer was truncated at the output limit, or at the end of the context window of the model.
    *
    * @generated from enum value: END_REASON_MAX_TOKENS = 3;
    */

@@ -73,7 +73,8 @@ export type GenerateRequest = Message<"writ.model.v1.GenerateRequest"> & {
   temperature?: number | undefined;
 
   /**
-   * Maximum number of tokens of the answer; unset uses the value of the catalog.
+   * Maximum number of tokens of the answer. Unset uses the limit of the native request, else the value of the catalog,
+   * which is also the upper limit: a higher value is reduced to it.
    *
    * @generated from field: optional int64 max_output_tokens = 8;
    */
@@ -136,7 +137,8 @@ export type GenerateRequest = Message<"writ.model.v1.GenerateRequest"> & {
   disconnectGrace?: Duration | undefined;
 
   /**
-   * Ids of earlier events of the agent, which its timeline has before this call; they may differ in a repeat of the call.
+   * Ids of earlier events of the agent that must precede the events of this call in the timeline of the run. A repeated
+   * call may have other ids.
    *
    * @generated from field: repeated string after = 17;
    */
@@ -217,7 +219,7 @@ export type CountTokensRequest = Message<"writ.model.v1.CountTokensRequest"> & {
   model: string;
 
   /**
-   * The request, with the dialect ANTHROPIC_MESSAGES; other dialects have no count.
+   * The request, with the dialect ANTHROPIC_MESSAGES; in other dialects, tokens cannot be counted.
    *
    * @generated from field: writ.model.v1.NativeRequest native = 2;
    */
@@ -428,7 +430,7 @@ export const ResponseAccess = {
   LIST_INPUT_ITEMS: 2,
 
   /**
-   * Cancels it, which providers permit for answers in the background only.
+   * Cancels it. Providers permit this only for answers that were requested in background mode.
    *
    * @generated from enum value: RESPONSE_ACCESS_CANCEL = 3;
    */
@@ -465,10 +467,11 @@ export const ResponseAccessSchema: GenEnum<ResponseAccess> = /*@__PURE__*/
  */
 export const ModelService: GenService<{
   /**
-   * Generate reserves, calls the provider and settles in one RPC. A repeat of a
-   * call_id returns the record, joins the attempt in flight, or is an
-   * error (CALL_ID_REUSED) when the request differs. A call that fails sends
-   * `finished` with its failure and then ends with an error status.
+   * Generate reserves, calls the provider and settles in one RPC. A repeat of a call_id returns the recorded answer or
+   * failure, or joins the call in flight. If the call was aborted or refused by a cap, a repeat makes another attempt,
+   * which is charged. A different request with the same call_id fails with CALL_ID_REUSED. A call that fails sends
+   * `finished` with its failure and then ends with an error status; a call that is rejected before it starts sends only
+   * the error status.
    *
    * @generated from rpc writ.model.v1.ModelService.Generate
    */
@@ -500,7 +503,8 @@ export const ModelService: GenService<{
     output: typeof AccessResponseResponseSchema;
   },
   /**
-   * ListModels lists the catalog aliases that the calling agent may use; for the supervisor, all of them.
+   * ListModels lists the catalog aliases that the token of the calling agent allows; for the supervisor, those of all
+   * agents. Aliases whose required environment variable is not set are omitted.
    *
    * @generated from rpc writ.model.v1.ModelService.ListModels
    */

@@ -27,7 +27,9 @@ export type ToolAction = Message<"writ.review.v1.ToolAction"> & {
   tool: string;
 
   /**
-   * Arguments as a JSON object. Exactly the UTF-8 bytes of this string are signed, sent and parsed.
+   * Arguments as a JSON object. In a Decision they are in canonical form (RFC 8785), and the writ for executed_action
+   * has the SHA-256 of exactly these UTF-8 bytes; in a proposal the JSON need not be canonical, because the supervisor
+   * parses it and does not hash its bytes.
    *
    * @generated from field: string arguments_json = 2;
    */
@@ -92,7 +94,7 @@ export const FinalActionSchema: GenMessage<FinalAction> = /*@__PURE__*/
 
 /**
  * ClientToolAction proposes a tool call that the program of an external agent executes itself. It has no
- * writ: the decision is binding for the model, and only as far as the program obeys it.
+ * writ: Writ does not execute the call and cannot enforce the decision; it takes effect only if the program obeys it.
  *
  * @generated from message writ.review.v1.ClientToolAction
  */
@@ -182,7 +184,7 @@ export const ActionSchema: GenMessage<Action> = /*@__PURE__*/
 
 /**
  * Observation is the result of a tool call, sent to the supervisor for the
- * history of the run; it counts when a receipt has its digest.
+ * history of the run; the supervisor uses it only if a receipt has the digest of its content.
  *
  * @generated from message writ.review.v1.Observation
  */

@@ -59,8 +59,9 @@ export type HumanApproval = Message<"writ.review.v1.HumanApproval"> & {
   decideTime?: Timestamp | undefined;
 
   /**
-   * What the approval rests on: `approved_by_human`, or `approved_with_cap:<n>` under a cap. Set
-   * by the supervisor, never by the person; empty unless an action was approved.
+   * What the approval rests on: `approved_by_human`, or `approved_with_cap:<n>` under a cap, where `<n>` is the
+   * approved value of the first capped argument. Set by the supervisor, never by the person; empty unless an action was
+   * approved.
    *
    * @generated from field: string basis = 6;
    */
@@ -75,7 +76,8 @@ export const HumanApprovalSchema: GenMessage<HumanApproval> = /*@__PURE__*/
   messageDesc(file_writ_review_v1_decision, 0);
 
 /**
- * Decision is the answer of the supervisor to one proposal, the same for every repeat of its call_id.
+ * Decision is the answer of the supervisor to one proposal. A repeat of its call_id returns the current state: with the
+ * decision of a person, and with a new writ for an approved tool call.
  *
  * @generated from message writ.review.v1.Decision
  */
@@ -95,21 +97,25 @@ export type Decision = Message<"writ.review.v1.Decision"> & {
   callId: string;
 
   /**
-   * Step of the proposal, from 1; zero for a composed final.
+   * Step of the proposal, from 1; zero for a final answer that the agent composed after its last step.
    *
    * @generated from field: uint32 step = 3;
    */
   step: number;
 
   /**
-   * Verdict of the policy: that of the last pass, but revise for an approval if an earlier pass revised.
+   * Verdict of the supervisor. Normally the verdict of the last evaluation of the policy. If that is APPROVE and an
+   * earlier evaluation revised the action, it is REVISE. It is BLOCK also if a limit was reached or the tool is denied,
+   * and INVALID if the proposal is not a valid action.
    *
    * @generated from field: writ.review.v1.Verdict verdict = 4;
    */
   verdict: Verdict;
 
   /**
-   * Reason of the deciding rule, or a fixed one (`revision_limit`, `no_rule_matched`).
+   * Reason of the deciding rule; or a fixed one of the policy, such as `revision_limit`, `no_rule_matched` or
+   * `risk_requires_approval`; or the reached limit (`max_steps`), `tool_denied:<tool>`, or what is invalid
+   * (`non_json`).
    *
    * @generated from field: string reason = 5;
    */
@@ -165,7 +171,7 @@ export type Decision = Message<"writ.review.v1.Decision"> & {
   executedFrom: ExecutedFrom;
 
   /**
-   * The order for the gateway; only for approved tool actions. A JWS.
+   * The writ, a JWS; only for an approved tool action of an agent that has not ended and is not halted.
    *
    * @generated from field: string writ = 13;
    */
@@ -186,29 +192,30 @@ export type Decision = Message<"writ.review.v1.Decision"> & {
   approvalId: string;
 
   /**
-   * Decision of the person; absent while pending.
+   * Decision of the person; absent while the approval is pending, and when it expired or was withdrawn.
    *
    * @generated from field: writ.review.v1.HumanApproval human_approval = 16;
    */
   humanApproval?: HumanApproval | undefined;
 
   /**
-   * Whether the decision is final: false only while an approval is pending.
+   * Whether the action is decided: false only while its approval is pending. An approval about an unknown outcome does
+   * not change this field, but sets stop_reason when it expires.
    *
    * @generated from field: bool settled = 17;
    */
   settled: boolean;
 
   /**
-   * Stop reason of this decision (`supervisor_block:<reason>`,
-   * `human_rejected`, `invalid_action:…`, `max_steps`); empty when the agent may continue.
+   * Stop reason of this decision, such as `supervisor_block:<reason>`, `tool_denied:<tool>`, `human_rejected`,
+   * `approval_expired`, `withdrawn`, `invalid_action:…`, `max_steps`, `max_seconds` or `deadline`; empty otherwise.
    *
    * @generated from field: string stop_reason = 18;
    */
   stopReason: string;
 
   /**
-   * Whether an approved final ended the run of the agent.
+   * Whether the executed action is a final, which ended the agent, and its run when the agent is the root.
    *
    * @generated from field: bool run_ended = 19;
    */

@@ -54,7 +54,8 @@ export type ReviewActionRequest = Message<"writ.review.v1.ReviewActionRequest"> 
     case: "rawText";
   } | {
     /**
-     * A native tool call or a final answer.
+     * A native tool call, a call of a tool that the program of an external agent executes, or a final answer. A
+     * delegation is rejected (DELEGATION_REQUIRES_SPAWN); use SpawnChild.
      *
      * @generated from field: writ.review.v1.Action action = 4;
      */
@@ -63,7 +64,8 @@ export type ReviewActionRequest = Message<"writ.review.v1.ReviewActionRequest"> 
   } | { case: undefined; value?: undefined };
 
   /**
-   * Whether the final was composed after the last step; it does not count as a step.
+   * Whether the final was composed after the last step; the first such answer of an agent does not count as a step,
+   * each further one does.
    *
    * @generated from field: bool composed = 5;
    */
@@ -84,7 +86,7 @@ export type ReviewActionRequest = Message<"writ.review.v1.ReviewActionRequest"> 
   receipts: string[];
 
   /**
-   * Results of these calls.
+   * Results of the calls that the receipts in `receipts` are about.
    *
    * @generated from field: repeated writ.review.v1.Observation observations = 8;
    */
@@ -196,7 +198,7 @@ export const WithdrawActionRequestSchema: GenMessage<WithdrawActionRequest> = /*
  */
 export type WithdrawActionResponse = Message<"writ.review.v1.WithdrawActionResponse"> & {
   /**
-   * Whether it is: false when it was decided before.
+   * True if the proposal is withdrawn; false if it was decided before this call.
    *
    * @generated from field: bool withdrawn = 1;
    */
@@ -211,17 +213,17 @@ export const WithdrawActionResponseSchema: GenMessage<WithdrawActionResponse> = 
   messageDesc(file_writ_review_v1_review_service, 5);
 
 /**
- * ReviewService decides about every proposed action before it takes effect. Served by
- * the supervisor to agent workers and agent-proxy, with an agent token, the lease
- * epoch and a current slot grant (metadata `writ-agent-token`, `writ-epoch`,
+ * ReviewService decides about every proposed action before it takes effect, except delegations, which SpawnChild
+ * reviews. Served by the supervisor to agent workers and agent-proxy, with an agent token, the lease epoch and, except
+ * for WithdrawAction and a partial final, a current slot grant (metadata `writ-agent-token`, `writ-epoch`,
  * `writ-slot-grant`).
  *
  * @generated from service writ.review.v1.ReviewService
  */
 export const ReviewService: GenService<{
   /**
-   * ReviewAction decides about one proposal. A repeat of the same call_id returns the
-   * recorded decision; the same call_id with another proposal is an error
+   * ReviewAction decides about one proposal. A repeat of the same call_id returns the current state of the recorded
+   * decision, with a new writ for an approved tool call; the same call_id with another proposal is an error
    * (CALL_ID_REUSED).
    *
    * @generated from rpc writ.review.v1.ReviewService.ReviewAction
@@ -232,8 +234,8 @@ export const ReviewService: GenService<{
     output: typeof ReviewActionResponseSchema;
   },
   /**
-   * GetDecision reads a decision, with a new writ when the action is
-   * approved; an executed call still returns its record.
+   * GetDecision returns the current state of a decision, with a new writ when it approves a tool call. After the
+   * execution, CallTool with the new writ returns the recorded outcome.
    *
    * @generated from rpc writ.review.v1.ReviewService.GetDecision
    */
@@ -243,9 +245,9 @@ export const ReviewService: GenService<{
     output: typeof GetDecisionResponseSchema;
   },
   /**
-   * WithdrawAction withdraws a proposal that waits for a person, with its approval: the decision settles with the
-   * stop reason `withdrawn`, and the action gets no writ. A decision that was made before stays. Idempotent. It needs no
-   * slot grant, and is served during a halt.
+   * WithdrawAction withdraws a proposal that waits for a person, with its approval: the decision settles with the stop
+   * reason `withdrawn`, and the action gets no writ. If a person has already decided, the decision remains in effect.
+   * Idempotent. It needs no slot grant, and is served during a halt.
    *
    * @generated from rpc writ.review.v1.ReviewService.WithdrawAction
    */

@@ -56,7 +56,8 @@ export type TraceRow = Message<"writ.run.v1.TraceRow"> & {
   argsHash: string;
 
   /**
-   * Verdict of the last pass, but revise for an approval if an earlier pass revised.
+   * REVISE when a rule revised the action and the policy then approved the revision; otherwise the verdict of the last
+   * pass over the rules.
    *
    * @generated from field: writ.review.v1.Verdict supervisor_decision = 4;
    */
@@ -84,7 +85,8 @@ export type TraceRow = Message<"writ.run.v1.TraceRow"> & {
   stopReason: string;
 
   /**
-   * Decision of the person; unset without an approval.
+   * Decision of the person; unset without an approval, and when the approval expired, was withdrawn or was still
+   * pending at the end of the run.
    *
    * @generated from field: optional bool human_approved = 8;
    */
@@ -183,7 +185,9 @@ export type HistoryEntry = Message<"writ.run.v1.HistoryEntry"> & {
   executedFrom: ExecutedFrom;
 
   /**
-   * Result: the content whose digest is in the receipt, as JSON.
+   * Result as JSON. For a tool call, the content whose digest is in the receipt, empty when the worker did not send it;
+   * for a delegation, the answer of the child or why there is none; for a final, `{"status":"final"}`. Empty for a tool
+   * that the program of an external agent executes itself.
    *
    * @generated from field: string observation_json = 8;
    */
@@ -211,7 +215,7 @@ export type HistoryEntry = Message<"writ.run.v1.HistoryEntry"> & {
   callId: string;
 
   /**
-   * Whether no receipt proves the execution, as for a tool that the program of an external agent executes itself.
+   * Whether the program of an external agent executes the tool itself, so that no receipt proves the execution.
    *
    * @generated from field: bool unverified = 12;
    */
@@ -267,21 +271,23 @@ export type RunResult = Message<"writ.run.v1.RunResult"> & {
   usage?: Totals | undefined;
 
   /**
-   * One row per step.
+   * One row for each reviewed proposal that is a valid action; an invalid proposal has no row.
    *
    * @generated from field: repeated writ.run.v1.TraceRow trace = 6;
    */
   trace: TraceRow[];
 
   /**
-   * One entry for each executed step.
+   * One entry for each approved action with an observation, including failed calls and refused delegations. The action
+   * at which the run stopped is not here but in `action`.
    *
    * @generated from field: repeated writ.run.v1.HistoryEntry history = 7;
    */
   history: HistoryEntry[];
 
   /**
-   * Raw text of the model, when the run stopped because it was not a valid action.
+   * Set when the run stopped because a proposal was not a valid action: the raw text of the model, or the raw value of
+   * the proposal as JSON.
    *
    * @generated from field: string raw_action = 8;
    */
@@ -295,8 +301,9 @@ export type RunResult = Message<"writ.run.v1.RunResult"> & {
   action?: Action | undefined;
 
   /**
-   * The detail as the worker or a called service reported it, not verified; empty when the detail is
-   * the sentence of the supervisor.
+   * The detail that was recorded with the end of the run. It is not verified. It comes from the worker, from the error
+   * of a failed start, or, for a lost agent, from the reconciler. Empty when no detail was recorded; `detail` then only
+   * explains the stop reason.
    *
    * @generated from field: string worker_detail = 10;
    */
@@ -465,8 +472,9 @@ export type Run = Message<"writ.run.v1.Run"> & {
   sessionBudget?: ExecutionBudget | undefined;
 
   /**
-   * When its contents were deleted according to its retention: goal, answer, history and arguments are
-   * empty from then on; result and totals are kept. Absent before.
+   * When its content was deleted according to its retention: goal, answer, history, arguments, comments, raw_action and
+   * worker_detail are empty from then on; status, stop reason, trace and totals remain. Absent before. In a run that is
+   * kept, the content of children with a shorter retention is deleted without setting this time.
    *
    * @generated from field: google.protobuf.Timestamp purge_time = 19;
    */
@@ -496,9 +504,9 @@ export const RunSchema: GenMessage<Run> = /*@__PURE__*/
   messageDesc(file_writ_run_v1_run, 3);
 
 /**
- * LiveProgress is the current activity of an agent. It is not durable, not reviewed,
- * and never the answer. It is published on the subject
- * `writ.progress.v1.<tenant>.<run_id>.<agent instance>`, only while the run is watched.
+ * LiveProgress is the current activity of an agent. It is not durable, not reviewed, and never the answer. The worker
+ * publishes it on the subject `writ.progress.v1.<tenant>.<run_id>.<agent instance>`, whether or not a client watches
+ * the run.
  *
  * @generated from message writ.run.v1.LiveProgress
  */
@@ -633,7 +641,7 @@ export type RunEvent = Message<"writ.run.v1.RunEvent"> & {
     case: "hook";
   } | {
     /**
-     * The result, with the last event.
+     * The result of the run; only in the last event.
      *
      * @generated from field: writ.run.v1.RunResult result = 5;
      */
@@ -649,7 +657,7 @@ export type RunEvent = Message<"writ.run.v1.RunEvent"> & {
     case: "progress";
   } | {
     /**
-     * Sign of life, which is not part of the timeline.
+     * Heartbeat, which is not part of the timeline.
      *
      * @generated from field: writ.run.v1.Heartbeat heartbeat = 8;
      */
@@ -805,7 +813,8 @@ export type AgentNode = Message<"writ.run.v1.AgentNode"> & {
   depth: number;
 
   /**
-   * RUNNING, SUSPENDED, WAITING_FOR_INPUT, PARKED or a terminal state, with the meaning that it has for a run.
+   * RUNNING; SUSPENDED or WAITING_FOR_INPUT while the agent waits; PARKED while it is halted or paused for another
+   * agent; or the terminal state of its stop reason.
    *
    * @generated from field: writ.run.v1.RunState state = 4;
    */
@@ -819,7 +828,8 @@ export type AgentNode = Message<"writ.run.v1.AgentNode"> & {
   priority: Priority;
 
   /**
-   * State of its slot. Unset for an agent without one, and while spawn-budget does not respond.
+   * State of the agent in the headcount of the run; also set for a paused or waiting agent, which holds no slot. Unset
+   * before the pool is open, after the agent or its run has ended, and while spawn-budget does not respond.
    *
    * @generated from field: writ.spawn.v1.SlotState slot = 6;
    */
@@ -924,7 +934,7 @@ export const RunState = {
   SUSPENDED: 3,
 
   /**
-   * Preempted or halted; can be resumed.
+   * A halt covers all its live agents; the run continues when the halt is lifted.
    *
    * @generated from enum value: RUN_STATE_PARKED = 4;
    */

@@ -56,7 +56,8 @@ export type StartRunRequest = Message<"writ.run.v1.StartRunRequest"> & {
   dataJson: string;
 
   /**
-   * Session to continue; empty starts a new one.
+   * Session to continue, or the id of a new one; empty creates a session with a generated id. The session of another
+   * caller is denied with SESSION_WRONG_OWNER.
    *
    * @generated from field: string session_id = 5;
    */
@@ -105,8 +106,9 @@ export type StartRunRequest = Message<"writ.run.v1.StartRunRequest"> & {
   model: string;
 
   /**
-   * Caps of the whole session in tokens, cost and turns; never more than the manifest allows. They apply to
-   * all runs of the session, and a later run can only lower them.
+   * Caps of the whole session in tokens, cost and turns; never more than the manifest allows. They apply to all runs of
+   * the session. A later run can lower them and never raise them; while SetCaps has set caps of the session,
+   * session_budget has no effect.
    *
    * @generated from field: writ.supervision.v1.ExecutionBudget session_budget = 12;
    */
@@ -674,7 +676,7 @@ export const SignalRunRequestSchema: GenMessage<SignalRunRequest> = /*@__PURE__*
  */
 export type SignalRunResponse = Message<"writ.run.v1.SignalRunResponse"> & {
   /**
-   * False when the same signal was already accepted.
+   * False for a repeat of the request_id, for an agent that ended before the signal arrived, and for an external agent.
    *
    * @generated from field: bool accepted = 1;
    */
@@ -989,9 +991,9 @@ export const RunService: GenService<{
     output: typeof ListRunsResponseSchema;
   },
   /**
-   * WatchRun replays the timeline of a run from any sequence, then follows it live,
-   * without gaps or duplicates, and ends with the run. A heartbeat comes after five seconds without
-   * another message: after 15 seconds without any, repeat the call with the sequence of the last event.
+   * WatchRun replays the timeline of a run from any sequence, then follows it live, without gaps or duplicates, and
+   * ends with the run. A heartbeat comes after five seconds without another message: if a client receives no message
+   * for 15 seconds, it should repeat the call with the sequence of the last event.
    *
    * @generated from rpc writ.run.v1.RunService.WatchRun
    */
@@ -1001,9 +1003,10 @@ export const RunService: GenService<{
     output: typeof WatchRunResponseSchema;
   },
   /**
-   * WatchRuns streams the runs of the tenant that start, change their state or end, without traces and histories. It
-   * begins with a heartbeat: what changes after it is sent, so list runs after it. A run that changes several times at
-   * once may be sent once. A heartbeat comes after five seconds without another message.
+   * WatchRuns streams the runs of the tenant that start, change their state or end, without traces and histories. The
+   * stream begins with a heartbeat and then contains every later change. To miss no change, list the runs after you
+   * receive the first heartbeat. If a run changes several times in quick succession, the stream may contain only its
+   * last state. A heartbeat comes after five seconds without another message.
    *
    * @generated from rpc writ.run.v1.RunService.WatchRuns
    */
@@ -1044,9 +1047,11 @@ export const RunService: GenService<{
     output: typeof CloseRunResponseSchema;
   },
   /**
-   * SignalRun sends a signal to an agent that has not ended: it wakes the agent when it waits for this name, and is
-   * stored until then otherwise. Signals of one name are read once each, in the order in which they were accepted.
-   * Returns UNAVAILABLE with AGENT_NOT_DELIVERED while the run is being started: retry.
+   * SignalRun sends a signal to an agent that has not ended: if the agent waits for a signal with this name, the signal
+   * wakes it; otherwise the signal is stored until the agent waits for it. An external agent receives no signals:
+   * agent-proxy discards them. The agent receives each signal once; signals with the same name are received in the
+   * order in which they were accepted. Returns UNAVAILABLE with AGENT_NOT_DELIVERED while the run is being started:
+   * retry.
    *
    * @generated from rpc writ.run.v1.RunService.SignalRun
    */

@@ -86,8 +86,8 @@ export type Slot = Message<"writ.spawn.v1.Slot"> & {
   priority: Priority;
 
   /**
-   * Slot grant, signed by spawn-budget; empty unless ACTIVE. A JWS,
-   * for the metadata key `writ-slot-grant`.
+   * Slot grant, signed by spawn-budget: a JWS for the metadata key `writ-slot-grant`. Empty in the message Pool, for an
+   * agent that is not ACTIVE, and in the last second of its lease.
    *
    * @generated from field: string grant = 4;
    */
@@ -129,7 +129,7 @@ export type Slot = Message<"writ.spawn.v1.Slot"> & {
   waitingFor: string[];
 
   /**
-   * Number of the change with which it began to wait.
+   * Sequence number, among the changes of the pool, of the change by which the agent began to wait.
    *
    * @generated from field: int64 wait_sequence = 10;
    */
@@ -185,7 +185,8 @@ export type Pool = Message<"writ.spawn.v1.Pool"> & {
   paused: Slot[];
 
   /**
-   * Agents that wait for a slot, in the order of the queue.
+   * Agents in the state WAITING: first the queued ones in the order of the queue, then those that are not queued,
+   * because no worker has renewed them since their lease expired or because they are suspended.
    *
    * @generated from field: repeated writ.spawn.v1.Slot waiting = 6;
    */
@@ -213,7 +214,7 @@ export type Pool = Message<"writ.spawn.v1.Pool"> & {
   totalPauses: number;
 
   /**
-   * Number of rejections.
+   * Number of Acquire calls that a cap refused.
    *
    * @generated from field: uint32 total_refusals = 10;
    */
@@ -255,21 +256,24 @@ export const SlotState = {
   ACTIVE: 1,
 
   /**
-   * Holds a slot without a lease: suspended.
+   * Holds a slot without a lease: the agent is suspended, or it is the root and its lease expired.
    *
    * @generated from enum value: SLOT_STATE_SUSPENDED = 2;
    */
   SUSPENDED: 2,
 
   /**
-   * Holds no slot: paused for another agent, and resumed when a slot is free.
+   * Holds no slot: paused for another agent, or because its priority was lowered in a full pool. The agent is queued,
+   * and resumed when a slot becomes free. Exception: when it was paused because its priority was lowered, its former
+   * slot can stay free for the next Acquire.
    *
    * @generated from enum value: SLOT_STATE_PAUSED = 3;
    */
   PAUSED: 3,
 
   /**
-   * Holds no slot: its lease expired, or it returned to a full pool, and it waits for a slot.
+   * Holds no slot because its lease expired or the deadline of the run passed. It is queued when a worker renews it
+   * with the intent RUN or PARK.
    *
    * @generated from enum value: SLOT_STATE_WAITING = 4;
    */

@@ -271,7 +271,7 @@ export type AcquireResponse = Message<"writ.spawn.v1.AcquireResponse"> & {
   slot?: Slot | undefined;
 
   /**
-   * The agent that was paused for it.
+   * The agent that was paused to free this slot; empty if none.
    *
    * @generated from field: repeated writ.spawn.v1.SlotChange changes = 2;
    */
@@ -440,7 +440,8 @@ export type AgentSlot = Message<"writ.spawn.v1.AgentSlot"> & {
   slot?: Slot | undefined;
 
   /**
-   * Reason code of a rejection (STALE_EPOCH, TOKEN_EXPIRED, UNKNOWN_AGENT); empty on success.
+   * Reason code of a rejection, such as STALE_EPOCH, UNKNOWN_AGENT, TOKEN_EXPIRED, TOKEN_INVALID, TENANT_NOT_SERVED or
+   * KEYS_UNAVAILABLE (renew again); empty on success. When the token was rejected, run_id is empty.
    *
    * @generated from field: string refusal = 3;
    */
@@ -755,7 +756,8 @@ export const RenewIntent = {
   SUSPEND: 2,
 
   /**
-   * Parked: only report whether it has a slot again.
+   * Parked: report whether it has a slot again. An agent whose lease expired gets a free slot or is queued; a lease is
+   * not extended.
    *
    * @generated from enum value: RENEW_INTENT_PARK = 3;
    */
@@ -793,7 +795,8 @@ export const SpawnBudgetService: GenService<{
     output: typeof OpenPoolResponseSchema;
   },
   /**
-   * Acquire grants a slot, pauses an agent of lower priority for it, or fails with the name of a cap.
+   * Acquire grants a free slot. In a full pool, a HIGH or CRITICAL agent gets the slot of an active agent of lower
+   * priority, which is paused, unless allow_preempt is false. Otherwise it fails with the name of the cap.
    *
    * @generated from rpc writ.spawn.v1.SpawnBudgetService.Acquire
    */
@@ -803,7 +806,8 @@ export const SpawnBudgetService: GenService<{
     output: typeof AcquireResponseSchema;
   },
   /**
-   * Release returns a slot. A second release, or one of an unknown agent, changes nothing.
+   * Release ends the membership of an agent in the pool, which is final, and gives its slot to the first queued agent.
+   * Releasing the root, a released agent or an unknown agent changes nothing.
    *
    * @generated from rpc writ.spawn.v1.SpawnBudgetService.Release
    */
@@ -854,8 +858,8 @@ export const SpawnBudgetService: GenService<{
     output: typeof ListOpenPoolsResponseSchema;
   },
   /**
-   * WatchPauses streams pauses and resumptions. A change
-   * can be missed; Renew returns the current state in any case.
+   * WatchPauses streams the pauses and resumptions that the serving replica commits. It does not send those of other
+   * replicas, nor expired leases, and drops the oldest changes of a slow reader; Renew returns the current state.
    *
    * @generated from rpc writ.spawn.v1.SpawnBudgetService.WatchPauses
    */

@@ -18,7 +18,8 @@ export const file_writ_supervision_v1_manifest: GenFile = /*@__PURE__*/
   fileDesc("CiJ3cml0L3N1cGVydmlzaW9uL3YxL21hbmlmZXN0LnByb3RvEhN3cml0LnN1cGVydmlzaW9uLnYxIukBCgtBZ2VudExpbWl0cxIWCgltYXhfc3RlcHMYASABKA1IAIgBARIbCg5tYXhfdG9vbF9jYWxscxgCIAEoDUgBiAEBEhsKDm1heF9pdGVyYXRpb25zGAMgASgNSAKIAQESGQoMbWF4X3JlZnVzYWxzGAQgASgNSAOIAQESGAoLbWF4X3JldHJpZXMYBSABKA1IBIgBAUIMCgpfbWF4X3N0ZXBzQhEKD19tYXhfdG9vbF9jYWxsc0IRCg9fbWF4X2l0ZXJhdGlvbnNCDwoNX21heF9yZWZ1c2Fsc0IOCgxfbWF4X3JldHJpZXMipgIKDU1vZGVsU2V0dGluZ3MSLwoFbW9kZWwYASABKAlCILpIHXIbMhleW2EtekEtWjAtOS5fOi8tXXsxLDEyOH0kEh4KDGFsc29fYWxsb3dlZBgCIAMoCUIIukgFkgECEEASMQoLdGVtcGVyYXR1cmUYAyABKAFCF7pIFBISGQAAAAAAAABAKQAAAAAAAAAASACIAQESLAoRbWF4X291dHB1dF90b2tlbnMYBCABKANCDLpICSIHGICt4gQoAUgBiAEBEhEKCWpzb25fbW9kZRgFIAEoCBIqCgd0aW1lb3V0GAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQg4KDF90ZW1wZXJhdHVyZUIUChJfbWF4X291dHB1dF90b2tlbnMiowIKEUd1YXJkcmFpbFNldHRpbmdzEiIKFW1heF90b2tlbnNfcmVjb3ZlcmllcxgBIAEoDUgAiAEBEiQKF21heF9yZXBlYXRlZF90b29sX3N0ZXBzGAIgASgNSAGIAQESJAoOcmVzZXJ2ZV90b2tlbnMYAyABKANCB7pIBCICKABIAogBARI7ChVyZXNlcnZlX2Nvc3RfZnJhY3Rpb24YBCABKAFCF7pIFBISGQAAAAAAAPA/KQAAAAAAAAAASAOIAQFCGAoWX21heF90b2tlbnNfcmVjb3Zlcmllc0IaChhfbWF4X3JlcGVhdGVkX3Rvb2xfc3RlcHNCEQoPX3Jlc2VydmVfdG9rZW5zQhgKFl9yZXNlcnZlX2Nvc3RfZnJhY3Rpb24iygEKD0NvbnRleHRTZXR0aW5ncxIkCg5jb250ZXh0X3dpbmRvdxgBIAEoA0IHukgEIgIoAEgAiAEBEhkKCHN0cmF0ZWd5GAIgASgJQge6SARyAhhAEh8KDG9wdGlvbnNfanNvbhgDIAEoCUIJukgGcgQogIAEEkIKCnN0cmF0ZWdpZXMYBCADKAsyJC53cml0LnN1cGVydmlzaW9uLnYxLkNvbnRleHRTdHJhdGVneUIIukgFkgECEBBCEQoPX2NvbnRleHRfd2luZG93IlsKD0NvbnRleHRTdHJhdGVneRInCgRuYW1lGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEh8KDG9wdGlvbnNfanNvbhgCIAEoCUIJukgGcgQogIAEIl8KD0hpc3RvcnlTZXR0aW5ncxIrCghwcm92aWRlchgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIfCgxvcHRpb25zX2pzb24YAiABKAlCCbpIBnIEKICABCJdChFNaWRkbGV3YXJlU2V0dGluZxInCgRuYW1lGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEh8KDG9wdGlvbnNfanNvbhgCIAEoCUIJukgGcgQogIAEIr0BCghTdWJBZ2VudBInCgRuYW1lGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEh0KC2Rlc2NyaXB0aW9uGAIgASgJQgi6SAVyAxiAIBIuCgthc2tfdGltZW91dBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI5Cghwcmlvcml0eRgEIAEoDjIdLndyaXQuc3VwZXJ2aXNpb24udjEuUHJpb3JpdHlCCLpIBYIBAhABIo4MCg1BZ2VudE1hbmlmZXN0EicKBG5hbWUYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSIAoPZGVmaW5pdGlvbl9oYXNoGAIgASgJQge6SARyAhhAEjYKBGtpbmQYAyABKA4yHi53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50S2luZEIIukgFggECEAESHQoLZGVzY3JpcHRpb24YBCABKAlCCLpIBXIDGIAgEh8KDGluc3RydWN0aW9ucxgFIAEoCUIJukgGcgQogIAQEiUKEmZpbmFsX2luc3RydWN0aW9ucxgGIAEoCUIJukgGcgQogIAQEjEKBW1vZGVsGAcgASgLMiIud3JpdC5zdXBlcnZpc2lvbi52MS5Nb2RlbFNldHRpbmdzEjMKBXRvb2xzGAggAygJQiS6SCGSAR4QgAgiGXIXMhVeW2EtekEtWjAtOV8tXXsxLDY0fSQSMAoGbGltaXRzGAkgASgLMiAud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudExpbWl0cxI+ChBleGVjdXRpb25fYnVkZ2V0GAogASgLMiQud3JpdC5zdXBlcnZpc2lvbi52MS5FeGVjdXRpb25CdWRnZXQSNgoMc3Bhd25fYnVkZ2V0GAsgASgLMiAud3JpdC5zdXBlcnZpc2lvbi52MS5TcGF3bkJ1ZGdldBI5Cghwcmlvcml0eRgMIAEoDjIdLndyaXQuc3VwZXJ2aXNpb24udjEuUHJpb3JpdHlCCLpIBYIBAhABEkIKCXJldGVudGlvbhgNIAEoDjIlLndyaXQuc3VwZXJ2aXNpb24udjEuSGlzdG9yeVJldGVudGlvbkIIukgFggECEAESQgoKb25fcmVmdXNhbBgOIAEoDjIkLndyaXQuc3VwZXJ2aXNpb24udjEuUmVmdXNhbEhhbmRsaW5nQgi6SAWCAQIQARI8ChZhcHByb3ZhbF9yZXF1aXJlZF9yaXNrGA8gASgBQhe6SBQSEhkAAAAAAADwPykAAAAAAAAAAEgAiAEBEjwKCnN1Yl9hZ2VudHMYECADKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLlN1YkFnZW50Qgm6SAaSAQMQgAISOgoKZ3VhcmRyYWlscxgRIAEoCzImLndyaXQuc3VwZXJ2aXNpb24udjEuR3VhcmRyYWlsU2V0dGluZ3MSNQoHY29udGV4dBgSIAEoCzIkLndyaXQuc3VwZXJ2aXNpb24udjEuQ29udGV4dFNldHRpbmdzEkoKEGFnZW50X21pZGRsZXdhcmUYEyADKAsyJi53cml0LnN1cGVydmlzaW9uLnYxLk1pZGRsZXdhcmVTZXR0aW5nQgi6SAWSAQIQQBJJCg9jaGF0X21pZGRsZXdhcmUYFCADKAsyJi53cml0LnN1cGVydmlzaW9uLnYxLk1pZGRsZXdhcmVTZXR0aW5nQgi6SAWSAQIQQBJNChNmdW5jdGlvbl9taWRkbGV3YXJlGBUgAygLMiYud3JpdC5zdXBlcnZpc2lvbi52MS5NaWRkbGV3YXJlU2V0dGluZ0IIukgFkgECEEASJAoTaW5pdGlhbF90b29sX2Nob2ljZRgWIAEoCUIHukgEcgIYQBIeCgxvdXRwdXRfdG9waWMYFyABKAlCCLpIBXIDGIACEiAKDWZvbGxvd190b3BpY3MYGCADKAlCCbpIBpIBAxCAAhIZChF1bnJldmlld2VkX2RlbHRhcxgZIAEoCBIfCgxvcHRpb25zX2pzb24YGiABKAlCCbpIBnIEKICAEBJFCgpvbl9wcmVlbXB0GBsgASgOMicud3JpdC5zdXBlcnZpc2lvbi52MS5QcmVlbXB0aW9uSGFuZGxpbmdCCLpIBYIBAhABEjUKB2hpc3RvcnkYHCABKAsyJC53cml0LnN1cGVydmlzaW9uLnYxLkhpc3RvcnlTZXR0aW5ncxIaCg1kZWxlZ2F0ZV9vbmx5GB0gASgISAGIAQFCGQoXX2FwcHJvdmFsX3JlcXVpcmVkX3Jpc2tCEAoOX2RlbGVnYXRlX29ubHkqkAIKCUFnZW50S2luZBIaChZBR0VOVF9LSU5EX1VOU1BFQ0lGSUVEEAASFAoQQUdFTlRfS0lORF9SRUFDVBABEhoKFkFHRU5UX0tJTkRfSlNPTl9BQ1RJT04QAhIbChdBR0VOVF9LSU5EX09SQ0hFU1RSQVRPUhADEhkKFUFHRU5UX0tJTkRfVVNFUl9QUk9YWRAEEhoKFkFHRU5UX0tJTkRfSU5GT1JNQVRJT04QBRIcChhBR0VOVF9LSU5EX1BFUlNPTkFMX0ZFRUQQBhITCg9BR0VOVF9LSU5EX0ZMT1cQBxIVChFBR0VOVF9LSU5EX0NVU1RPTRAIEhcKE0FHRU5UX0tJTkRfRVhURVJOQUwQCSpvCg9SZWZ1c2FsSGFuZGxpbmcSIAocUkVGVVNBTF9IQU5ETElOR19VTlNQRUNJRklFRBAAEhkKFVJFRlVTQUxfSEFORExJTkdfU1RPUBABEh8KG1JFRlVTQUxfSEFORExJTkdfVEVMTF9NT0RFTBACKngKElByZWVtcHRpb25IYW5kbGluZxIjCh9QUkVFTVBUSU9OX0hBTkRMSU5HX1VOU1BFQ0lGSUVEEAASHAoYUFJFRU1QVElPTl9IQU5ETElOR19QQVJLEAESHwobUFJFRU1QVElPTl9IQU5ETElOR19QQVJUSUFMEAJiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_writ_supervision_v1_supervision]);
 
 /**
- * AgentLimits limit the loop of an agent. Unset means the default of the kind; zero means zero.
+ * AgentLimits limit the loop of an agent. An unset limit means unlimited unless its comment names a default. The
+ * default of max_iterations is 10. Zero means zero.
  *
  * @generated from message writ.supervision.v1.AgentLimits
  */
@@ -45,7 +46,8 @@ export type AgentLimits = Message<"writ.supervision.v1.AgentLimits"> & {
   maxIterations?: number | undefined;
 
   /**
-   * Maximum number of rejections before the run stops. Default 3.
+   * Maximum number of rejections that are reported to the model; the next one ends the agent. For an external agent,
+   * the limit is for one request, and the next rejection ends the turn. Default 3.
    *
    * @generated from field: optional uint32 max_refusals = 4;
    */
@@ -80,7 +82,7 @@ export type ModelSettings = Message<"writ.supervision.v1.ModelSettings"> & {
   model: string;
 
   /**
-   * Other permitted aliases.
+   * Other permitted aliases, or patterns in which `*` matches any characters; external agents may not have patterns.
    *
    * @generated from field: repeated string also_allowed = 2;
    */
@@ -130,7 +132,8 @@ export const ModelSettingsSchema: GenMessage<ModelSettings> = /*@__PURE__*/
  */
 export type GuardrailSettings = Message<"writ.supervision.v1.GuardrailSettings"> & {
   /**
-   * How often a truncated answer is continued; zero disables it. Default 2.
+   * Maximum number of times that the agent requests the continuation of a truncated answer, counted over all its
+   * answers; zero disables them. Default 2.
    *
    * @generated from field: optional uint32 max_tokens_recoveries = 1;
    */
@@ -172,7 +175,8 @@ export const GuardrailSettingsSchema: GenMessage<GuardrailSettings> = /*@__PURE_
  */
 export type ContextSettings = Message<"writ.supervision.v1.ContextSettings"> & {
   /**
-   * Token budget of the view; zero disables it.
+   * Size in tokens to which the prompt is reduced; with zero the built-in strategies other than truncate keep the whole
+   * prompt.
    *
    * @generated from field: optional int64 context_window = 1;
    */
@@ -370,7 +374,7 @@ export type AgentManifest = Message<"writ.supervision.v1.AgentManifest"> & {
   description: string;
 
   /**
-   * System instructions of the model calls that decide.
+   * System instructions of the model calls in which the agent chooses its next action.
    *
    * @generated from field: string instructions = 5;
    */
@@ -440,7 +444,8 @@ export type AgentManifest = Message<"writ.supervision.v1.AgentManifest"> & {
   onRefusal: RefusalHandling;
 
   /**
-   * Tools at or above this risk need an approval even without a rule.
+   * Risk at or above which an action that a rule approves is escalated to a person instead. The risk of an action is
+   * that of the rule or of the tool, whichever is higher.
    *
    * @generated from field: optional double approval_required_risk = 15;
    */
@@ -496,7 +501,9 @@ export type AgentManifest = Message<"writ.supervision.v1.AgentManifest"> & {
   initialToolChoice: string;
 
   /**
-   * Topic to which it emits items, and answers without a reply address.
+   * Topic to which the agent publishes. Agents of the kinds information, personal-feed and custom publish their items
+   * to it. Agents of the kinds react, json-action, orchestrator, flow and user-proxy publish their approved answer to
+   * it when no agent waits for a reply.
    *
    * @generated from field: string output_topic = 23;
    */

@@ -123,8 +123,8 @@ export type ExecutionBudget = Message<"writ.supervision.v1.ExecutionBudget"> & {
   deadline?: Duration | undefined;
 
   /**
-   * Active time by the clock of the supervisor: time in which the agent waits or
-   * is parked, or has no lease, does not count.
+   * Active time by the clock of the supervisor. Time in which the agent is parked or its slot lease has expired does
+   * not count, nor does time in which it waits, unless an agent below it runs.
    *
    * @generated from field: google.protobuf.Duration max_active = 5;
    */
@@ -139,14 +139,15 @@ export const ExecutionBudgetSchema: GenMessage<ExecutionBudget> = /*@__PURE__*/
   messageDesc(file_writ_supervision_v1_supervision, 2);
 
 /**
- * Supervision is the position of an agent in the tree of a run. It never changes
- * during the life of the agent.
+ * Supervision is the position of an agent in the tree of a run, which never changes, with the budgets, retention and
+ * priority of the agent when the message was sent. Reprioritize later changes the priority, and SetCaps the execution
+ * budget of the root.
  *
  * @generated from message writ.supervision.v1.Supervision
  */
 export type Supervision = Message<"writ.supervision.v1.Supervision"> & {
   /**
-   * The execution tree: scopes budgets, journal, replay and progress.
+   * The run, a tree of agents. Budgets, journal, replay and progress belong to one run.
    *
    * @generated from field: string run_id = 1;
    */
@@ -217,8 +218,8 @@ export const SupervisionSchema: GenMessage<Supervision> = /*@__PURE__*/
   messageDesc(file_writ_supervision_v1_supervision, 3);
 
 /**
- * Priority decides which agent is paused for which, and the share of each
- * agent when model calls are contended.
+ * Priority decides which agent is paused when another one needs its slot, and which share of the model calls each agent
+ * gets when they are contended.
  *
  * @generated from enum writ.supervision.v1.Priority
  */
@@ -267,8 +268,8 @@ export const Priority = {
 } as const;
 
 /**
- * Priority decides which agent is paused for which, and the share of each
- * agent when model calls are contended.
+ * Priority decides which agent is paused when another one needs its slot, and which share of the model calls each agent
+ * gets when they are contended.
  *
  * @generated from enum writ.supervision.v1.Priority
  */
@@ -287,7 +288,7 @@ export const PrioritySchema: GenEnum<Priority> = /*@__PURE__*/
  */
 export const HistoryRetention = {
   /**
-   * Not set: that of the manifest for a root, by default PERMANENT; RUN for a child.
+   * Not set. A root then has the retention of its manifest, or PERMANENT if the manifest has none; a child has RUN.
    *
    * @generated from enum value: HISTORY_RETENTION_UNSPECIFIED = 0;
    */
@@ -301,7 +302,7 @@ export const HistoryRetention = {
   NONE: 1,
 
   /**
-   * Deleted when the run ends.
+   * Deleted after the end of the run like NONE, but a model API may store the conversation.
    *
    * @generated from enum value: HISTORY_RETENTION_RUN = 2;
    */

@@ -49,7 +49,8 @@ export const GetManifestRequestSchema: GenMessage<GetManifestRequest> = /*@__PUR
   messageDesc(file_writ_supervision_v1_supervision_service, 0);
 
 /**
- * GetManifestResponse carries a definition, narrowed to what the caller may use.
+ * GetManifestResponse carries a definition: that of the calling agent, narrowed for its run, or that of a sub-agent as
+ * of the start of the run, not narrowed.
  *
  * @generated from message writ.supervision.v1.GetManifestResponse
  */
@@ -77,7 +78,8 @@ export const GetManifestResponseSchema: GenMessage<GetManifestResponse> = /*@__P
  */
 export type SpawnChildRequest = Message<"writ.supervision.v1.SpawnChildRequest"> & {
   /**
-   * Deterministic id of the spawn within the parent; part of the name of the instance.
+   * Deterministic id of the spawn within the parent. The instance name of the child ends with a digest of run, parent
+   * and this id.
    *
    * @generated from field: string call_id = 1;
    */
@@ -112,7 +114,8 @@ export type SpawnChildRequest = Message<"writ.supervision.v1.SpawnChildRequest">
   tools: string[];
 
   /**
-   * Subset of the models of the manifest; empty means all.
+   * Subset of the models of the manifest, of which the first becomes the default model; empty means all that the
+   * manifest names, without the patterns of also_allowed.
    *
    * @generated from field: repeated string models = 6;
    */
@@ -126,7 +129,7 @@ export type SpawnChildRequest = Message<"writ.supervision.v1.SpawnChildRequest">
   retention: HistoryRetention;
 
   /**
-   * Message id that the reply of the child answers.
+   * Correlation id of the first message of the child, chosen by the parent.
    *
    * @generated from field: string correlation_id = 8;
    */
@@ -189,14 +192,14 @@ export type SpawnChildResponse = Message<"writ.supervision.v1.SpawnChildResponse
   supervision?: Supervision | undefined;
 
   /**
-   * Message of the cap that denied the slot; empty when the child has a slot.
+   * Error message that names the cap because of which the child got no slot; empty when the child has a slot.
    *
    * @generated from field: string slot_refusal = 4;
    */
   slotRefusal: string;
 
   /**
-   * The agent that was paused for it; absent if none.
+   * The agent that was paused to free a slot for the child; absent if none.
    *
    * @generated from field: writ.supervision.v1.AgentRef paused = 5;
    */
@@ -252,7 +255,7 @@ export const EndChildRequestSchema: GenMessage<EndChildRequest> = /*@__PURE__*/
  */
 export type EndChildResponse = Message<"writ.supervision.v1.EndChildResponse"> & {
   /**
-   * Stop reason of the child, which may be older than this call.
+   * Stop reason of the child. If the child had already ended before this call, the reason of that end.
    *
    * @generated from field: string stop_reason = 1;
    */
@@ -316,7 +319,7 @@ export const RefreshTokensResponseSchema: GenMessage<RefreshTokensResponse> = /*
  */
 export type ReportOutcomeRequest = Message<"writ.supervision.v1.ReportOutcomeRequest"> & {
   /**
-   * Idempotency id.
+   * Id of the report. The supervisor does not compare it: the first recorded ending makes the call idempotent.
    *
    * @generated from field: string request_id = 1;
    */
@@ -634,9 +637,9 @@ export const ReportReceiptsResponseSchema: GenMessage<ReportReceiptsResponse> = 
   messageDesc(file_writ_supervision_v1_supervision_service, 14);
 
 /**
- * SupervisionService manages the lifecycle of agents. Served to agent workers
- * and agent-proxy with an agent token and epoch; OpenExternalRun to agent-proxy
- * without them; ReportReceipts to tool gateways.
+ * SupervisionService manages the lifecycle of agents. Served to agent workers and agent-proxy with an agent token and
+ * the lease epoch, SpawnChild also requires a current slot grant. OpenExternalRun is served to agent-proxy and requires
+ * none of these credentials. ReportReceipts is served to tool gateways.
  *
  * @generated from service writ.supervision.v1.SupervisionService
  */
@@ -663,7 +666,8 @@ export const SupervisionService: GenService<{
     output: typeof SpawnChildResponseSchema;
   },
   /**
-   * EndChild ends a child: it freezes it, closes its tab and releases its slot.
+   * EndChild ends a child: the supervisor freezes the child at the meter and the gateway, cancels it at the worker,
+   * closes its tab and releases its slot.
    *
    * @generated from rpc writ.supervision.v1.SupervisionService.EndChild
    */
@@ -673,7 +677,8 @@ export const SupervisionService: GenService<{
     output: typeof EndChildResponseSchema;
   },
   /**
-   * RefreshTokens issues new agent tokens; it accepts an expired token while the run is active.
+   * RefreshTokens issues new agent tokens; it accepts an expired token until the agent has ended, but rejects every
+   * token during a halt (HALTED).
    *
    * @generated from rpc writ.supervision.v1.SupervisionService.RefreshTokens
    */
@@ -705,8 +710,9 @@ export const SupervisionService: GenService<{
     output: typeof OpenExternalRunResponseSchema;
   },
   /**
-   * ReportReceipts delivers receipts that no worker delivered, and attempts to act
-   * without a valid writ. Called by tool gateways.
+   * ReportReceipts delivers every receipt that the supervisor has not acknowledged to the gateway yet, including those
+   * that a worker has already delivered, and reports attempts that the gateway rejected because they had no valid writ.
+   * Called by tool gateways.
    *
    * @generated from rpc writ.supervision.v1.SupervisionService.ReportReceipts
    */

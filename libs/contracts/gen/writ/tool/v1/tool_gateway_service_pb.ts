@@ -56,7 +56,8 @@ export type ListToolsRequest = Message<"writ.tool.v1.ListToolsRequest"> & {
   pageToken: string;
 
   /**
-   * Whether a worker has taken over its agent: CallTool with an earlier epoch is STALE_EPOCH from then on.
+   * Set by a worker that has taken over the agent of the token: the gateway records the epoch of this call, and later
+   * CallTool requests with a lower epoch fail with STALE_EPOCH.
    *
    * @generated from field: bool admit_epoch = 5;
    */
@@ -191,7 +192,7 @@ export type CallToolRequest = Message<"writ.tool.v1.CallToolRequest"> & {
   argumentsJson: string;
 
   /**
-   * The order. A JWS by the supervisor.
+   * The writ for this call, a JWS signed by the supervisor.
    *
    * @generated from field: string writ = 4;
    */
@@ -213,7 +214,8 @@ export const CallToolRequestSchema: GenMessage<CallToolRequest> = /*@__PURE__*/
   messageDesc(file_writ_tool_v1_tool_gateway_service, 3);
 
 /**
- * CallToolResponse carries the outcome of the call, the same for every repeat.
+ * CallToolResponse carries the outcome of the call. Repeats differ only in `replayed`, until ResolveOutcome resolves an
+ * unknown outcome or the retention of the run deletes result and message.
  *
  * @generated from message writ.tool.v1.CallToolResponse
  */
@@ -255,7 +257,8 @@ export type CallToolResponse = Message<"writ.tool.v1.CallToolResponse"> & {
   receipt: string;
 
   /**
-   * Whether the response is from the record; nothing more was executed.
+   * Whether an earlier request began the call, and this request executed nothing: it returned the record, or waited for
+   * the call in flight.
    *
    * @generated from field: bool replayed = 6;
    */
@@ -298,7 +301,7 @@ export type Repetition = Message<"writ.tool.v1.Repetition"> & {
   tool: string;
 
   /**
-   * args_hash of the repeated arguments; empty when any arguments count.
+   * args_hash of the repeated arguments; empty when the limit counts calls of the tool with any arguments.
    *
    * @generated from field: string args_hash = 2;
    */
@@ -389,7 +392,7 @@ export type VoidWritRequest = Message<"writ.tool.v1.VoidWritRequest"> & {
   call?: CallKey | undefined;
 
   /**
-   * Reason, for the audit record.
+   * Reason. The tool gateway of Writ does not record it.
    *
    * @generated from field: string reason = 2;
    */

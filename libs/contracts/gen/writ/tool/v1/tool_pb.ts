@@ -115,7 +115,8 @@ export type ToolDefinition = Message<"writ.tool.v1.ToolDefinition"> & {
   risk: number;
 
   /**
-   * Source: `local`, or the name of an MCP server or a provider.
+   * Name of the source that executes the tool, such as an MCP server, a provider or a local module, as the gateway's
+   * configuration names it.
    *
    * @generated from field: string source = 10;
    */
@@ -129,9 +130,9 @@ export type ToolDefinition = Message<"writ.tool.v1.ToolDefinition"> & {
   definitionDigest: string;
 
   /**
-   * Agents, by name of their manifest, that the gateway's own allowlist lets call the tool. Only in
-   * responses to the supervisor, which denies the call of another agent before a person is asked;
-   * absent when there is no such list (TG-2).
+   * Manifest names of the agents that may call the tool according to the gateway's own allowlist. Set only in responses
+   * to the supervisor, which uses it to deny a call of any other agent before it opens an approval. Absent when the
+   * gateway has no allowlist for the tool (TG-2).
    *
    * @generated from field: writ.tool.v1.AllowRule allowed_agents = 12;
    */
@@ -173,8 +174,8 @@ export type ToolResult = Message<"writ.tool.v1.ToolResult"> & {
   content: string;
 
   /**
-   * Media type of an image; `application/vnd.writ.mcp-content+json` for a JSON object whose `content`, or `_content`
-   * beside other fields, are the content blocks of an MCP server.
+   * Media type of an image; `application/vnd.writ.mcp-content+json` for a JSON object that contains the content blocks
+   * of an MCP server, in the field `content`, or in the field `_content` if the object has other fields as well.
    *
    * @generated from field: string media_type = 3;
    */

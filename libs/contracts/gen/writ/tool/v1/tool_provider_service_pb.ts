@@ -144,7 +144,7 @@ export type InvokeRequest = Message<"writ.tool.v1.InvokeRequest"> & {
   callId: string;
 
   /**
-   * Deadline of the gateway.
+   * Time until which the gateway waits for the result.
    *
    * @generated from field: google.protobuf.Timestamp deadline = 8;
    */
@@ -224,8 +224,8 @@ export const InvokeResponseSchema: GenMessage<InvokeResponse> = /*@__PURE__*/
  */
 export const ToolProviderService: GenService<{
   /**
-   * DescribeTools lists what the provider serves. The gateway's own registry
-   * decides limits and side-effect class.
+   * DescribeTools lists what the provider serves. The tool gateway of Writ does not call it: tools.yaml declares the
+   * name, description, schema, limits and side-effect class of each tool.
    *
    * @generated from rpc writ.tool.v1.ToolProviderService.DescribeTools
    */

@@ -139,8 +139,8 @@ export type Message = Message$1<"writ.worker.v1.Message"> & {
   dataJson: string;
 
   /**
-   * The session for the root of a run, an id that the parent chose for a child. A user-proxy agent waits for
-   * `human_reply:<correlation_id>`.
+   * For the root of a run, the id of the session; for a child, an id that its parent chose. A user-proxy agent waits
+   * for `human_reply:<correlation_id>`.
    *
    * @generated from field: string correlation_id = 5;
    */
@@ -231,7 +231,7 @@ export type DeliverRequest = Message$1<"writ.worker.v1.DeliverRequest"> & {
   message?: Message | undefined;
 
   /**
-   * Deadline of the run; absent without one.
+   * Deadline of the agent: that of its run or, if earlier, that of its own execution budget; absent without one.
    *
    * @generated from field: google.protobuf.Timestamp deadline = 9;
    */
@@ -436,8 +436,8 @@ export type CancelRequest = Message$1<"writ.worker.v1.CancelRequest"> & {
   stopReason: string;
 
   /**
-   * Retention of the run, used only without agent_instance: unless it is PERMANENT, the content of all agents is deleted,
-   * otherwise that of agents whose own retention is shorter.
+   * Retention of the run, used only without agent_instance: if it is PERMANENT, only the content of agents with a
+   * shorter retention of their own is deleted; otherwise the content of all agents is deleted.
    *
    * @generated from field: writ.supervision.v1.HistoryRetention retention = 6;
    */
@@ -452,8 +452,9 @@ export type CancelRequest = Message$1<"writ.worker.v1.CancelRequest"> & {
   answer: string;
 
   /**
-   * Ends nothing and records nothing: reports whether the agent has ended; a worker that runs it waits up to two seconds for
-   * that. Only with agent_instance.
+   * If true, the call neither ends the agent nor records anything; it only reports whether the agent has ended. If the
+   * replica that receives the call runs the agent, it waits up to two seconds for the agent to end. Only with
+   * agent_instance.
    *
    * @generated from field: bool await_end = 8;
    */
@@ -790,7 +791,7 @@ export const AgentState = {
   PARKED: 5,
 
   /**
-   * Terminal: ended with an approved final.
+   * Terminal: ended with an approved final, or, for an external agent, closed by CloseRun.
    *
    * @generated from enum value: AGENT_STATE_COMPLETED = 6;
    */

@@ -12,8 +12,9 @@ interface Options {
 const readChat = optionsReader<Options>('rate_limit', MIDDLEWARE_OPTIONS.chat.rate_limit);
 
 /**
- * Allows at most `calls` model calls in any `per_ms` milliseconds; before a further call, the agent is
- * suspended until it is allowed. All agents of the `scope` share the limit, on all workers and across restarts.
+ * Permits at most `calls` model requests of the agents in any `per_ms` milliseconds; before a further request, the
+ * agent is suspended until it is permitted. The continuations of a truncated answer are further model calls that this
+ * limit does not count. All agents of the `scope` share the limit, on all workers and across restarts.
  */
 export const limitChat: CreateMiddleware<ChatContext, ModelAnswer> = (options) => {
   const { calls, per_ms: perMs, scope } = readChat(options);
