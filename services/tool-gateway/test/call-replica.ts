@@ -1,10 +1,15 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createFreezeHandlers, watchFreezes } from '@writ/freeze';
-import type { Signer } from '@writ/identity';
+import { openSigner, type Signer } from '@writ/identity';
 import { type RunKey, sha256Hex, systemClock } from '@writ/kernel';
 import { Sweeper } from '@writ/service';
 import type { StoreLocation } from '@writ/store';
 import { createTelemetry } from '@writ/telemetry';
+import { testStore } from '@writ/testing/postgres';
+import { onTestFinished } from 'vitest';
 import { InFlightCalls } from '../src/app/calls/in-flight-calls.ts';
 import type { PresentedCall } from '../src/app/calls/presented-call.ts';
 import { recoverCalls } from '../src/app/calls/recover-calls.ts';
@@ -75,13 +80,31 @@ export async function openCallReplica(
   };
 }
 
+/** Opens a replica with a store and keys of its own, which are deleted after the test. */
+export async function openLoneReplica(run: Tools['run'] = () => undefined): Promise<CallReplica> {
+  const keyDir = await mkdtemp(join(tmpdir(), 'writ-keys-'));
+  const signer = await openSigner({ service: 'tool-gateway', keyDir, clock: systemClock });
+  const location = testStore({ dialect: 'sqlite', file: ':memory:' });
+  const replica = await openCallReplica(location, signer, { run, isKilled: () => false });
+  onTestFinished(async () => {
+    await replica.stop();
+    await replica.store.close();
+    await rm(keyDir, { recursive: true, force: true });
+  });
+  return replica;
+}
+
 /** A call with a writ that matches it. */
 export function presentedCall(
   run: RunKey,
   callId: string,
-  { tool: name, maxToolCalls }: { readonly tool: string; readonly maxToolCalls: number },
+  {
+    tool: name,
+    maxToolCalls,
+    to = callId,
+  }: { readonly tool: string; readonly maxToolCalls: number; readonly to?: string },
 ): PresentedCall {
-  const argumentsJson = JSON.stringify({ to: callId });
+  const argumentsJson = JSON.stringify({ to });
   return {
     writ: {
       ...run,

@@ -23,6 +23,7 @@ import { insertReceipt } from '../../store/receipts.ts';
 import { recordInterrupted, signReceipt } from '../receipts/record-outcome.ts';
 import { isOwnedByPeer } from './call-owner.ts';
 import { type PresentedCall, rejectExpired } from './presented-call.ts';
+import { rejectOtherCall } from './recorded-call.ts';
 
 /**
  * Result of the first transaction of a call: a new outcome (`ended`), an outcome from before (`recorded`), a
@@ -47,8 +48,8 @@ type Context = Pick<GatewayContext, 'store' | 'clock' | 'events' | 'signer'> & {
 /**
  * Checks, counters, freeze, intent and TOOL_START in one transaction; a refusal records a receipt instead
  * (TG-2, TG-5). This process makes at most one attempt at a call at a time.
- * @throws PreconditionError STALE_EPOCH, HALTED, FROZEN; PermissionDeniedError WRIT_EXPIRED; then nothing is
- *   recorded
+ * @throws PreconditionError STALE_EPOCH, HALTED, FROZEN; PermissionDeniedError WRIT_EXPIRED, WRIT_MISMATCH; then
+ *   nothing is recorded
  */
 export function beginCall(context: Context, presented: PresentedCall): Promise<Begun> {
   const { writ, epoch } = presented;
@@ -126,6 +127,8 @@ async function resumeCall(
   { known, freezes }: { readonly known: CallRow; readonly freezes: readonly FreezeInForce[] },
 ): Promise<Begun> {
   const { registry, clock, store, deadReplicas } = context;
+  // The call may have been recorded under another writ since the request looked for it.
+  rejectOtherCall(known, presented);
   if (isOwnedByPeer(known, store.replicas, deadReplicas)) return { kind: 'owned_by_peer' };
   const state = callStateOf(known, false);
   const { arguments: parsed } = presented;
