@@ -1,9 +1,18 @@
+import type { PriorityName } from '@writ/kernel';
 import { Argument } from 'commander';
 import { type ClientOptions, withClientOptions } from '../../client-options.ts';
 import type { CommandGroup } from '../../io.ts';
 import { type FormatOptions, withFormat } from '../../output/format.ts';
-import { PRIORITY_NAMES, type PriorityName } from './priorities.ts';
 import type { ReprioritizeOptions } from './reprioritize.ts';
+
+/** From the lowest. */
+const PRIORITIES: readonly Lowercase<PriorityName>[] = [
+  'background',
+  'low',
+  'normal',
+  'high',
+  'critical',
+];
 
 /** `writ pools`: who holds, lost or waits for a slot of a run, and with which priority (SB-5, PE-1). */
 export const poolCommands: CommandGroup = (program, io, done) => {
@@ -19,12 +28,12 @@ export const poolCommands: CommandGroup = (program, io, done) => {
 
   withFormat(withClientOptions(pools.command('reprioritize')))
     .argument('<run-id>', 'the run')
-    .addArgument(new Argument('<priority>', 'the new priority').choices(PRIORITY_NAMES))
+    .addArgument(new Argument('<priority>', 'the new priority').choices(PRIORITIES))
     .description('Change the priority of a live agent for slots and model calls.')
     .option('--agent <instance>', 'the agent; default: the root')
     .option('--tenant <tenant>', 'another tenant; needs the role operator')
     .option('--request-id <id>', 'repeat a request that was not answered')
-    .action(async (runId: string, name: PriorityName, options: ReprioritizeOptions) => {
+    .action(async (runId: string, name: Lowercase<PriorityName>, options: ReprioritizeOptions) => {
       const { reprioritize } = await import('./reprioritize.ts');
       done(await reprioritize(runId, name, options, io));
     });

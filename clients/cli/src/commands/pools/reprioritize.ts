@@ -2,13 +2,12 @@ import { wordOf } from '@writ/client/display';
 import { ReprioritizeResponseSchema } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { SlotState } from '@writ/contracts/writ/spawn/v1/pool_pb';
 import { Priority } from '@writ/contracts/writ/supervision/v1/supervision_pb';
-import { newId } from '@writ/kernel';
+import { newId, type PriorityName } from '@writ/kernel';
 import { openClient } from '../../client.ts';
 import type { ClientOptions } from '../../client-options.ts';
 import { type CliIo, EXIT, type Exit } from '../../io.ts';
 import type { FormatOptions } from '../../output/format.ts';
 import { show } from '../../output/show.ts';
-import type { PriorityName } from './priorities.ts';
 
 /** Options of `writ pools reprioritize`. */
 export interface ReprioritizeOptions extends ClientOptions, FormatOptions {
@@ -17,23 +16,15 @@ export interface ReprioritizeOptions extends ClientOptions, FormatOptions {
   readonly requestId?: string;
 }
 
-const PRIORITIES: Readonly<Record<PriorityName, Priority>> = {
-  background: Priority.BACKGROUND,
-  low: Priority.LOW,
-  normal: Priority.NORMAL,
-  high: Priority.HIGH,
-  critical: Priority.CRITICAL,
-};
-
 /** Changes the priority of a live agent, and prints its slot. */
 export async function reprioritize(
   runId: string,
-  name: PriorityName,
+  name: Lowercase<PriorityName>,
   options: ReprioritizeOptions,
   io: CliIo,
 ): Promise<Exit> {
   const { requestId = newId('req'), agent: agentInstance = '', tenant = '' } = options;
-  const priority = PRIORITIES[name];
+  const priority = Priority[name.toUpperCase() as PriorityName];
   const value = await openClient(options, io).control.reprioritize({
     ...{ requestId, tenant, runId, agentInstance, priority },
   });
