@@ -43,6 +43,7 @@ export type { RpcServer, RpcServerOptions } from './server/rpc-server.ts';
 export { createRpcServer } from './server/server.ts';
 export type { ChannelTls, ExpectedPeer } from './tls/channel-tls.ts';
 export { channelTls } from './tls/channel-tls.ts';
+export { isLoopback } from './tls/private-port.ts';
 export type { ServerTls } from './tls/tls-acceptor.ts';
 export type { TlsFilesOptions } from './tls/tls-files.ts';
 export { TlsFiles } from './tls/tls-files.ts';

@@ -7,7 +7,7 @@ LOOPBACK.addSubnet('127.0.0.0', 8);
 LOOPBACK.addAddress('::1', 'ipv6');
 
 /** Whether `host` is a loopback address or `localhost`. */
-function isLoopback(host: string): boolean {
+export function isLoopback(host: string): boolean {
   const family = isIP(host);
   if (family === 0) return host === 'localhost';
   return LOOPBACK.check(host, family === 6 ? 'ipv6' : 'ipv4');

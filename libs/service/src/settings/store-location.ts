@@ -1,11 +1,9 @@
 import { join } from 'node:path';
 import { ConfigError, readEnv, variable } from '@writ/config';
 import type { ServiceName } from '@writ/identity';
+import { isLoopback } from '@writ/rpc';
 import { type DatabaseLimits, readDatabaseLimits } from './database-limits.ts';
 import { variableName } from './names.ts';
-
-/** Host names of this machine in a URL. */
-const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/;
 
 /** Where a service records how far its database has come (BD-4). */
 interface ServiceMarkerLocation {
@@ -79,7 +77,8 @@ function markerFile(folder: string, service: ServiceName): string {
  */
 function refuseUnverifiedTls(name: string, { hostname, searchParams: parameters }: URL): void {
   const mode = parameters.get('sslmode');
-  const isHere = LOOPBACK.test(hostname) && !parameters.has('host');
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const isHere = isLoopback(host) && !parameters.has('host');
   const isExact = mode === null ? isHere : mode === 'disable' || mode === 'verify-full';
   if (isExact && !parameters.has('ssl') && !parameters.has('uselibpqcompat')) return;
   throw new ConfigError('The environment', [
