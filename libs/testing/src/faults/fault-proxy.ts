@@ -18,7 +18,7 @@ interface ProxyDelay {
 export interface FaultProxy {
   /** `host:port` for clients to call instead of the target. */
   readonly address: string;
-  /** Number of chunks that a stalled proxy holds back now. */
+  /** Number of chunks that the proxy holds back now, because it is stalled or delays them. */
   readonly held: number;
   /** Changes the fault. Existing connections are reset unless both faults keep connections: none, stalled and delay. */
   fail(fault: ProxyFault): void;
@@ -41,6 +41,8 @@ class TcpProxy implements FaultProxy {
   readonly #clients = new Set<Socket>();
   /** Each entry forwards one held chunk. */
   readonly #held = new Set<() => void>();
+  /** Number of chunks that wait for the end of their delay. */
+  #delayed = 0;
   #fault: ProxyFault = 'none';
 
   constructor(target: () => string) {
@@ -54,7 +56,7 @@ class TcpProxy implements FaultProxy {
   }
 
   get held(): number {
-    return this.#held.size;
+    return this.#held.size + this.#delayed;
   }
 
   async listen(): Promise<void> {
@@ -122,8 +124,10 @@ class TcpProxy implements FaultProxy {
         const delayMs = typeof fault === 'object' ? fault.delayMs : 0;
         dueAt = Math.max(dueAt, performance.now() + delayMs);
         delayed += 1;
+        this.#delayed += 1;
         setTimeout(() => {
           delayed -= 1;
+          this.#delayed -= 1;
           to.write(chunk);
         }, dueAt - performance.now());
       } else if (!to.write(chunk)) {
