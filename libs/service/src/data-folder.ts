@@ -57,6 +57,7 @@ export async function lockDataFolder(
       const pidFile = join(folder, `${service}.pid`);
       const database = tryLock(dataDir, join(folder, `${service}.lock`));
       if (database === undefined) {
+        // Before the id of the owner is waited for.
         release();
         throw locked(dataDir, await ownerOf(pidFile));
       }

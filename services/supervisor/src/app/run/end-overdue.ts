@@ -57,7 +57,7 @@ async function endOutOfTime(context: Context, now: Date): Promise<void> {
     const ending = { ...keyOf(agent), stopReason: 'max_seconds' };
     let slots: readonly Slot[];
     try {
-      slots = await liveSlots(peers.spawnBudget, keyOf(agent));
+      slots = await slotsOf(peers.spawnBudget, keyOf(agent));
     } catch (error) {
       telemetry.log.warn({ err: error }, 'agents past their active time are not ended yet');
       return;
@@ -81,10 +81,8 @@ function isOutOfTime(agent: AgentRow, now: Date): boolean {
   return activeMsAt(clockOf(agent), now) > maxActiveMs;
 }
 
-/**
- * The slots of a run in spawn-budget: held, paused and waiting ones; empty for an unknown pool.
- */
-async function liveSlots(spawnBudget: SpawnBudgetPeer, run: RunKey): Promise<readonly Slot[]> {
+/** The slots of a run in spawn-budget: held, paused and waiting ones; empty for an unknown pool. */
+async function slotsOf(spawnBudget: SpawnBudgetPeer, run: RunKey): Promise<readonly Slot[]> {
   try {
     const { pool } = await spawnBudget.getPool(run);
     return pool === undefined ? [] : [...pool.holders, ...pool.paused, ...pool.waiting];
