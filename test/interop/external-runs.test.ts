@@ -17,7 +17,7 @@ it('starts, lists and closes a run of an external agent with sub-agents by the c
   const context = () => callTool(run, 'get_refund_context', { user_id: 42 }, helper);
   await expect.poll(context).toContain('io.writ/receipt');
   const [headings, root, child] = (await writ('runs', 'agents', runId)).split('\n');
-  expect(headings).toMatch(/^AGENT +INSTANCE +KIND +PARENT +STATE +STEPS +STOP REASON$/);
+  expect(headings).toMatch(/^AGENT +INSTANCE +KIND +PARENT +STATE +WAITS FOR +STEPS +STOP REASON$/);
   const instance = /^refund-bot +([\w-]+) +external /.exec(root ?? '')?.[1];
   expect(child).toMatch(new RegExp(`^helper-bot +\\S+ +external +${instance} `));
   expect(await writ('runs', 'list')).toMatch(new RegExp(`^${runId} +refund-bot +external `, 'm'));
