@@ -19,6 +19,12 @@ const MAX_BACKOFF_MS = 30_000;
 /** Change notifications within this time cause one listing. */
 const CHANGE_DEBOUNCE_MS = 250;
 
+/** A client and its connect, which resolves to the client. */
+interface Connect {
+  readonly client: Client;
+  readonly connected: Promise<Client>;
+}
+
 /**
  * The connection to an MCP server: opened on demand, and reopened with exponential back-off after it breaks (TG-6).
  */
@@ -26,7 +32,7 @@ export class McpConnection {
   readonly #server: McpServer;
   readonly #onToolsChanged: () => void;
   readonly #onExceeded: (error: McpLimitError) => void;
-  #client: Promise<Client> | undefined;
+  #current: Connect | undefined;
   #connectedAt = 0;
   #failures = 0;
   #notBefore = 0;
@@ -55,17 +61,18 @@ export class McpConnection {
    *   closed, also to callers that wait for a connect that another one began
    */
   async client(): Promise<Client> {
-    if (this.#client !== undefined) return await reachable(this.#client);
+    if (this.#current !== undefined) return await reachable(this.#current.connected);
     if (this.#closed || performance.now() < this.#notBefore) throw new McpUnreachableError();
-    const connecting = this.#connect();
-    this.#client = connecting;
+    const client = this.#createClient();
+    const connected = this.#connect(client);
+    this.#current = { client, connected };
     try {
-      const client = await reachable(connecting);
+      await reachable(connected);
       this.#connectedAt = performance.now();
       this.#onToolsChanged();
       return client;
     } catch (error) {
-      this.#lost(connecting);
+      this.#lost(client);
       throw error;
     }
   }
@@ -89,26 +96,30 @@ export class McpConnection {
   async suspend(ms: number): Promise<void> {
     this.#suspendedUntil = performance.now() + ms;
     this.#notBefore = this.#suspendedUntil;
-    await this.drop();
+    await this.drop(this.#current?.client);
   }
 
-  /** Closes the connection; a kept one is opened again, any other at the next call. */
-  async drop(): Promise<void> {
-    const client = this.#client;
-    this.#client = undefined;
-    if (client !== undefined) this.#connectIn(MIN_BACKOFF_MS);
+  /**
+   * Closes the connection if `client` is its client, and not that of an earlier connection. A kept connection is opened
+   * again, any other at the next call.
+   */
+  async drop(client: Client | undefined): Promise<void> {
+    const current = this.#current;
+    if (current === undefined || current.client !== client) return;
+    this.#current = undefined;
+    this.#connectIn(MIN_BACKOFF_MS);
     // The connection may be closed already.
-    await client?.then((open) => open.close()).catch(() => undefined);
+    await current.connected.then(() => current.client.close()).catch(() => undefined);
   }
 
   /** Closes the connection without reconnecting, and ends a server that is a child process. */
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#timer);
-    await this.drop();
+    await this.drop(this.#current?.client);
   }
 
-  async #connect(): Promise<Client> {
+  #createClient(): Client {
     const tools = {
       autoRefresh: false,
       debounceMs: CHANGE_DEBOUNCE_MS,
@@ -116,11 +127,14 @@ export class McpConnection {
     };
     // No capabilities: a server may not send requests to the gateway, such as sampling.
     const about = { name: 'writ-tool-gateway', version: '0.1.0' };
-    const client = new Client(about, {
+    return new Client(about, {
       listChanged: { tools },
       listMaxPages: MCP_LIMITS.pages,
       jsonSchemaValidator,
     });
+  }
+
+  async #connect(client: Client): Promise<Client> {
     const transport = createTransport(this.#server, this.#onExceeded);
     try {
       await client.connect(transport, { timeout: CONNECT_MS });
@@ -129,12 +143,11 @@ export class McpConnection {
       throw error;
     }
     this.#limitMessages(transport);
-    const connection = this.#client;
-    client.onclose = () => this.#lost(connection);
+    client.onclose = () => this.#lost(client);
     client.onerror = (error) => {
       // After a restart of an HTTP server, the notification stream fails first, with status 404.
       const isUnknownSession = error instanceof SdkHttpError && error.status === 404;
-      if (isUnknownSession && connection === this.#client) void this.drop();
+      if (isUnknownSession) void this.drop(client);
     };
     return client;
   }
@@ -149,9 +162,9 @@ export class McpConnection {
     };
   }
 
-  #lost(connection: Promise<Client> | undefined): void {
-    if (connection === undefined || connection !== this.#client) return;
-    this.#client = undefined;
+  #lost(client: Client): void {
+    if (client !== this.#current?.client) return;
+    this.#current = undefined;
     const now = performance.now();
     if (this.#connectedAt > 0 && now - this.#connectedAt > MAX_BACKOFF_MS) this.#failures = 0;
     this.#connectedAt = 0;
@@ -174,9 +187,9 @@ export class McpConnection {
 }
 
 /** Returns the client of a connect; every failure before that means that nothing was sent. */
-async function reachable(connecting: Promise<Client>): Promise<Client> {
+async function reachable(connected: Promise<Client>): Promise<Client> {
   try {
-    return await connecting;
+    return await connected;
   } catch (error) {
     throw new McpUnreachableError('The server is unreachable.', { cause: error });
   }

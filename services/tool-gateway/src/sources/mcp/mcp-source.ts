@@ -1,6 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import {
   type CallToolResult,
+  type Client,
   ProtocolError,
   SdkError,
   SdkErrorCode,
@@ -129,8 +130,9 @@ async function invoke(
   connection: McpConnection,
   { tool, args, signal, timeoutMs, idempotencyKey, callId, traceparent }: ToolInvocation,
 ): Promise<ToolAnswer> {
+  let client: Client | undefined;
   try {
-    const client = await clientWithin(connection, timeoutMs * CONNECT_SHARE);
+    client = await clientWithin(connection, timeoutMs * CONNECT_SHARE);
     signal.throwIfAborted();
     const result = await client.callTool(
       {
@@ -147,7 +149,7 @@ async function invoke(
     return toToolAnswer(tool, result);
   } catch (error) {
     const answer = fromError(tool, error, signal);
-    if (isRefusedRequest(error) || isRefusedConnection(error)) await connection.drop();
+    if (isRefusedRequest(error) || isRefusedConnection(error)) await connection.drop(client);
     log.warn(
       { source, tool, call_id: callId, error_type: error instanceof Error ? error.name : '' },
       answer.kind === 'lost' ? 'MCP server did not respond' : 'MCP server call failed',

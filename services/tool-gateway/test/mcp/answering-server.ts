@@ -1,0 +1,62 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
+import { onTestFinished } from 'vitest';
+
+/** A request that the server received. */
+export interface Received {
+  /** The method, or the name of the called tool. */
+  readonly name: string;
+  readonly response: ServerResponse;
+  /** Sends the result of the request. */
+  reply(): void;
+}
+
+interface Request {
+  /** Undefined for a notification. */
+  readonly id?: number;
+  readonly method: string;
+  readonly params?: { readonly protocolVersion?: string; readonly name?: string };
+}
+
+/**
+ * Starts an MCP server over streamable HTTP, for one test, whose tools return the text `done`.
+ * @param on receives each request first; returns whether it answers the request itself, now or later
+ */
+export async function serveAnswers(on: (received: Received) => boolean) {
+  const names: string[] = [];
+  const server = createServer((request, response) => {
+    void answer(request, response).catch(() => response.destroy());
+  });
+  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.method !== 'POST') return void response.writeHead(405).end();
+    const { id, method, params } = (await json(request)) as Request;
+    if (id === undefined) return void response.writeHead(202).end();
+    const name = method === 'tools/call' ? (params?.name ?? '') : method;
+    names.push(name);
+    const reply = () => {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ jsonrpc: '2.0', id, result: resultOf(method, params) }));
+    };
+    if (!on({ name, response, reply })) reply();
+  }
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}/mcp`, names };
+}
+
+function resultOf(method: string, params: Request['params']): object {
+  if (method === 'tools/list') return { tools: [] };
+  if (method !== 'initialize') return { content: [{ type: 'text', text: 'done' }] };
+  return {
+    protocolVersion: params?.protocolVersion,
+    capabilities: { tools: {} },
+    serverInfo: { name: 'answering', version: '1' },
+  };
+}
