@@ -1,8 +1,19 @@
+import { createTelemetry } from '@writ/telemetry';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { type Received, serveAnswers } from '../../../test/mcp/answering-server.ts';
+import { toolInvocation } from '../../../test/tool-invocation.ts';
 import { McpConnection } from './mcp-connection.ts';
+import { openMcpSource } from './mcp-source.ts';
 
 const serverAt = (url: string) => ({ transport: 'http', url, headers: {} }) as const;
+
+/** A function that calls a tool of the server. */
+function callsTo(url: string) {
+  const { log } = createTelemetry({ service: 'tool-gateway', logLevel: 'silent' });
+  const source = openMcpSource({ name: 'odd', server: serverAt(url), log });
+  onTestFinished(() => source.close());
+  return (tool: string) => source.invoke(toolInvocation(`odd__${tool}`));
+}
 
 function connectionTo(url: string): McpConnection {
   const ignore = () => undefined;
@@ -12,8 +23,24 @@ function connectionTo(url: string): McpConnection {
 }
 
 const CONNECT = 'initialize';
+const DONE = { kind: 'output', output: { kind: 'text', content: 'done' } };
+const REJECTED = { kind: 'failed', message: 'The server of odd__reject rejected the call.' };
 
 describe('the connection to an MCP server (TG-6)', () => {
+  it.each([404, 400])(
+    'is replaced after status %i, with which servers reject an unknown session',
+    async (status) => {
+      const { url, names } = await serveAnswers(({ name, response }) => {
+        if (name === 'reject') response.writeHead(status).end();
+        return name === 'reject';
+      });
+      const call = callsTo(url);
+      expect(await call('reject')).toEqual(REJECTED);
+      expect(await call('look')).toEqual(DONE);
+      expect(names).toEqual([CONNECT, 'reject', CONNECT, 'look']);
+    },
+  );
+
   it('is not closed for a call that failed on an earlier connection', async () => {
     const { url, names } = await serveAnswers(() => false);
     const connection = connectionTo(url);

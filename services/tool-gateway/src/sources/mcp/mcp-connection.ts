@@ -146,8 +146,9 @@ export class McpConnection {
     client.onclose = () => this.#lost(client);
     client.onerror = (error) => {
       // After a restart of an HTTP server, the notification stream fails first, with status 404.
+      // A call that fails with it must end before its connection is closed: it did not run.
       const isUnknownSession = error instanceof SdkHttpError && error.status === 404;
-      if (isUnknownSession) void this.drop(client);
+      if (isUnknownSession) setImmediate(() => void this.drop(client));
     };
     return client;
   }
