@@ -27,6 +27,25 @@ const DONE = { kind: 'output', output: { kind: 'text', content: 'done' } };
 const REJECTED = { kind: 'failed', message: 'The server of odd__reject rejected the call.' };
 
 describe('the connection to an MCP server (TG-6)', () => {
+  it.each([401, 403, 409, 413, 429])(
+    'stays open for the other calls when the server rejects one with status %i',
+    async (status) => {
+      const held = Promise.withResolvers<Received>();
+      const { url, names } = await serveAnswers((received) => {
+        if (received.name === 'reject') received.response.writeHead(status).end();
+        if (received.name === 'slow') held.resolve(received);
+        return ['reject', 'slow'].includes(received.name);
+      });
+      const call = callsTo(url);
+      const slow = call('slow');
+      const { reply } = await held.promise;
+      expect(await call('reject')).toEqual(REJECTED);
+      reply();
+      expect(await slow).toEqual(DONE);
+      expect(names).toEqual([CONNECT, 'slow', 'reject']);
+    },
+  );
+
   it.each([404, 400])(
     'is replaced after status %i, with which servers reject an unknown session',
     async (status) => {

@@ -149,7 +149,7 @@ async function invoke(
     return toToolAnswer(tool, result);
   } catch (error) {
     const answer = fromError(tool, error, signal);
-    if (isRefusedRequest(error) || isRefusedConnection(error)) await connection.drop(client);
+    if (isUnknownSession(error) || isRefusedConnection(error)) await connection.drop(client);
     log.warn(
       { source, tool, call_id: callId, error_type: error instanceof Error ? error.name : '' },
       answer.kind === 'lost' ? 'MCP server did not respond' : 'MCP server call failed',
@@ -182,7 +182,15 @@ function fromError(tool: string, error: unknown, signal: AbortSignal): ToolAnswe
   return { kind: 'lost', message: `The server of ${tool} did not respond.` };
 }
 
-/** An HTTP status 4xx, such as 404 from a restarted server that no longer knows the session. */
+/**
+ * An HTTP status by which a server rejects a session that it does not know, for example after its restart: 404 in the
+ * specification, 400 in servers such as "everything".
+ */
+function isUnknownSession(error: unknown): boolean {
+  return error instanceof SdkHttpError && (error.status === 404 || error.status === 400);
+}
+
+/** An HTTP status 4xx. */
 function isRefusedRequest(error: unknown): boolean {
   const status = error instanceof SdkHttpError ? error.status : undefined;
   return status !== undefined && status >= 400 && status < 500;
