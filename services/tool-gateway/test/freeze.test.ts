@@ -5,6 +5,7 @@ import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Fixture, startFixture } from './gateway-fixture.ts';
+import { type Received, serveAnswers } from './mcp/answering-server.ts';
 import { keyOf } from './test-call.ts';
 import { failsOnAbort, held, neverReturns } from './world.ts';
 
@@ -134,6 +135,36 @@ describe('Freeze (SV-9)', () => {
       status: CallStatus.UNKNOWN,
       stopReason: 'outcome_unknown:pay',
     });
+  });
+
+  it('cancels a call that waits for the connection to its MCP server; its outcome is known (TG-5)', async () => {
+    const connects: Received[] = [];
+    const { url, names } = await serveAnswers((received) => {
+      if (received.name !== 'initialize') return false;
+      // The gateway starts without the connection, and connects again.
+      if (connects.push(received) === 1) received.response.writeHead(503).end();
+      return true;
+    });
+    const waiting = await startFixture({
+      tools: { shop__pay: { side_effect: 'destructive', source: 'shop' } },
+      sources: { shop: { kind: 'mcp', url } },
+    });
+    try {
+      await expect.poll(() => connects.length).toBe(2);
+      const running = waiting.call({ tool: 'shop__pay' });
+      const calls = waiting.gateway.store.db.selectFrom('calls').selectAll();
+      await expect.poll(() => calls.execute()).toHaveLength(1);
+      await waiting.asSupervisor.freeze({ order: order({ wait: BRIEFLY }) });
+      connects[1]?.reply();
+      expect(await running).toMatchObject({
+        status: CallStatus.ERROR,
+        stopReason: 'tool_error:shop__pay',
+        message: 'shop__pay was cancelled before it started.',
+      });
+      expect(names).not.toContain('pay');
+    } finally {
+      await waiting[Symbol.asyncDispose]();
+    }
   });
 
   it('lists calls that do not stop in time, and records their later outcome', async () => {

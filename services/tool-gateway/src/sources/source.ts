@@ -26,12 +26,15 @@ export interface ToolInvocation {
 
 /**
  * Result of an execution. `failed`: the tool did not run, or it failed. `bad_result`: the tool returned an invalid
- * result. `lost`: no response arrived or the call was cancelled, so the outcome is unknown. Messages are one sentence
- * for the model.
+ * result. `cancelled`: the call was cancelled before the tool could run. `lost`: no response arrived or the call was
+ * cancelled later, so the outcome is unknown. Messages are one sentence for the model.
  */
 export type ToolAnswer =
   | { readonly kind: 'output'; readonly output: ToolOutput }
-  | { readonly kind: 'failed' | 'bad_result' | 'lost'; readonly message: string };
+  | {
+      readonly kind: 'failed' | 'bad_result' | 'cancelled' | 'lost';
+      readonly message: string;
+    };
 
 /** A tool as its source describes it; tools.yaml takes precedence. */
 export type OfferedTool = Pick<

@@ -91,9 +91,7 @@ async function runWithTimeout(
   cancelSignal: AbortSignal,
 ): Promise<ToolAnswer> {
   if (cancelSignal.aborted) {
-    // The tool has not run, so its outcome is known.
-    const kind = tool.sideEffect === 'destructive' ? 'failed' : 'lost';
-    return { kind, message: `${tool.name} was cancelled before it started.` };
+    return { kind: 'cancelled', message: `${tool.name} was cancelled before it started.` };
   }
   const stop = new AbortController();
   const message = `${tool.name} did not respond within its timeout of ${tool.timeoutMs} ms.`;
@@ -128,7 +126,7 @@ async function runWithTimeout(
 }
 
 function toRun(
-  { name }: Tool,
+  { name, sideEffect }: Tool,
   answer: ToolAnswer,
   isCancelled: boolean,
 ): Omit<ToolRun, 'durationMs'> {
@@ -139,6 +137,10 @@ function toRun(
       return { ending: 'failed', stopReason: `tool_error:${name}`, message: answer.message };
     case 'bad_result':
       return { ending: 'failed', stopReason: `tool_bad_result:${name}`, message: answer.message };
+    case 'cancelled':
+      if (sideEffect !== 'destructive') return { ending: 'interrupted', message: answer.message };
+      // A destructive tool is not run again; it has not run, so the outcome is known.
+      return { ending: 'failed', stopReason: `tool_error:${name}`, message: answer.message };
     case 'lost':
       return { ending: isCancelled ? 'interrupted' : 'lost', message: answer.message };
   }

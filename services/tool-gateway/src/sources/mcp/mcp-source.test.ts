@@ -105,8 +105,8 @@ describe('a faulty MCP server (TG-6, SYS-4)', () => {
   it('does not receive a cancelled call', async () => {
     const signal = AbortSignal.abort();
     expect(await invoke('die', signal)).toEqual({
-      kind: 'lost',
-      message: 'odd__die was cancelled.',
+      kind: 'cancelled',
+      message: 'odd__die was cancelled before it started.',
     });
     expect((await invoke('pid')).kind).toBe('output');
   });

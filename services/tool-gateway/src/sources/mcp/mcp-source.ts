@@ -133,7 +133,9 @@ async function invoke(
   let client: Client | undefined;
   try {
     client = await clientWithin(connection, timeoutMs * CONNECT_SHARE);
-    signal.throwIfAborted();
+    if (signal.aborted) {
+      return { kind: 'cancelled', message: `${tool} was cancelled before it started.` };
+    }
     const result = await client.callTool(
       {
         name: nameAtServer(source, tool) ?? tool,
