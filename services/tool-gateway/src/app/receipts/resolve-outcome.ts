@@ -5,6 +5,7 @@ import {
   NotFoundError,
   PreconditionError,
 } from '@writ/kernel';
+import { afterCommit } from '@writ/store';
 import type { GatewayContext } from '../../context.ts';
 import { transition } from '../../domain/call-state.ts';
 import { capOutput } from '../../domain/cap-output.ts';
@@ -56,10 +57,9 @@ export async function resolveOutcome(
     const resolvedAt = clock.now();
     const resolved = await signOutcome(context, known, toOutcome(known, resolution), resolvedAt);
     await writeOutcome(context, trx, 'unknown', resolved);
-    telemetry.log.info(
-      { tenant: key.tenant, run_id: key.runId, call_id: key.callId, state: resolved.call.state },
-      'unknown outcome resolved',
-    );
+    const { tenant, runId: run_id, callId: call_id } = key;
+    const fields = { tenant, run_id, call_id, state: resolved.call.state };
+    afterCommit(trx, () => telemetry.log.info(fields, 'unknown outcome resolved'));
     return { receipt: resolved.token, resolvedAt };
   };
   return await store.transaction(work, { run: key });
