@@ -4,12 +4,15 @@ import { CallLedger } from '../src/app/calls/call-ledger.ts';
 import type { CallRequest } from '../src/app/calls/call-request.ts';
 import { ModelSlots } from '../src/app/calls/model-call-slots.ts';
 import { ModelCalls } from '../src/app/calls/model-calls.ts';
+import { closeTab } from '../src/app/tabs/open-tab.ts';
 import type { MeterContext } from '../src/context.ts';
+import type { CallPlan } from '../src/domain/calls/call-plan.ts';
 import { Catalog, type ModelEntry } from '../src/domain/catalog/catalog.ts';
 import { PriceList } from '../src/providers/catalog/price-list.ts';
 import type { Provider } from '../src/providers/provider.ts';
+import { findCall } from '../src/store/calls.ts';
 import { requireTab } from '../src/store/require-spendable.ts';
-import { openTabOf, openTabReplica } from './tab-replica.ts';
+import { openTabOf, openTabReplica, type TokenCaps } from './tab-replica.ts';
 
 const OWNER = { tenant: 'acme', runId: 'run-1', instance: 'support-1', sessionId: 'session-1' };
 const MODEL: ModelEntry = {
@@ -49,22 +52,34 @@ const REQUEST: CallRequest = {
 };
 const { signal: NEVER } = new AbortController();
 
+interface Options {
+  readonly clock?: ManualClock;
+  readonly deadline?: Date;
+  readonly caps?: TokenCaps;
+}
+
+interface Fixture {
+  readonly calls: ModelCalls;
+  readonly context: MeterContext;
+  readonly ledger: CallLedger;
+}
+
 /** The registry of a meter whose models `provider` serves, with an open tab. */
 async function callsOf(
   provider: Provider,
-  { clock = new ManualClock(), deadline }: { clock?: ManualClock; deadline?: Date } = {},
+  { clock = new ManualClock(), deadline, caps = {} }: Options = {},
   prices = new PriceList(clock),
-): Promise<{ readonly calls: ModelCalls; readonly context: MeterContext }> {
+): Promise<Fixture> {
   const opened = await openTabReplica({ dialect: 'sqlite', file: ':memory:' });
   onTestFinished(() => opened.store.close());
   const catalog = new Catalog(new Map([[MODEL.alias, { entry: MODEL }]]));
   const context = { ...opened, clock, catalog };
   const models = [MODEL.alias];
-  await openTabOf(context, { ...OWNER, models, ...(deadline && { deadline }) }, {});
+  await openTabOf(context, { ...OWNER, models, ...(deadline && { deadline }) }, caps);
   const slots = new ModelSlots(context.store);
   onTestFinished(() => slots.close());
   const ledger = new CallLedger(context);
-  return { calls: new ModelCalls({ context, ledger, prices, slots, provider }), context };
+  return { calls: new ModelCalls({ context, ledger, prices, slots, provider }), context, ledger };
 }
 
 it('starts no attempt for a repeat that waits for an aborted call during a shutdown (EM-7)', async () => {
@@ -111,4 +126,30 @@ it('aborts a call at the deadline of the run also after a wait before its first 
   const { calls } = await callsOf(untilAborted, { clock, deadline }, new SlowPrices(clock));
   const call = Array.fromAsync(calls.open(REQUEST, NEVER));
   await expect(call).rejects.toMatchObject({ reason: 'DEADLINE_EXCEEDED' });
+});
+
+it('saves an orphaned attempt also when its repeat is refused, so that the tab can close (EM-3, AG-7)', async () => {
+  const { context, ledger } = await callsOf(() => Promise.reject(new Error('Not sent.')), {
+    caps: { tab: 150n },
+  });
+  const plan: CallPlan = {
+    model: MODEL,
+    prices: undefined,
+    cacheWrites: 'none',
+    promptTokens: 10n,
+    counted: true,
+    outputTokens: 90n,
+  };
+  const lookup = { isNew: false, dead: new Set<string>() };
+  expect(await ledger.begin(REQUEST, plan, lookup)).toMatchObject({ type: 'opened' });
+  expect(await ledger.begin(REQUEST, plan, lookup)).toMatchObject({ type: 'refused' });
+  const call = await findCall(context.store.db, REQUEST, REQUEST.callId);
+  expect(call).toMatchObject({
+    state: 'interrupted',
+    attempts: 1,
+    usage: { input: 10n, output: 90n },
+    estimated: true,
+  });
+  const { tab } = await closeTab(context, OWNER, { onlyIfSettled: true });
+  expect(tab.state).toBe('closed');
 });

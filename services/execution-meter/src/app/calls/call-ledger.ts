@@ -82,8 +82,8 @@ export class CallLedger {
       if (isOwnedByPeer(known, replicas, dead)) return { type: 'owned_by_peer' };
       requireSpendable(tab, freezes, at);
       const tx = { trx, turn, tab, at };
-      const before = known?.state === 'running' ? await this.#expire(tx, known) : known;
-      return this.#open(tx, request, plan, before);
+      if (known?.state !== 'running') return this.#open(tx, request, plan, known);
+      return this.#openNext(tx, request, plan, await this.#expire(tx, known));
     });
   }
 
@@ -110,9 +110,7 @@ export class CallLedger {
         await saveCall(trx, request, interrupted, at);
         return { type: 'stopped', error, ended: { ...settled, call: interrupted } };
       }
-      const opening = await this.#open(tx, request, plan, interrupted);
-      if (opening.type === 'refused') await saveCall(trx, request, interrupted, at);
-      return opening;
+      return this.#openNext(tx, request, plan, interrupted);
     });
   }
 
@@ -169,6 +167,21 @@ export class CallLedger {
       if (error instanceof PromptNotCounted) return { type: 'uncounted' };
       throw error;
     }
+  }
+
+  /**
+   * Opens the next attempt of a call whose last one this transaction has settled. A call whose attempt is refused is saved
+   * too: otherwise it would stay `running`.
+   */
+  async #openNext(
+    tx: TabTransaction,
+    request: CallRequest,
+    plan: CallPlan,
+    interrupted: StoredCall,
+  ): Promise<Opening> {
+    const opening = await this.#open(tx, request, plan, interrupted);
+    if (opening.type === 'refused') await saveCall(tx.trx, request, interrupted, tx.at);
+    return opening;
   }
 
   async #open(
