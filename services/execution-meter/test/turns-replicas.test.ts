@@ -1,16 +1,25 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { createFreezeHandlers } from '@writ/freeze';
 import { type AgentKey, isWritError, ManualClock, type Scope } from '@writ/kernel';
 import type { StoreLocation } from '@writ/store';
-import { isPostgresAvailable } from '@writ/testing/postgres';
+import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import { type ReplicaSet, runSchedules, type Schedule, schedulesOf } from '@writ/testing/schedules';
-import { describe, expect, it } from 'vitest';
+import { sql } from 'kysely';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { accessResponseOf } from '../src/app/calls/access-response.ts';
+import { providerIdOf } from '../src/app/calls/call-planner.ts';
 import { release, reserve, settle } from '../src/app/tabs/reservations.ts';
 import { setCaps } from '../src/app/tabs/set-caps.ts';
 import { readTab } from '../src/app/tabs/tab-view.ts';
 import type { MeterContext } from '../src/context.ts';
+import { Catalog, type ModelEntry } from '../src/domain/catalog/catalog.ts';
 import { type Balance, remainingBudget } from '../src/domain/ledger/balance.ts';
 import { NO_USAGE } from '../src/domain/ledger/spending.ts';
-import type { MeterStore } from '../src/store/meter-store.ts';
+import type { MeterStore, MeterTransaction } from '../src/store/meter-store.ts';
+import { requireTab } from '../src/store/require-spendable.ts';
+import { insertResponse, knownIds } from '../src/store/responses.ts';
 import { invalidGrants, rejectExceededCaps } from './cap-triggers.ts';
 import { openTabOf, openTabReplica } from './tab-replica.ts';
 
@@ -337,4 +346,48 @@ describe.runIf(isPostgresAvailable())('meters on one PostgreSQL schema', () => {
     },
     TIMEOUT_MS,
   );
+
+  it('delete a stored response while a transaction of another tenant is open (AP-2, SYS-5)', async () => {
+    const model = await startProvider();
+    const opened = await openTabReplica(await postgresLocation());
+    const { store } = opened;
+    onTestFinished(() => store.close());
+    const context = { ...opened, catalog: new Catalog(new Map([[model.alias, { entry: model }]])) };
+    const key = { tenant: 'acme', runId: 'run-1', instance: AGENT };
+    await openTabOf(context, { ...key, sessionId: 'session-1', models: [model.alias] }, {});
+    const tab = await requireTab(store.db, key);
+    const issued = { responseId: 'resp-1', itemIds: [], provider: providerIdOf(model) };
+    const answer = { ...issued, callId: 'op-1', spent: NO_USAGE, at: new Date() };
+    await store.transaction((trx) => insertResponse(trx, tab, answer), { tenant: key.tenant });
+    const begun = Promise.withResolvers<void>();
+    const ended = Promise.withResolvers<void>();
+    onTestFinished(() => ended.resolve());
+    const work = async (trx: MeterTransaction): Promise<void> => {
+      await sql`select 1`.execute(trx);
+      begun.resolve();
+      await ended.promise;
+    };
+    const open = store.transaction(work, { tenant: 'other' });
+    await begun.promise;
+    const access = { access: 'delete', query: '', tokenModels: [model.alias] } as const;
+    const request = { ...key, ...access, responseId: 'resp-1' };
+    await accessResponseOf(context, request, new AbortController().signal);
+    expect(await knownIds(store.db, tab, ['resp-1'])).toEqual([]);
+    ended.resolve();
+    await open;
+  });
 });
+
+/** A model whose provider accepts every request. */
+async function startProvider(): Promise<ModelEntry> {
+  const server = createServer((_, response) => response.end('{}'));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const baseUrl = `http://127.0.0.1:${port}`;
+  return { alias: 'hello', baseUrl, keyVariable: undefined, timeoutMs: 10_000 } as ModelEntry;
+}

@@ -31,15 +31,18 @@ export async function accessResponseOf(
   request: AccessedResponse,
   signal: AbortSignal,
 ): Promise<JsonObject> {
-  const { responseId, access, query, tokenModels } = request;
-  const { tab, known } = await store.transaction(async (trx) => {
-    const [found, freezes] = await Promise.all([
-      requireTab(trx, request),
-      freezesOver(trx, request),
-    ]);
-    requireSpendable(found, freezes, clock.now());
-    return { tab: found, known: await knownIds(trx, found, [responseId]) };
-  });
+  const { tenant, responseId, access, query, tokenModels } = request;
+  const { tab, known } = await store.transaction(
+    async (trx) => {
+      const [found, freezes] = await Promise.all([
+        requireTab(trx, request),
+        freezesOver(trx, request),
+      ]);
+      requireSpendable(found, freezes, clock.now());
+      return { tab: found, known: await knownIds(trx, found, [responseId]) };
+    },
+    { tenant },
+  );
   const allowed = tab.models.filter((alias) => tokenModels.includes(alias));
   const model = catalog
     .list(allowed)
@@ -51,7 +54,9 @@ export async function accessResponseOf(
     if (accessed.failure.what === 404) throw notFound(responseId);
     throw failureError(callFailure(model, accessed.failure, 1));
   }
-  if (access === 'delete') await store.transaction((trx) => deleteResponse(trx, tab, responseId));
+  if (access === 'delete') {
+    await store.transaction((trx) => deleteResponse(trx, tab, responseId), { tenant });
+  }
   return accessed.answer;
 }
 
