@@ -1,18 +1,22 @@
 import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import {
   createReplicas,
   createSlotShare,
   initialMigration,
   openStore,
+  type Replicas,
   type SlotLeasesDatabase,
   type SlotShare,
+  type Store,
   type StoreLocation,
   slotLeasesTable,
 } from '../src/index.ts';
 
 /** A replica with at most one queued call and one in flight. */
 interface Caller {
+  readonly store: Store<SlotLeasesDatabase>;
+  readonly replicas: Replicas;
   readonly share: SlotShare;
   inUse: number;
   waiting: number;
@@ -29,6 +33,8 @@ async function openCaller(location: StoreLocation): Promise<Caller> {
   await replicas.start();
   onTestFinished(() => replicas.stop());
   const caller: Caller = {
+    store,
+    replicas,
     inUse: 0,
     waiting: 0,
     share: createSlotShare({
@@ -46,6 +52,12 @@ async function openCaller(location: StoreLocation): Promise<Caller> {
   };
   onTestFinished(() => caller.share.close());
   return caller;
+}
+
+/** The slots that each replica holds. */
+async function leasesOf({ store }: Caller): Promise<ReadonlyMap<string, number>> {
+  const rows = await store.db.selectFrom('slot_leases').selectAll().execute();
+  return new Map(rows.map(({ replica, leased }) => [replica, leased]));
 }
 
 function ask(caller: Caller): void {
@@ -66,5 +78,23 @@ describe.runIf(isPostgresAvailable())('slots that two replicas share', () => {
     other.waiting = 0;
     await expect.poll(() => holder.share.mayReuse()).toBe(true);
     expect(holder.share.waiting(0, 1)).toBe(0);
+  });
+
+  it('remain those of a replica that was found dead and has reconnected (SUP-3)', async () => {
+    const location = await postgresLocation();
+    const lost = await openCaller(location);
+    const other = await openCaller(location);
+    ask(lost);
+    await expect.poll(() => lost.inUse).toBe(1);
+    vi.spyOn(other.replicas, 'findDead').mockResolvedValueOnce(new Set([lost.replicas.id]));
+    ask(other);
+    await expect.poll(() => other.inUse).toBe(1);
+    lost.share.changed();
+    await expect.poll(async () => (await leasesOf(other)).get(lost.replicas.id)).toBe(1);
+    other.inUse = 0;
+    other.share.changed();
+    let leases = await leasesOf(other);
+    while (leases.get(other.replicas.id) === 1) leases = await leasesOf(other);
+    expect(leases.get(lost.replicas.id)).toBe(1);
   });
 });

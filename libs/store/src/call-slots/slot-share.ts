@@ -47,7 +47,16 @@ export interface SlotShareOptions<DB extends SlotLeasesDatabase> {
   readonly user: SlotUser;
 }
 
+/** How slots are assigned. */
+interface AssignmentOptions {
+  /** Replicas found dead just now; for this assignment only, because a replica can reconnect. Default: none. */
+  readonly dead?: ReadonlySet<string>;
+  /** Whether this process shuts down. Default: false. */
+  readonly leaves?: boolean;
+}
+
 const POLL_MS = 250;
+const NONE: ReadonlySet<string> = new Set();
 const EMPTY_ALLOCATION: SlotAllocation = {
   leased: 0,
   waiting: 0,
@@ -87,7 +96,6 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
   readonly #unsubscribe: () => void;
   readonly #loop: WakeableLoop;
   #allocation: SlotAllocation = EMPTY_ALLOCATION;
-  #dead: ReadonlySet<string> = new Set();
   /** Slots that the current transaction returns. */
   #returning = 0;
   /** Whether the next pass assigns slots instead of only reading them. */
@@ -130,7 +138,7 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
     await this.#loop.stop();
     if (!this.#allocation.known) return;
     // Otherwise the slots would be free only after this replica is detected as dead.
-    await this.#share(true).catch(() => undefined);
+    await this.#share({ leaves: true }).catch(() => undefined);
   }
 
   #wake(): void {
@@ -156,7 +164,7 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
     return isBusy ? POLL_MS : Number.POSITIVE_INFINITY;
   }
 
-  async #share(leaves = false): Promise<void> {
+  async #share({ dead = NONE, leaves = false }: AssignmentOptions = {}): Promise<void> {
     const { store, replicas, name, limit, user } = this.#options;
     const { inUse, weight, ...wanted } = user.demand();
     const waiting = leaves ? 0 : wanted.waiting;
@@ -167,7 +175,7 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
     const demand = {
       ...{ name, replica: replicas.id, limit: limit(), inUse, returned, weight },
       waiting: Math.max(0, waiting - (idle - returned)),
-      dead: this.#dead,
+      dead,
       leaves,
     };
     this.#returning = returned;
@@ -198,12 +206,12 @@ class LeasedShare<DB extends SlotLeasesDatabase> implements SlotShare {
     const { leased, waitingAtOthers, free, others, known } = allocation;
     const lost = !known && inUse > 0;
     const wants = waiting > leased - inUse;
-    this.#dead = wants ? await replicas.findDead(others) : new Set();
+    const dead = wants ? await replicas.findDead(others) : NONE;
     const spare = leased > inUse && waiting === 0 && (waitingAtOthers > 0 || inUse === 0);
     // The waiting calls have ended, and others would leave a slot unused.
     const stale = allocation.waiting > 0 && waiting === 0;
-    if (lost || spare || stale || (wants && (free > 0 || !known || this.#dead.size > 0))) {
-      await this.#share();
+    if (lost || spare || stale || (wants && (free > 0 || !known || dead.size > 0))) {
+      await this.#share({ dead });
     }
   }
 }
