@@ -1,4 +1,4 @@
-import { type Clock, type RunKey, WakeableLoop } from '@writ/kernel';
+import { type Clock, isRetryable, type RunKey, WakeableLoop } from '@writ/kernel';
 import type { Logger } from '@writ/telemetry';
 import { expiredPools } from '../../store/members.ts';
 import { deletePools, poolsClosedBefore } from '../../store/pools.ts';
@@ -41,18 +41,16 @@ export function createSlotReclaimer(parts: ReclaimerParts): WakeableLoop {
   });
 }
 
-/** Returns whether the batch was full. */
-async function reclaimOnce({
-  store,
-  repository,
-  clock,
-  keepClosedMs,
-  isClockSkewed,
-}: ReclaimerParts): Promise<boolean> {
+/**
+ * Returns whether the batch was full.
+ * @throws the first error of a pool, after the pass
+ */
+async function reclaimOnce(parts: ReclaimerParts): Promise<boolean> {
+  const { store, clock, keepClosedMs, isClockSkewed } = parts;
   if (isClockSkewed()) return false;
   const now = clock.now();
   const expired = await expiredPools(store.db, now, BATCH);
-  for (const key of expired) await expirePool(repository, key);
+  const errors = await expirePools(parts, expired);
   const before = new Date(now.getTime() - keepClosedMs);
   // Outside the transaction, which would hold the lock of all runs in each pass.
   const closed = await poolsClosedBefore(store.db, before, BATCH);
@@ -65,7 +63,28 @@ async function reclaimOnce({
       { background: true },
     );
   }
+  if (errors.length > 0) throw errors[0];
   return expired.length === BATCH || closed.length === BATCH;
+}
+
+/** Ends the expired leases of each pool; returns the errors of pools, none of which stops the others. */
+async function expirePools(
+  { repository, log }: ReclaimerParts,
+  keys: readonly RunKey[],
+): Promise<readonly unknown[]> {
+  const errors: unknown[] = [];
+  for (const key of keys) {
+    try {
+      await expirePool(repository, key);
+    } catch (error) {
+      // A store that is unavailable fails for every pool.
+      if (isRetryable(error)) throw error;
+      const { tenant, runId: run_id } = key;
+      log.error({ err: error, tenant, run_id }, 'failed to end the expired leases of a pool');
+      errors.push(error);
+    }
+  }
+  return errors;
 }
 
 async function expirePool(repository: PoolRepository, key: RunKey): Promise<void> {
