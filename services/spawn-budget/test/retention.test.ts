@@ -6,6 +6,7 @@ import { PauseFeed } from '../src/app/pool/pause-feed.ts';
 import { PoolRepository } from '../src/app/pool/pool-repository.ts';
 import { createSlotReclaimer } from '../src/app/pool/reclaim-slots.ts';
 import { createSpawnEvents } from '../src/events.ts';
+import { findAnswers } from '../src/store/requests.ts';
 import type { SpawnStore } from '../src/store/spawn-store.ts';
 import { acquireChild, openPoolOf, openPoolReplica } from './pool-replica.ts';
 import { TestRun } from './test-run.ts';
@@ -81,4 +82,18 @@ it('ends leases and deletes ended pools although another pool is corrupt (SB-8)'
     { run_id: 'run-1', state: 'corrupt' },
     { run_id: 'run-2', state: 'waiting' },
   ]);
+});
+
+it('caches no answers of a run whose pool is closed (CO-2)', async () => {
+  const { store, repository } = await openReplica();
+  const run = { tenant: 'acme', runId: 'run-1' };
+  await openPoolOf(repository, run, 3);
+  await acquireChild(repository, run, 'a');
+  await close(repository, run);
+  const key = { ...run, instance: 'a', rpc: 'acquire', requestId: 'a', digest: 'a' } as const;
+  const answers = await store.transaction(async (trx) => {
+    await trx.deleteFrom('requests').execute();
+    return await findAnswers(trx, key);
+  });
+  expect(answers.any).toBe(false);
 });

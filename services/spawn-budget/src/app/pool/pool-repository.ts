@@ -146,7 +146,6 @@ export class PoolTransaction {
     const stored = { ...pool, stamp: this.#cache.newStamp() };
     await insertPool(this.trx, stored);
     this.#cache.put(this.trx, stored);
-    if (stored.pool.closed) forgetAnswers(this.trx, stored);
     this.#before.set(poolMapKey(stored), stored);
     this.#after.set(poolMapKey(stored), stored);
   }
@@ -193,6 +192,8 @@ export class PoolTransaction {
       return before === undefined || before === after ? [] : [{ before, after }];
     });
     await savePools(this.trx, changed, this.#cache);
+    for (const { before, after } of changed)
+      if (after.pool.closed && !before.pool.closed) forgetAnswers(this.trx, after);
     for (const change of this.changes) await events.slotChanged(this.trx, this.get(change), change);
   }
 }
