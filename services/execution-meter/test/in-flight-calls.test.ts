@@ -1,4 +1,5 @@
 import { CancellationError, ManualClock, Priority } from '@writ/kernel';
+import { createTelemetry, InMemorySpans, type Metrics, type Telemetry } from '@writ/telemetry';
 import { expect, it, onTestFinished } from 'vitest';
 import { CallLedger } from '../src/app/calls/call-ledger.ts';
 import type { CallRequest } from '../src/app/calls/call-request.ts';
@@ -56,6 +57,7 @@ interface Options {
   readonly clock?: ManualClock;
   readonly deadline?: Date;
   readonly caps?: TokenCaps;
+  readonly telemetry?: Telemetry;
 }
 
 interface Fixture {
@@ -67,13 +69,13 @@ interface Fixture {
 /** The registry of a meter whose models `provider` serves, with an open tab. */
 async function callsOf(
   provider: Provider,
-  { clock = new ManualClock(), deadline, caps = {} }: Options = {},
+  { clock = new ManualClock(), deadline, caps = {}, ...more }: Options = {},
   prices = new PriceList(clock),
 ): Promise<Fixture> {
   const opened = await openTabReplica({ dialect: 'sqlite', file: ':memory:' });
   onTestFinished(() => opened.store.close());
   const catalog = new Catalog(new Map([[MODEL.alias, { entry: MODEL }]]));
-  const context = { ...opened, clock, catalog };
+  const context = { ...opened, clock, catalog, ...more };
   const models = [MODEL.alias];
   await openTabOf(context, { ...OWNER, models, ...(deadline && { deadline }) }, caps);
   const slots = new ModelSlots(context.store);
@@ -152,4 +154,27 @@ it('saves an orphaned attempt also when its repeat is refused, so that the tab c
   });
   const { tab } = await closeTab(context, OWNER, { onlyIfSettled: true });
   expect(tab.state).toBe('closed');
+});
+
+it('has one error.type in its span and its metric when it is aborted (SYS-1)', async () => {
+  const spans = new InMemorySpans();
+  const traced = createTelemetry({ service: 'test', logLevel: 'silent', spanProcessors: [spans] });
+  onTestFinished(() => traced.shutdown());
+  const recorded: unknown[] = [];
+  const metrics: Metrics = {
+    ...traced.metrics,
+    enabled: true,
+    record: (_, __, labels) => recorded.push(labels?.['error.type']),
+  };
+  const { calls }: Fixture = await callsOf(
+    async () => {
+      calls.abort(() => new CancellationError('the caller disconnected'));
+      return { type: 'aborted', partial: [], sent: true };
+    },
+    { telemetry: { ...traced, metrics } },
+  );
+  await expect(Array.fromAsync(calls.open(REQUEST, NEVER))).rejects.toThrow();
+  expect(recorded).toEqual(['cancelled']);
+  const span = spans.spans().find(({ name }) => name === 'chat hello');
+  expect(span?.attributes['error.type']).toBe('cancelled');
 });

@@ -157,6 +157,12 @@ function serverAttributes({ baseUrl }: ModelEntry): Readonly<Record<string, stri
   return { [ATTR_SERVER_ADDRESS]: hostname, [ATTR_SERVER_PORT]: number };
 }
 
+/** Returns the error.type of an attempt, the same in its span and its metric; undefined for an answer. */
+function errorTypeOf(outcome: AttemptOutcome): string | undefined {
+  if (outcome.type === 'answered') return undefined;
+  return outcome.type === 'failed' ? String(outcome.failure.what) : 'cancelled';
+}
+
 function recordMetrics(
   metrics: Metrics,
   { api, providerModel }: ModelEntry,
@@ -169,8 +175,7 @@ function recordMetrics(
     [ATTR_GEN_AI_PROVIDER_NAME]: api,
     [ATTR_GEN_AI_REQUEST_MODEL]: providerModel,
   };
-  const failed = outcome.type === 'failed' ? String(outcome.failure.what) : outcome.type;
-  const error = outcome.type === 'answered' ? undefined : failed;
+  const error = errorTypeOf(outcome);
   metrics.record('genAiSeconds', durationMs / 1_000, { ...labels, [ATTR_ERROR_TYPE]: error });
   if (outcome.type === 'aborted' || outcome.usage === undefined) return;
   const { input, output } = outcome.usage;
@@ -192,10 +197,11 @@ function recordOutcome(span: Span, outcome: AttemptOutcome): void {
     if (responseId !== undefined) span.setAttribute(ATTR_GEN_AI_RESPONSE_ID, responseId);
     if (finishReason !== undefined)
       span.setAttribute(ATTR_GEN_AI_RESPONSE_FINISH_REASONS, [finishReason]);
-  } else {
-    const what = outcome.type === 'failed' ? String(outcome.failure.what) : 'cancelled';
-    span.setAttribute(ATTR_ERROR_TYPE, what);
-    span.setStatus({ code: SpanStatusCode.ERROR, message: what });
+  }
+  const error = errorTypeOf(outcome);
+  if (error !== undefined) {
+    span.setAttribute(ATTR_ERROR_TYPE, error);
+    span.setStatus({ code: SpanStatusCode.ERROR, message: error });
   }
   if (outcome.type === 'aborted' || outcome.usage === undefined) return;
   const { input, cachedInput, cacheWrite, output } = outcome.usage;
