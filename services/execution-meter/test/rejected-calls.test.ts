@@ -1,3 +1,4 @@
+import { Dialect } from '@writ/contracts/writ/model/v1/model_pb';
 import type { GenerateRequestSchema } from '@writ/contracts/writ/model/v1/model_service_pb';
 import { afterEach, describe, expect, it } from 'vitest';
 import { AGENT, MeterWorld, type MeterWorldOptions, RUN, TENANT } from './meter-fixture.ts';
@@ -74,6 +75,16 @@ describe('a rejected call', () => {
     const { error, finished } = await world.generate(request);
     expect(error).toMatchObject({ reason });
     expect(finished).toBeUndefined();
+  });
+
+  it('names the field of a native request whose body is no object (AP-2)', async () => {
+    await start();
+    const native = { dialect: Dialect.OPENAI_CHAT, bodyJson: Buffer.from('[]') };
+    const { error } = await world.generate({ messages: [], native });
+    expect(error).toMatchObject({
+      reason: 'NATIVE_FIELD_NOT_ALLOWED',
+      metadata: { field: 'native.body_json' },
+    });
   });
 
   it('is denied for models that the tab does not name (EM-6)', async () => {

@@ -39,7 +39,7 @@ export function readNativeRequest(native: NativeRequest): ReadNativeRequest {
     throw new InvalidRequestError(
       'NATIVE_FIELD_NOT_ALLOWED',
       'native.body_json must be a JSON object, and native.dialect a known dialect.',
-      { field: 'body' },
+      { field: FIELD },
     );
   }
   const { messages, tools, maxOutputTokens, ...limits } = DIALECTS[dialect].read(body);
