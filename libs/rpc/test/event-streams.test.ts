@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { Agent, type ClientRequest, get as httpGet, type IncomingMessage } from 'node:http';
+import { connect } from 'node:http2';
 import { RunService, type WatchRunResponse } from '@writ/contracts/writ/run/v1/run_service_pb';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type EdgeOptions, type EventStream, endless, type StreamHandler } from '../src/index.ts';
@@ -76,6 +78,60 @@ describe('event streams of an edge', () => {
     await ended.promise;
     // The buffers of the two sockets, and one message of the server.
     expect(sent * 65_536).toBeLessThan(64 * 1024 * 1024);
+  });
+
+  it('end at once for a client that reads nothing when the server shuts down (SYS-4, SYS-5)', async () => {
+    const value = { reason: 'x'.repeat(65_536) };
+    let sent = 0;
+    const { server } = await edge(async function* () {
+      for (;;) {
+        sent += 1;
+        yield { event: { sequence: BigInt(sent), entry: { case: 'decision' as const, value } } };
+      }
+    });
+    const response = await open(server.port);
+    response.on('error', () => undefined);
+    // The buffers of the two sockets are full.
+    let before = 0;
+    const isFull = () => {
+      const full = sent > 0 && sent === before;
+      before = sent;
+      return full;
+    };
+    await vi.waitUntil(isFull, { interval: 250 });
+    const closedAt = performance.now();
+    await server.close(30_000);
+    expect(performance.now() - closedAt).toBeLessThan(20_000);
+  });
+
+  it('end after a write that follows the end of their connection (SUP-6, BD-2)', async () => {
+    const STREAMS = 200;
+    let ended = 0;
+    let begun = 0;
+    const { address } = await edge(async function* () {
+      begun += 1;
+      try {
+        for (;;) {
+          yield { event: { sequence: 1n } };
+          await new Promise(setImmediate);
+        }
+      } finally {
+        ended += 1;
+      }
+    });
+    const session = connect(`http://${address}`);
+    session.on('error', () => undefined);
+    await once(session, 'remoteSettings');
+    const headers = { authorization: `Bearer ${KEY}`, ':path': '/v1/runs/run-1/events' };
+    for (let count = 0; count < STREAMS; count += 1) {
+      session
+        .request(headers)
+        .on('error', () => undefined)
+        .resume();
+    }
+    await expect.poll(() => begun).toBe(STREAMS);
+    session.destroy();
+    await expect.poll(() => ended).toBe(STREAMS);
   });
 
   it('end with a failure event when the server shuts down, so that the client reconnects (SYS-4)', async () => {

@@ -184,21 +184,24 @@ class StreamResponse {
   }
 
   /**
-   * Resolves when the client can take more, so that a slow reader holds one message and no further one; disconnects a
-   * client that reads nothing for `maxUnaryMs`.
+   * Resolves when the client can take more, so that a slow reader holds one message and no further one, or when the
+   * call is aborted; disconnects a client that reads nothing for `maxUnaryMs`.
    */
   async #send(text: string): Promise<void> {
     const response = this.#response;
-    if (response.write(text)) return;
-    const { maxUnaryMs } = this.#target.limits;
+    const { call, limits } = this.#target;
+    if (response.write(text) || call.signal.aborted) return;
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(() => response.destroy(), maxUnaryMs);
+      const timer = setTimeout(() => response.destroy(), limits.maxUnaryMs);
       const done = (): void => {
         clearTimeout(timer);
-        response.off('drain', done).off('close', done);
+        response.off('drain', done);
+        call.signal.removeEventListener('abort', done);
         resolve();
       };
-      response.once('drain', done).once('close', done);
+      response.once('drain', done);
+      // Also follows the event `close`, which a late write no longer receives.
+      call.signal.addEventListener('abort', done, { once: true });
     });
   }
 
