@@ -84,6 +84,15 @@ it('serves files with strict headers, and index.html for the paths of pages (SYS
   expect((await get(address, '/', {}, 'HEAD')).body).toHaveLength(0);
 });
 
+it('varies a compressed file by origin and encoding (SYS-2)', async () => {
+  const web = staticFiles({ folder: builtFolder(), missing: MISSING });
+  const { address } = await start('edge', {}, { web, allowedOrigins: ['https://console.example'] });
+  const path = '/assets/index-a1.js';
+  const headers = { origin: 'https://console.example' };
+  expect((await get(address, path, headers)).headers.vary).toBe('Origin, Accept-Encoding');
+  expect((await get(address, path)).headers.vary).toBe('Accept-Encoding');
+});
+
 it('serves no file outside of the folder, and does not handle paths of RPCs or other methods (SYS-6)', async () => {
   const { address } = await start(
     'edge',

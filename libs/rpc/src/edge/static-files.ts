@@ -83,11 +83,12 @@ function send(
 ): void {
   const isGzip = gzip !== undefined && /\bgzip\b/.test(String(request.headers['accept-encoding']));
   const content = isGzip ? gzip : body;
+  // CORS has set `Origin`, which a header of writeHead would replace.
+  if (gzip !== undefined) response.appendHeader('vary', 'Accept-Encoding');
   response.writeHead(200, {
     ...headers,
     'content-type': type,
     'content-length': String(content.length),
-    ...(gzip !== undefined && { vary: 'Accept-Encoding' }),
     ...(isGzip && { 'content-encoding': 'gzip' }),
   });
   response.end(request.method === 'HEAD' ? undefined : content);
