@@ -176,6 +176,18 @@ describe('a client', () => {
     caller.close();
     expect(await rejection(caller.startRun(START))).toMatchObject({ reason: 'CLIENT_CLOSED' });
   });
+
+  it('does not retry a call after close (SYS-3)', async () => {
+    const { client } = await start('grpc-js', {});
+    const caller = client({ telemetry, retry: QUICK });
+    caller.close();
+    spans.clear();
+    const error = await rejection(caller.startRun(START, { retry: true }));
+    expect(error).toMatchObject({ reason: 'CLIENT_CLOSED' });
+    expect(spans.spans().map(({ events }) => events.map(({ name }) => name))).toEqual([
+      ['exception'],
+    ]);
+  });
 });
 
 describe('a call that fails with a transient error', () => {

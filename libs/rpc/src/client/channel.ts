@@ -182,6 +182,11 @@ export class Channel {
     return message;
   }
 
+  /** Whether further calls fail with CLIENT_CLOSED. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
   /** Closes all connections; idempotent. */
   close(): void {
     this.#isClosed = true;

@@ -137,7 +137,8 @@ async function callUnary(
     }
   };
   const isRetryable = (error: unknown): boolean => {
-    if (!isIdempotent || !isWritError(error)) return false;
+    // A closed client stays closed. The reason code is not compared: a server may also send CLIENT_CLOSED.
+    if (!isIdempotent || !isWritError(error) || peer.channel.isClosed) return false;
     return (
       error.kind === 'unavailable' || (error.kind === 'aborted' && options.retryAborted === true)
     );
