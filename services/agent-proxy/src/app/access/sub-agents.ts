@@ -4,7 +4,6 @@ import {
   isWritError,
   OverloadedError,
   PermissionDeniedError,
-  PreconditionError,
   sha256Hex,
   UnavailableError,
 } from '@writ/kernel';
@@ -13,6 +12,7 @@ import { EPOCH, type ProxyPeers } from '../../peers/peers.ts';
 import type { SpawnAnswer, SubAgentSpawn } from '../../peers/sub-agent-peers.ts';
 import { type AgentRow, findAgent, keyOf, latestNamed } from '../../store/agents.ts';
 import type { ProxyStore } from '../../store/proxy-store.ts';
+import { agentEnded } from '../agent/agent-ended.ts';
 import type { AgentTokens } from '../agent/agent-tokens.ts';
 import type { Slots } from '../agent/slots.ts';
 
@@ -100,11 +100,7 @@ export class SubAgents {
 /** A sub-agent that ended idle is replaced by a new one at its next request; one that ended otherwise is not. */
 function assertReplaceable(agent: AgentRow | undefined): void {
   if (agent === undefined || agent.ended_at === null || agent.stop_reason === 'idle') return;
-  throw new PreconditionError(
-    'RUN_ENDED',
-    `Sub-agent ${agent.instance} of run ${agent.run_id} has ended: ${agent.stop_reason ?? 'ended'}.`,
-    { run_id: agent.run_id, agent: agent.instance, stop_reason: agent.stop_reason ?? '' },
-  );
+  throw agentEnded(keyOf(agent), agent.stop_reason ?? 'ended');
 }
 
 function refusalOf(

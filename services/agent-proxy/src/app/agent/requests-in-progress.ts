@@ -1,5 +1,6 @@
 import { type AgentKey, agentKeyText, OverloadedError, PreconditionError } from '@writ/kernel';
 import { type AgentRow, keyOf } from '../../store/agents.ts';
+import { agentEnded } from './agent-ended.ts';
 
 interface BusyAgent {
   /** As last read or noted. */
@@ -68,10 +69,7 @@ export class RequestsInProgress {
 
   /** Ends the requests of an agent that has ended. */
   abort(agent: AgentKey, stopReason: string): void {
-    const { runId } = agent;
-    const ids = { run_id: runId, stop_reason: stopReason };
-    const reason = `Run ${runId} has ended: ${stopReason}.`;
-    this.#abort(agent, new PreconditionError('RUN_ENDED', reason, ids));
+    this.#abort(agent, agentEnded(agent, stopReason));
   }
 
   /** Ends the requests of an agent that is halted, also those that wait for a person. */

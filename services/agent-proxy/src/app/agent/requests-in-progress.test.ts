@@ -1,0 +1,19 @@
+import { expect, it } from 'vitest';
+import { agentRow } from '../../../test/agent-row.ts';
+import { keyOf } from '../../store/agents.ts';
+import { RequestsInProgress } from './requests-in-progress.ts';
+
+it('ends the requests of a sub-agent with an error that names it, and not its run (AP-6)', () => {
+  const open = new RequestsInProgress(1);
+  const [root, child] = ['root', 'child'].map((name) => agentRow(name, new Date(0)));
+  if (root === undefined || child === undefined) throw new Error('There is no agent.');
+  const ofRoot = open.begin(root);
+  const ofChild = open.begin(child);
+  open.abort(keyOf(child), 'halted');
+  expect(ofRoot.signal.aborted).toBe(false);
+  expect(ofChild.signal.reason).toMatchObject({
+    reason: 'RUN_ENDED',
+    message: 'Agent child of run run-1 has ended: halted.',
+    metadata: { run_id: 'run-1', agent: 'child', stop_reason: 'halted' },
+  });
+});
