@@ -1,8 +1,10 @@
 import type { CallKey } from '@writ/kernel';
 import type { ProxyContext } from '../../context.ts';
 import { UNKNOWN_OUTCOME } from '../../domain/tool-answer.ts';
+import { findAgent } from '../../store/agents.ts';
 import type { ProxyTransaction } from '../../store/proxy-store.ts';
 import { findToolCall, saveToolCall } from '../../store/tool-calls.ts';
+import { agentEnded } from '../agent/agent-ended.ts';
 import type { WaitTerms } from './waiting-requests.ts';
 
 /**
@@ -28,7 +30,8 @@ export async function noteApproval(
 
 /**
  * Waits for the decision of a person; returns false when the hold time of the request has expired.
- * @throws the reason of the terms' signal
+ * @throws PreconditionError RUN_ENDED when the agent has ended: another replica may have received its end; the reason
+ *   of the terms' signal
  */
 export async function awaitDecision(
   { waitingRequests, store, slots }: ProxyContext,
@@ -36,7 +39,12 @@ export async function awaitDecision(
   approvalId: string,
   terms: WaitTerms,
 ): Promise<boolean> {
-  const isDecided = async () => ((await findToolCall(store.db, call))?.decided_at ?? null) !== null;
+  const isDecided = async (): Promise<boolean> => {
+    if (((await findToolCall(store.db, call))?.decided_at ?? null) !== null) return true;
+    const agent = await findAgent(store.db, call);
+    if (agent?.ended_at === null) return false;
+    throw agentEnded(call, agent?.stop_reason ?? 'ended');
+  };
   terms.onWait?.(true);
   slots.released(call);
   try {
