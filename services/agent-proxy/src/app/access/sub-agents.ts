@@ -72,8 +72,10 @@ export class SubAgents {
     const { child_name: agent } = parent;
     const text = (await task()) || 'A sub-agent of an external agent.';
     const parentKey = keyOf(parent);
-    const answer = await this.#requestSpawn(parentKey, { callId, agent, task: text, clientId });
-    this.#parts.slots.released(parentKey);
+    const spawn = { callId, agent, task: text, clientId };
+    const answer = await this.#requestSpawn(parentKey, spawn).finally(() =>
+      this.#parts.slots.released(parentKey),
+    );
     if (answer.kind !== 'spawned') throw refusalOf(answer, parent);
     const key = { ...parentKey, instance: answer.instance };
     const row = await findAgent(this.#parts.store.db, key);
