@@ -9,7 +9,8 @@ import type { WebRequest } from '@writ/rpc';
 export function assertHost({ headers }: WebRequest, hosts: readonly string[]): void {
   const host = hostOf(headers.host ?? String(headers[':authority'] ?? ''));
   const isHere = host === 'localhost' || isIP(host) !== 0;
-  if (headers.origin === undefined && (hosts.length === 0 ? isHere : hosts.includes(host))) return;
+  const isAllowed = hosts.length === 0 ? isHere : hosts.some((each) => hostOf(each) === host);
+  if (headers.origin === undefined && isAllowed) return;
   const message =
     headers.origin === undefined
       ? `agent-proxy does not accept the host ${host}; set WRIT_AGENT_PROXY_HOSTS to the names by which agents reach it.`
@@ -19,7 +20,8 @@ export function assertHost({ headers }: WebRequest, hosts: readonly string[]): v
   });
 }
 
+/** The host in lower case, without port and brackets. An IPv6 address without brackets has no port. */
 function hostOf(authority: string): string {
   const bracketed = /^\[([^\]]+)\]/.exec(authority)?.[1];
-  return bracketed ?? authority.replace(/:\d+$/, '');
+  return (bracketed ?? authority.replace(/^([^:]*):\d+$/, '$1')).toLowerCase();
 }
