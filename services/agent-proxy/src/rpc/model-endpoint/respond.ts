@@ -50,6 +50,8 @@ export class EventStream {
       'cache-control': 'no-store',
       ...headers,
     });
+    // Over HTTP/1.1, Node would keep them until the first event, which may wait for a person.
+    response.flushHeaders();
     const keepAlive = () => {
       if (!response.writableEnded && !response.writableNeedDrain) {
         response.write(this.#dialect.keepAlive);
