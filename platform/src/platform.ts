@@ -31,7 +31,10 @@ export interface Platform {
   readonly addresses: Readonly<Record<ServiceName, string>>;
   /** Number of durable commits of all services that a request waited for, since the start. */
   commits(): number;
-  /** Drains and stops all services, the supervisor last; a second call has no effect. */
+  /**
+   * Drains and stops all services, the supervisor last; a second call has no effect. Throws the first error after
+   * everything was stopped.
+   */
   stop(): Promise<void>;
 }
 
@@ -99,7 +102,8 @@ export async function startPlatform(config: PlatformConfig): Promise<Platform> {
       stop,
     };
   } catch (error) {
-    await stop();
+    // What fails to stop is a consequence: the error of the start names the cause.
+    await stop().catch(() => undefined);
     throw error;
   }
 }
@@ -235,6 +239,18 @@ function externalService(address: string): Service {
   return { address, commits: 0, start: () => Promise.resolve(), stop: () => Promise.resolve() };
 }
 
+/**
+ * Runs every function, the last first, also after an error.
+ * @throws the first error
+ */
 async function inReverse(stops: readonly (() => Promise<void>)[]): Promise<void> {
-  for (const stop of stops.toReversed()) await stop();
+  const errors: unknown[] = [];
+  for (const stop of stops.toReversed()) {
+    try {
+      await stop();
+    } catch (error) {
+      errors.push(error);
+    }
+  }
+  if (errors.length > 0) throw errors[0];
 }

@@ -67,11 +67,11 @@ export async function openSession(
       platform,
       client,
       model,
-      close: async () => {
-        await platform.stop();
-        await telemetry.shutdown();
-        await model.close();
-      },
+      close: () =>
+        platform
+          .stop()
+          .finally(() => telemetry.shutdown())
+          .finally(() => model.close()),
     };
   } catch (error) {
     await model.close();

@@ -3,8 +3,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Bus } from '@writ/bus';
+import type { ServiceName } from '@writ/identity';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { loadExample, openSession } from '../src/index.ts';
+import { loadExample, openSession, type SessionOptions } from '../src/index.ts';
 import { explain } from '../src/terminal/explain.ts';
 
 let folder: string;
@@ -14,10 +16,29 @@ beforeEach(() => {
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
 });
 
+/** The bus of a service; the subscription of the supervisor fails to end. */
+function brokenBus(service: ServiceName, bus: Bus): Bus {
+  if (service !== 'supervisor') return bus;
+  return {
+    publish: (message) => bus.publish(message),
+    subscribe: (options) => bus.subscribe(options),
+    hasSubscribers: () => bus.hasSubscribers(),
+    publishLive: (message) => bus.publishLive(message),
+    subscribeLive: (options) => {
+      bus.subscribeLive(options);
+      return { unsubscribe: () => Promise.reject(new Error('The subscription does not end.')) };
+    },
+    close: () => bus.close(),
+  };
+}
+
 /** The console text of a start with these settings, which must fail. */
-async function failedStart(env: Readonly<Record<string, string>>): Promise<string> {
+async function failedStart(
+  env: Readonly<Record<string, string>>,
+  more: Partial<SessionOptions> = {},
+): Promise<string> {
   const example = loadExample('refund-desk');
-  const options = { example, script: undefined, dataDir: folder, freePorts: false };
+  const options = { example, script: undefined, dataDir: folder, freePorts: false, ...more };
   const ports = Object.fromEntries(
     ['EDGE', 'SUPERVISOR', 'SPAWN_BUDGET', 'EXECUTION_METER', 'TOOL_GATEWAY', 'AGENT_WORKER'].map(
       (name) => [`WRIT_${name}_PORT`, '0'],
@@ -55,6 +76,14 @@ describe('a failed start', () => {
     },
   );
 
+  it('names its cause also when a service fails to stop, and stops the others (SYS-3, SYS-5)', async () => {
+    const port = await takenPort();
+    const setting = { WRIT_AGENT_WORKER_PORT: port };
+    const message = await failedStart(setting, { busOf: brokenBus });
+    expect(message).toContain(port);
+    expect(await failedStart(setting)).toBe(message);
+  });
+
   it('names the malformed variable (SYS-3)', async () => {
     expect(await failedStart({ WRIT_EDGE_PORT: 'eighty' })).toContain('WRIT_EDGE_PORT');
   });
@@ -87,4 +116,16 @@ describe('a failed start', () => {
     writeFileSync(file, text);
     expect(await failedStart({ [name]: file })).toMatch(message);
   });
+});
+
+it('a platform stops everything although a service fails to stop, and reports its error (SYS-5)', async () => {
+  const example = loadExample('refund-desk');
+  const options = { example, script: undefined, dataDir: folder, freePorts: true };
+  const env = { WRIT_LOG_LEVEL: 'silent' };
+  const session = await openSession(env, { ...options, busOf: brokenBus });
+  await expect(session.close()).rejects.toThrow('The subscription does not end.');
+  await expect(fetch(session.platform.edgeUrl)).rejects.toThrow('fetch failed');
+  // The data folder is free.
+  const next = await openSession(env, options);
+  await next.close();
 });

@@ -82,10 +82,7 @@ export async function openProject(project: Project, options: ProjectOptions): Pr
       platform,
       model,
       dataDir,
-      close: async () => {
-        await platform.stop();
-        await model.close();
-      },
+      close: () => platform.stop().finally(() => model.close()),
     };
   } catch (error) {
     await model.close();
