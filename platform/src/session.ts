@@ -47,8 +47,9 @@ export async function openSession(
     const people = createDemoPeople();
     const config = readPlatformConfig(env, { ...options, model, unsavedApiKeys: people.keys });
     await checkStart(config);
-    const telemetry = createTelemetry({ service: 'writ-client', ...config.telemetry });
     const platform = await startPlatform(config);
+    // Created after the start, so that a failed one leaves no export running.
+    const telemetry = createTelemetry({ service: 'writ-client', ...config.telemetry });
     const clientOf = (apiKey: string) =>
       createWritClient({ baseUrl: platform.edgeUrl, apiKey, traceparent: traceparentOf });
     const client = clientOf(platform.apiKey);

@@ -1,8 +1,10 @@
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { createServer as createHttpServer } from 'node:http';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Bus } from '@writ/bus';
 import type { ServiceName } from '@writ/identity';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
@@ -82,6 +84,29 @@ describe('a failed start', () => {
     const message = await failedStart(setting, { busOf: brokenBus });
     expect(message).toContain(port);
     expect(await failedStart(setting)).toBe(message);
+  });
+
+  it('leaves no export of metrics running (SYS-1, SYS-5)', async () => {
+    const exported: string[] = [];
+    const collector = createHttpServer(async (request, response) => {
+      const parts: Buffer[] = [];
+      for await (const part of request) parts.push(part as Buffer);
+      exported.push(Buffer.concat(parts).toString('latin1'));
+      response.end();
+    });
+    collector.listen(0, '127.0.0.1');
+    await once(collector, 'listening');
+    onTestFinished(() => void collector.close());
+    const { port } = collector.address() as AddressInfo;
+    await failedStart({
+      WRIT_EDGE_PORT: await takenPort(),
+      OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: `http://127.0.0.1:${port}/v1/metrics`,
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
+      OTEL_METRIC_EXPORT_INTERVAL: '100',
+    });
+    exported.splice(0);
+    await pause(1_000);
+    expect(exported).toEqual([]);
   });
 
   it('names the malformed variable (SYS-3)', async () => {
