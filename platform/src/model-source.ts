@@ -68,17 +68,22 @@ export async function openModelSource(
     description: ownFile === undefined ? 'simulated, no key needed' : inFile,
     simulated: true,
     providerModels: providers,
-    env: {
-      OPENAI_BASE_URL: simulator.url,
-      OPENAI_API_KEY: 'simulated',
-      WRIT_SIMULATOR_URL: simulator.url,
-      WRIT_SIMULATOR_KEY: 'simulated',
-    },
+    env: simulatorVariables(simulator.url),
     close: () => simulator.close(),
   };
 }
 
 const AT_PROVIDERS = { simulated: false, close: () => Promise.resolve() };
+
+/** The variables of a models file whose models a simulator answers, which accepts any key. */
+export function simulatorVariables(url = SIMULATOR_URL): Readonly<Record<string, string>> {
+  return {
+    OPENAI_BASE_URL: url,
+    OPENAI_API_KEY: 'simulated',
+    WRIT_SIMULATOR_URL: url,
+    WRIT_SIMULATOR_KEY: 'simulated',
+  };
+}
 
 /** Whether the simulator answers a model of the file (SYS-5). */
 export function isSimulated(models: YamlInput, env: NodeJS.ProcessEnv): boolean {

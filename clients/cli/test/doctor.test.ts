@@ -18,6 +18,18 @@ describe('writ doctor', () => {
     expect(exit).toBe(0);
   });
 
+  it('finds nothing in a project whose models file names the simulator (SYS-3, SYS-5)', async () => {
+    const { folder, change } = await createProject();
+    change('models.yaml', 'OPENAI_BASE_URL:-https://api.openai.com/v1', 'WRIT_SIMULATOR_URL');
+    change('models.yaml', 'OPENAI_API_KEY\n', 'WRIT_SIMULATOR_KEY\n');
+    const { exit, out } = await writ(['doctor', folder, '--no-platform']);
+    expect(out).toEqual([
+      expect.stringMatching(/^ok +files: /),
+      expect.stringMatching(/^ok +disk: /),
+    ]);
+    expect(exit).toBe(0);
+  });
+
   it.each(BROKEN_PROJECTS)('names $what (SYS-3)', async ({ breaks, named }) => {
     const project = await createProject();
     breaks(project);

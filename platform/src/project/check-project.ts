@@ -1,6 +1,6 @@
 import { checkFiles } from '../check/check-files.ts';
 import type { Finding } from '../check/findings.ts';
-import { isSimulated } from '../model-source.ts';
+import { isSimulated, simulatorVariables } from '../model-source.ts';
 import type { Project } from './load-project.ts';
 
 /**
@@ -13,10 +13,10 @@ export async function checkProject(
 ): Promise<readonly Finding[]> {
   const variables = { ...project.env, ...env };
   const findings = await checkFiles(project.files, {
-    // The simulator replaces the provider, and accepts any key.
+    // The simulator replaces the provider.
     variables:
       project.script !== '' && isSimulated(project.files.models, variables)
-        ? { ...variables, OPENAI_API_KEY: 'simulated' }
+        ? { ...variables, ...simulatorVariables() }
         : variables,
     importModules: true,
     createTools: true,
