@@ -75,13 +75,15 @@ agents:
 /** The key of the provider; no program has it. */
 export const PROVIDER_KEY = 'sk-ant-of-the-provider';
 
-/** A platform whose model is scripted. */
+/** A platform whose model is scripted. `onLogLine` receives its warnings and errors, which are not logged without it. */
 export async function proxyPlatform(
   model: ScriptedModel,
   files: TestPlatformOptions['files'] = {},
+  onLogLine?: (line: string) => void,
 ): Promise<TestPlatform> {
   const test = await startTestPlatform({
-    env: { WRIT_TEST_ANTHROPIC_KEY: PROVIDER_KEY },
+    env: { WRIT_TEST_ANTHROPIC_KEY: PROVIDER_KEY, ...(onLogLine && { WRIT_LOG_LEVEL: 'warn' }) },
+    ...(onLogLine && { onLogLine }),
     files: { WRIT_MODELS_FILE: proxyModels(model), WRIT_AGENTS_FILE: EXTERNAL_AGENTS, ...files },
   });
   onTestFinished(() => test.close());

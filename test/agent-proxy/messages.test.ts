@@ -102,6 +102,33 @@ it('bills the prompt that the provider reported when its stream breaks (AP-2, EM
   expect(totals?.estimatedTurns).toBe(1n);
 });
 
+it('logs an answer that fails after its stream has begun, but not the end of a connection (AP-2, SYS-3)', async () => {
+  const released = Promise.withResolvers<void>();
+  let asked = 0;
+  const model = await scriptedModel(async (_, response) => {
+    asked += 1;
+    response.setHeader('content-type', 'text/event-stream');
+    const usage = { input_tokens: 1, output_tokens: 1 };
+    const message = { id: 'msg_1', type: 'message', role: 'assistant', content: [], usage };
+    response.write(event({ type: 'message_start', message }));
+    if (asked === 1) await released.promise;
+    response.end(event({ type: 'error', error: { type: 'api_error', message: 'Broken.' } }));
+  });
+  const lines: string[] = [];
+  const test = await proxyPlatform(model, {}, (line) => lines.push(line));
+  const { anthropic } = await startExternalRun(test);
+  const left = anthropic.messages.stream(ASKED);
+  left.once('streamEvent', () => left.abort());
+  await expect(left.finalMessage()).rejects.toThrow(/abort/i);
+  const failed = anthropic.messages.stream({ ...ASKED, max_tokens: 49 }).finalMessage();
+  await expect(failed).rejects.toThrow(/ended its response stream/);
+  released.resolve();
+  const failures = lines.filter((line) => line.includes('request of an external agent failed'));
+  expect(failures.map((line) => JSON.parse(line))).toMatchObject([
+    { service: 'agent-proxy', err: { reason: 'PROVIDER_ERROR' } },
+  ]);
+});
+
 it('returns errors in the format of Anthropic, each after one request (AP-2, EM-2)', async () => {
   const model = await scriptedModel((request, response) => answerText(request, response, 'Hm.'));
   const test = await proxyPlatform(model);

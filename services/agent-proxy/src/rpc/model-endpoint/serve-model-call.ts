@@ -50,14 +50,32 @@ export function serveModelCall(context: ProxyContext, dialect: Dialect) {
         if (asked.stream) await streamAnswer(context, answer, response);
         else await sendAnswer(answer, response);
       } catch (error) {
-        sendError(response, dialect, httpErrorOf(error, headers['user-agent']));
+        sendFailure(context, dialect, { request, response }, error);
         // A repeat attaches to the approval.
-        if (isWritError(error) && error.reason === 'APPROVAL_PENDING') return;
+        if (isPending(error)) return;
       }
       // The client has its answer, or the reason why there is none: an equal request is a new one.
       if (!response.destroyed) await call.delivered();
     });
   };
+}
+
+/** Sends the error of an answer; logs one of the server, unless it is the end of the connection. */
+function sendFailure(
+  { telemetry }: ProxyContext,
+  dialect: Dialect,
+  { request, response }: { readonly request: WebRequest; readonly response: WebResponse },
+  error: unknown,
+): void {
+  const failure = httpErrorOf(error, request.headers['user-agent']);
+  if (failure.status >= 500 && !isPending(error) && !response.destroyed) {
+    telemetry.log.warn({ err: error }, 'request of an external agent failed');
+  }
+  sendError(response, dialect, failure);
+}
+
+function isPending(error: unknown): boolean {
+  return isWritError(error) && error.reason === 'APPROVAL_PENDING';
 }
 
 /** `POST /v1/messages/count_tokens`: the count of the provider, which is free (AP-2). */
