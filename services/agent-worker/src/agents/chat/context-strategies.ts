@@ -130,13 +130,24 @@ const WHOLE: Strategy = { show: async (_, turns) => turns, window: async (turns)
 
 const NO_OPTIONS: OptionsSchema = { properties: {} };
 
+/** A schema stays in the memory of the process once it is compiled, so that each definition has one reader. */
+const readers = new WeakMap<StrategyDefinition, (options: JsonObject) => JsonObject>();
+
+function readerOf(definition: StrategyDefinition): (options: JsonObject) => JsonObject {
+  const { name, options = NO_OPTIONS } = definition;
+  const read = readers.get(definition) ?? optionsReader<JsonObject>(name, options);
+  readers.set(definition, read);
+  return read;
+}
+
 /** Creates a strategy of a module. */
 function createFromModule(
-  { name, options: schemas, create }: StrategyDefinition,
+  definition: StrategyDefinition,
   options: JsonObject,
   contextWindow: number,
 ): Strategy {
-  const strategy = create(optionsReader<never>(name, schemas ?? NO_OPTIONS)(options));
+  const { name } = definition;
+  const strategy = definition.create(readerOf(definition)(options));
   return {
     async show(ctx, turns) {
       const count = await loadTokenCounter();

@@ -1,9 +1,11 @@
-import { describe, expect, it } from 'vitest';
+import type { StrategyDefinition } from '@writ/kernel';
+import { describe, expect, it, vi } from 'vitest';
 import { manifestOf } from '../../../test/manifest.ts';
 import { type Script, scriptedContext } from '../../../test/scripted-context.ts';
 import type { AgentManifest } from '../../domain/agent/manifest.ts';
 import type { Message } from '../../domain/agent/message.ts';
 import type { ChatTurn, LlmOutcome } from '../../domain/calls/model-call.ts';
+import { createView } from './context-strategies.ts';
 import { Conversation } from './conversation.ts';
 import { createChatPipeline } from './pipeline.ts';
 
@@ -84,6 +86,27 @@ describe('the view of a conversation', () => {
     const context = { strategy: 'summary', contextWindow: 40, options: { keep_last: 1 } };
     const failed: LlmOutcome = { kind: 'failed', stopReason: 'llm_timeout', detail: '' };
     expect((await view(context, [failed])).shown).toEqual([turns[0], turns[3]]);
+  });
+});
+
+describe('a strategy of a module', () => {
+  it('has one options reader for all its views (AG-8)', () => {
+    const properties = { suffix: { type: 'string' } };
+    const read = vi.fn(() => properties);
+    const shout: StrategyDefinition = {
+      name: 'shout',
+      options: Object.defineProperty({ properties }, 'properties', { get: read }),
+      create: () => ({ compact: (turns) => turns }),
+    };
+    const context = { strategy: 'shout', options: { suffix: '!' } };
+    for (let lease = 1; lease <= 3; lease += 1) {
+      createView({ context }, new Map([[shout.name, shout]]));
+    }
+    expect(read).toHaveBeenCalledTimes(1);
+    const invalid = { context: { ...context, options: { suffix: 7 } } };
+    expect(() => createView(invalid, new Map([[shout.name, shout]]))).toThrow(
+      'options of shout/suffix must be string.',
+    );
   });
 });
 
