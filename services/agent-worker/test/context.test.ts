@@ -26,13 +26,13 @@ async function startAgain(world: World, work: Work, settings = {}) {
   return await world.startWorker(settings, { agents: { custom } });
 }
 
-function signal(world: World, requestId: string, payload: object = {}) {
+function signal(world: World, requestId: string, payload: object = {}, name = 'new_source_item') {
   return world.worker.signal({
     requestId,
     tenant: TENANT,
     runId: RUN,
     agentInstance: AGENT.instance,
-    name: 'new_source_item',
+    name,
     payloadJson: JSON.stringify(payload),
   });
 }
@@ -174,6 +174,41 @@ describe('the journal of an agent’s context', () => {
     await signal(world, 's-2', { item: 2 });
     await world.until('ERROR');
     expect(seen.slice(-2)).toEqual([{ item: 1 }, { item: 2 }]);
+  });
+
+  it('reads each signal once, however many others wait (RT-3)', async () => {
+    const most = 20;
+    const seen: unknown[] = [];
+    let rows = 0;
+    const work: Work = async (ctx) => {
+      await ctx.sleepUntilSignal('begin');
+      for (let item = 1; item <= most; item += 1) {
+        seen.push(await ctx.sleepUntilSignal('new_source_item'));
+        // Commits the use of the signal.
+        await ctx.llm(llmRequest(`item ${item}`));
+      }
+      ctx.stop({ stopReason: 'stuck', phase: 'worker' });
+    };
+    const world = await World.start({ model: () => 'hi' });
+    const { store } = await startAgain(world, work);
+    const counting = store.db.withPlugin({
+      transformQuery: ({ node }) => node,
+      async transformResult({ result }) {
+        rows += result.rows.filter((row) => 'consumed_at' in row).length;
+        return result;
+      },
+    });
+    await world.deliver({ manifest: CUSTOM });
+    await world.until('SUSPENDED');
+    const items = Array.from({ length: most }, (_, index) => ({ item: index + 1 }));
+    for (const item of items) await signal(world, `s-${item.item}`, item);
+    vi.spyOn(store.db, 'selectFrom').mockImplementation(((table: 'signals') =>
+      counting.selectFrom(table)) as unknown as typeof store.db.selectFrom);
+    await signal(world, 'begin', {}, 'begin');
+    await world.until('ERROR');
+    expect(seen).toEqual(items);
+    expect(rows).toBeGreaterThanOrEqual(most);
+    expect(rows).toBeLessThan(2 * most);
   });
 
   it('stores large values once per run, by digest (RT-1)', async () => {

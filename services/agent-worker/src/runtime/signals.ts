@@ -95,8 +95,13 @@ async function firstUnconsumed(
   db: WorkerReader,
   name: string,
 ): Promise<SignalRow | undefined> {
-  const pending = await pendingSignals(db, session.lease, name);
-  return pending.find(({ position }) => !commits.isUsed(position));
+  for (;;) {
+    const most = commits.uncommittedSignals + 1;
+    const pending = await pendingSignals(db, session.lease, name, most);
+    const signal = pending.find(({ position }) => !commits.isUsed(position));
+    // Concurrent branches may have used all of these during the read.
+    if (signal !== undefined || pending.length < most) return signal;
+  }
 }
 
 /** Rolls back the suspension; the agent's changes stay pending. */

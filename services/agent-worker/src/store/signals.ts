@@ -28,19 +28,23 @@ export async function findSignal(
     .executeTakeFirst();
 }
 
-/** Returns the unconsumed signals of a name, oldest first. */
+/**
+ * Returns the unconsumed signals of a name, oldest first.
+ * @param most maximum number; default: all
+ */
 export async function pendingSignals(
   db: WorkerReader,
   key: AgentKey,
   name: string,
+  most?: number,
 ): Promise<SignalRow[]> {
-  return await db
+  const query = db
     .selectFrom('signals')
     .selectAll()
     .where((eb) => eb.and({ ...agentColumns(key), name }))
     .where('consumed_at', 'is', null)
-    .orderBy('position')
-    .execute();
+    .orderBy('position');
+  return await (most === undefined ? query : query.limit(most)).execute();
 }
 
 /** Marks a signal as consumed and deletes its decision with the writ. */

@@ -101,6 +101,11 @@ export class Commits {
     return this.#everUsed.has(signal);
   }
 
+  /** Number of signals that the agent consumed and that are not committed yet. */
+  get uncommittedSignals(): number {
+    return this.#usedSignals.length;
+  }
+
   /** Adds a write to the next commit; the agent must not depend on it before. */
   add(write: Write): void {
     this.#writes.push(write);
