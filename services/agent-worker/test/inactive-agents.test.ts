@@ -7,6 +7,7 @@ import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import { type Insertable, sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { fireTimers } from '../src/runtime/timers.ts';
+import { livingAgents } from '../src/store/agents.ts';
 import { findRunnable } from '../src/store/claims.ts';
 import {
   type InactivePage,
@@ -16,7 +17,7 @@ import {
 import type { AgentsTable } from '../src/store/schema.ts';
 import { nextDue } from '../src/store/timers.ts';
 import { openWorkerStore, type WorkerStore } from '../src/store/worker-store.ts';
-import { RUN, TENANT } from './delivery.ts';
+import { AGENT, RUN, TENANT } from './delivery.ts';
 import type { FakeModel } from './fake-meter.ts';
 import { AT, inactiveAgentRow } from './inactive-agent-row.ts';
 import { approveAll, LEAD } from './team.ts';
@@ -53,10 +54,13 @@ describe.each(Object.entries(STORES))('inactive agents in %s', (_, locate) => {
 
   afterAll(() => store.close());
 
+  const ONE = { tenant: TENANT, runId: 'run-000000', instance: AGENT.instance };
   const first: InactivePage = { tenants: [], after: undefined, limit: 256 };
 
-  /** All queries of a worker's rounds, for all tenants and for some. */
-  const looks: Record<string, () => Promise<unknown>> = {};
+  /** All queries of a worker's rounds, for all tenants and for some, and that of a round of the supervisor. */
+  const looks: Record<string, () => Promise<unknown>> = {
+    'presence of one': () => livingAgents(store.db, [ONE]),
+  };
   for (const tenants of [[], [TENANT], ['beta', TENANT]]) {
     const whose = tenants.length === 0 ? 'all' : tenants.join('+');
     const page = { ...first, tenants };
@@ -94,7 +98,7 @@ describe.each(Object.entries(STORES))('inactive agents in %s', (_, locate) => {
     }
   });
 
-  it('cost the same per round with thousands of agents as with few (RT-2, SB-8)', async () => {
+  it('cost the same per round with thousands of agents as with few (RT-2, SB-8, BD-3)', async () => {
     const few = await timesOf(looks);
     const more = runIds(FEW + MANY).slice(FEW);
     await insertAll(store, [

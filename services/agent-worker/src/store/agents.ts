@@ -77,6 +77,8 @@ export async function livingAgents(
   const rows = await db
     .selectFrom('agents')
     .select(['tenant', 'run_id', 'instance', 'ended_at'])
+    // The primary key starts with the tenant.
+    .where('tenant', 'in', [...new Set(agents.map(({ tenant }) => tenant))])
     .where('run_id', 'in', [...new Set(agents.map(({ runId }) => runId))])
     .execute();
   const isLiving = new Map(rows.map((row) => [agentKeyText(keyOf(row)), row.ended_at === null]));
