@@ -1,4 +1,4 @@
-import { type JsonObject, MiddlewareTermination } from '@writ/kernel';
+import { defineMiddleware, type JsonObject, MiddlewareTermination } from '@writ/kernel';
 import { describe, expect, it } from 'vitest';
 import { manifestOf } from '../../../test/manifest.ts';
 import { scriptedContext } from '../../../test/scripted-context.ts';
@@ -6,7 +6,7 @@ import type { AgentManifest, MiddlewareSetting } from '../../domain/agent/manife
 import type { LlmOutcome, LlmRequest } from '../../domain/calls/model-call.ts';
 import { observationOf, type ToolOutcome } from '../../domain/calls/tool-call.ts';
 import type { AgentContext, ProposalOutcome } from '../../runtime/agent.ts';
-import { BUILT_IN_MIDDLEWARE, withMiddleware } from './index.ts';
+import { BUILT_IN_MIDDLEWARE, middlewareRegistry, withMiddleware } from './index.ts';
 import type { MiddlewareRegistry } from './middleware.ts';
 
 const answerOf = (text: string): LlmOutcome => ({
@@ -48,7 +48,7 @@ const executed = (value: JsonObject): Extract<ProposalOutcome, { kind: 'executed
   };
   return { kind: 'executed', callId: 'op-1', decision, observation: observationOf(result), result };
 };
-const toolFailed: ProposalOutcome = {
+const toolFailed: Extract<ProposalOutcome, { kind: 'failed' }> = {
   kind: 'failed',
   callId: 'op-1',
   decision,
@@ -178,6 +178,50 @@ describe('withMiddleware', () => {
       run: (ctx) => ctx.all([1, 2].map(() => (branch) => branch.llm(ask('same')))),
     });
     expect(asked.requests).toHaveLength(2);
+  });
+});
+
+describe('function middleware of a module', () => {
+  const hint = defineMiddleware({
+    name: 'hint',
+    function: () => ({
+      async process(context, next) {
+        const answer = await next(context);
+        return answer.ok ? answer : { ok: false, error: 'tool_error:x', message: 'Ask a person.' };
+      },
+    }),
+  });
+  const call = (outcome: ProposalOutcome) =>
+    act({
+      settings: functions({ name: 'hint', options: {} }),
+      outcomes: [outcome],
+      registry: middlewareRegistry(new Map([[hint.name, hint]])),
+      run: (ctx) => ctx.tool('pay', '{}'),
+    });
+
+  it('changes only the message of a refusal by the supervisor (AG-9, AG-10)', async () => {
+    const stop = { stopReason: 'supervisor_block:too_much', phase: 'supervisor' } as const;
+    const refused = { kind: 'refused', callId: 'op-1', decision, stop } as const;
+    const { returned } = await call(refused);
+    expect(returned).toEqual({ ...refused, decision: { ...decision, reason: 'Ask a person.' } });
+  });
+
+  it('changes only the message of a refusal by the gateway (AG-9, AG-10)', async () => {
+    const stop = { stopReason: 'supervisor_block:tool_limit', phase: 'execution' } as const;
+    const { stopReason } = stop;
+    const result = { ...toolFailed.result, status: 'refused', stopReason } as const;
+    const refused = { ...toolFailed, stop, result } as const;
+    const { returned } = await call(refused);
+    expect(returned).toEqual({ ...refused, result: { ...result, message: 'Ask a person.' } });
+  });
+
+  it('replaces an error of the tool (AG-9)', async () => {
+    const { returned } = await call(toolFailed);
+    expect(returned).toMatchObject({
+      kind: 'failed',
+      stop: { stopReason: 'tool_error:x' },
+      result: { status: 'error', message: 'Ask a person.', receipt: 'receipt-op-1' },
+    });
   });
 });
 

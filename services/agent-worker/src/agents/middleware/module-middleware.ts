@@ -97,7 +97,29 @@ async function processCall(
     seen.set(one, latest);
     return one;
   });
-  return seen.get(answer) ?? outcomeOf(answer, latest ?? unproposed(context), functionName);
+  return (
+    seen.get(answer) ??
+    stillRefused(answer, latest) ??
+    outcomeOf(answer, latest ?? unproposed(context), functionName)
+  );
+}
+
+/**
+ * Returns a refusal with the message of the middleware; undefined when the call was not refused. It stays a refusal, so
+ * that `on_refusal` and `max_refusals` apply to it (AG-10).
+ */
+function stillRefused(
+  answer: ToolAnswer,
+  latest: ProposalOutcome | undefined,
+): ProposalOutcome | undefined {
+  if (answer.ok) return undefined;
+  const { message } = answer;
+  if (latest?.kind === 'refused') {
+    return { ...latest, decision: { ...latest.decision, reason: message } };
+  }
+  // An error of the tool is no refusal; the middleware may replace it.
+  if (latest?.kind !== 'failed' || latest.result.status === 'error') return undefined;
+  return { ...latest, result: { ...latest.result, message } };
 }
 
 function answerOf(outcome: ProposalOutcome): ToolAnswer {
