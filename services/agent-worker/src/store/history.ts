@@ -11,10 +11,15 @@ const MAX_TURNS = 1_000;
 /** The agent and session that a history belongs to (SUP-2). */
 type HistoryKey = Pick<AgentRow, 'tenant' | 'session_id' | 'name'>;
 
-/** Returns the latest turns that runs of this agent stored in the session, oldest first (AG-8). */
+/**
+ * Returns the latest turns that runs of this agent stored in the session, oldest first (AG-8). They never start with
+ * tool results: providers reject results without the turn that requested them.
+ */
 export async function loadHistory(db: WorkerReader, agent: HistoryKey): Promise<ChatTurn[]> {
   const { rows } = await selectTurns(db, columnsOf(agent));
-  return rows.reverse().map(({ turn }) => JSON.parse(turn) as ChatTurn);
+  const turns = rows.reverse().map(({ turn }) => JSON.parse(turn) as ChatTurn);
+  while (turns[0]?.role === 'tool') turns.shift();
+  return turns;
 }
 
 const selectTurns = prepareQuery((db: WorkerReader, key: ReturnType<typeof columnsOf>) =>
