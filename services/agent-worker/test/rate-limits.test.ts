@@ -1,4 +1,5 @@
 import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
+import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { AgentState } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import type { JsonObject } from '@writ/kernel';
 import { testStore } from '@writ/testing/postgres';
@@ -64,6 +65,27 @@ describe('a rate limit', () => {
     }
   });
 
+  it('of the scope run is deleted at the end of the run, others are kept (AG-9, SUP-4)', async () => {
+    const { world, worker } = await start();
+    const { chatMiddleware } = limited({ scope: 'run' });
+    const both = [...chatMiddleware, ...limited({ scope: 'tenant' }).chatMiddleware];
+    for (const runId of [RUN, 'run-2']) {
+      const manifest = limited({}, { chatMiddleware: runId === RUN ? both : chatMiddleware });
+      await world.deliver({ runId, manifest });
+      await world.until('COMPLETED', runId);
+    }
+    const kept = async (table: 'rate_limits' | 'rate_turns') => {
+      const rows = await worker.store.db.selectFrom(table).select('run_id').execute();
+      return rows.map(({ run_id: runId }) => runId).toSorted();
+    };
+    expect(await kept('rate_limits')).toEqual(['', RUN, 'run-2']);
+    const order = { tenant: TENANT, runId: RUN, stopReason: 'success' };
+    const retention = HistoryRetention.PERMANENT;
+    await world.worker.cancel({ ...order, requestId: 'end-run', retention });
+    expect(await kept('rate_limits')).toEqual(['', 'run-2']);
+    expect(await kept('rate_turns')).toEqual(['', 'run-2']);
+  });
+
   it('of the scope agent does not limit other agents (AG-9)', async () => {
     expect(await second(limited({}), limited({}))).toBe('called');
   });
@@ -125,7 +147,7 @@ describe('a rate limit', () => {
   it('never has more turns in a period, even when they are taken concurrently (AG-9)', async () => {
     const store = await openWorkerStore(testStore({ dialect: 'sqlite', file: ':memory:' }));
     onTestFinished(() => store.close());
-    const limit = { tenant: TENANT, name: 'x', calls: 3, perMs: 1_000 };
+    const limit = { tenant: TENANT, runId: '', name: 'x', calls: 3, perMs: 1_000 };
     const take = (ms: number) => store.transaction((trx) => takeTurn(trx, limit, new Date(ms)));
     const asked = [0, 0, 10, 10, 10, 900, 1_500, 1_500, 9_000, 9_000, 9_000, 9_000];
     const turns = (await Promise.all(asked.map(take)))

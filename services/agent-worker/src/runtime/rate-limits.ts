@@ -9,22 +9,23 @@ import type { RunScope } from './scope.ts';
  */
 export async function turnOf(scope: RunScope, limit: RateLimit): Promise<number> {
   const { session, store } = scope;
+  const { tenant, run_id } = session.row;
   const { calls, perMs } = limit;
+  const runId = limit.scope === 'run' ? run_id : '';
   const name = [limit.level, limit.scope, await holderOf(scope, limit), calls, perMs].join('/');
-  const shared = { tenant: session.row.tenant, name, calls, perMs };
+  const shared = { tenant, runId, name, calls, perMs };
   const now = session.meta.clock.now();
-  const at = await store.transaction((trx) => takeTurn(trx, shared, now), {
-    resource: `limit:${shared.tenant}/${name}`,
-  });
+  const touched =
+    runId === '' ? { resource: `limit:${tenant}/${name}` } : { run: { tenant, runId } };
+  const at = await store.transaction((trx) => takeTurn(trx, shared, now), touched);
   return at.getTime();
 }
 
 async function holderOf(scope: RunScope, limit: RateLimit): Promise<string> {
   switch (limit.scope) {
-    case 'run':
-      return scope.session.row.run_id;
     case 'agent':
       return scope.session.row.name;
+    case 'run':
     case 'tenant':
       return '';
     case 'provider':

@@ -283,22 +283,26 @@ const cancels = table('cancels', {
 const rateLimits = table('rate_limits', {
   columns: {
     tenant: column.text(),
+    /** The run whose agents share it; empty when agents of several runs do. */
+    run_id: column.text(),
     name: column.text(),
     turns: column.bigint(),
   },
-  primaryKey: ['tenant', 'name'],
+  primaryKey: ['tenant', 'run_id', 'name'],
 });
 
 /** The latest turns of a rate limit, as many as it allows in one period. */
 const rateTurns = table('rate_turns', {
   columns: {
     tenant: column.text(),
+    /** As in `rate_limits`. */
+    run_id: column.text(),
     name: column.text(),
     /** From 1. */
     turn: column.bigint(),
     at: column.timestamp(),
   },
-  primaryKey: ['tenant', 'name', 'turn'],
+  primaryKey: ['tenant', 'run_id', 'name', 'turn'],
 });
 
 /** Every table of the worker, in the order of creation. */

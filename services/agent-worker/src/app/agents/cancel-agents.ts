@@ -15,6 +15,7 @@ import { type CancelRow, findCancel, insertCancel } from '../../store/cancels.ts
 import { deleteContent } from '../../store/content.ts';
 import { endFollows } from '../../store/follows.ts';
 import { keyOf } from '../../store/keys.ts';
+import { deleteLimits } from '../../store/rate-limits.ts';
 import { deleteTimers } from '../../store/timers.ts';
 import type { WorkerTransaction } from '../../store/worker-store.ts';
 import type { Dependencies } from './dependencies.ts';
@@ -91,6 +92,7 @@ async function endAgents(
   await insertCancel(trx, { ...order, ended });
   if (isWholeRun) {
     await deleteTimers(trx, run);
+    await deleteLimits(trx, run);
     await deleteUnretained(trx, ofRun, order);
   }
   return { ended, unreported, keys: concerned.map(keyOf), hasWoken };
