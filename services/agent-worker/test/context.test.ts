@@ -101,6 +101,27 @@ describe('the journal of an agent’s context', () => {
     });
   });
 
+  it('ends a step whose error the agent catches before the next one starts (RT-1, HK-1)', async () => {
+    const work: Work = async (ctx) => {
+      const failing = ctx.step(1, async () => {
+        await ctx.llm(llmRequest('one'));
+        throw new Error('Caught.');
+      });
+      await failing.catch(() => undefined);
+      await ctx.step(2, async () => void (await ctx.propose(FINAL)));
+    };
+    const world = await startWith(work, { model: () => 'hi' });
+    world.supervisor.rule = approveAll;
+    await world.deliver({ manifest: CUSTOM });
+    await world.until('COMPLETED');
+    const steps = ['STEP_START 1', 'STEP_END 1 ok', 'STEP_START 2', 'STEP_END 2 approve'];
+    await vi.waitFor(() => expect(world.steps()).toEqual(steps));
+    const { STEP_START, STEP_END } = HookEventType;
+    const find = (type: HookEventType, step: number) =>
+      world.events.find((event) => event.type === type && event.step === step);
+    expect(find(STEP_START, 2)?.after).toEqual([find(STEP_END, 1)?.eventId]);
+  });
+
   it('is committed before an effect that depends on a random number, so that a replay is the same (RT-1)', async () => {
     const work: Work = async (ctx) => {
       const answer = await ctx.llm(llmRequest(`${ctx.random()} ${ctx.now().getTime()}`));

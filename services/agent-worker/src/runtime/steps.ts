@@ -41,6 +41,8 @@ export class Steps {
   /** Runs one step; `waitsFor` names the signal that it waits for first, empty for none. */
   async run<T>(step: number, waitsFor: string, work: () => Promise<T>): Promise<T> {
     this.#session.check(step <= this.#started);
+    // The step before is still open when the agent has caught its error.
+    if (this.#current !== step) this.close();
     this.#current = step;
     this.#status = 'ok';
     this.#progress.enterStep(step);
