@@ -2,9 +2,10 @@ import { ChatRole } from '@writ/contracts/writ/model/v1/model_pb';
 import { AgentKind } from '@writ/contracts/writ/supervision/v1/manifest_pb';
 import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervision_pb';
 import { PreconditionError } from '@writ/kernel';
+import { createTelemetry } from '@writ/telemetry';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { AgentFactory } from '../src/runtime/agent.ts';
-import { type ManifestFields, RUN } from './delivery.ts';
+import { AGENT, type ManifestFields, RUN, TENANT } from './delivery.ts';
 import type { FakeAnswer, FakeModel } from './fake-meter.ts';
 import { failing, saved } from './modules/extensions.ts';
 import { approveAll } from './team.ts';
@@ -192,6 +193,24 @@ describe('a history provider of a module', () => {
       expect(saved.size).toBe(runs);
     });
   }
+
+  it('has its error logged with the tenant when it fails for good (AG-8, SYS-1)', async () => {
+    failing.saves = 100;
+    const lines: string[] = [];
+    const logStream = { write: (line: string) => void lines.push(line) };
+    const telemetry = createTelemetry({ service: 'agent-worker', logStream });
+    const world = await World.start({ model: () => 'Done.' });
+    world.supervisor.rule = approveAll;
+    await world.startWorker(EXTENSIONS, { telemetry });
+    await world.deliver({ manifest: { ...manifest, limits: { maxRetries: 0 } } });
+    await world.until('COMPLETED');
+    const logged = lines
+      .map((line) => JSON.parse(line))
+      .filter(({ msg }) => msg === 'history not saved');
+    const ids = { tenant: TENANT, run_id: RUN, agent: AGENT.instance };
+    expect(logged).toMatchObject([ids]);
+    expect(logged[0].err.stack).toContain('The provider is down.');
+  });
 
   it('does not keep a run from its end when it fails for good (AG-8)', async () => {
     failing.saves = 100;

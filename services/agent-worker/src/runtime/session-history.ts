@@ -53,14 +53,14 @@ export class SessionHistory {
     if (provider === undefined) return;
     const turns = await this.#turns(store.db);
     if (turns === undefined) return;
-    const { run_id: runId, instance, failures, failed_length: failedLength } = session.row;
+    const { tenant, run_id: runId, instance, failures, failed_length: failedLength } = session.row;
     try {
       await this.#inTime(() => provider.save({ ...this.#key(), runId, instance }, turns));
     } catch (error) {
       const { maxRetries = DEFAULT_MAX_RETRIES } = session.manifest.limits;
       const restarts = journalLength > failedLength ? 0 : failures;
       if (restarts < maxRetries) throw error;
-      log.error({ run_id: runId, agent: instance }, 'history not saved');
+      log.error({ tenant, run_id: runId, agent: instance, err: error }, 'history not saved');
     }
   }
 
