@@ -1,6 +1,8 @@
 import { Priority, systemClock } from '@writ/kernel';
 import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { renewSlots } from '../src/app/slot/renew-slots.ts';
+import { openPoolOf, openPoolReplica, ROOT } from './pool-replica.ts';
 import { TestRun } from './test-run.ts';
 import { type SpawnClient, World } from './world.ts';
 
@@ -84,3 +86,31 @@ describe.runIf(isPostgresAvailable())('concurrent acquires at two replicas', () 
     expect(await run.pool(replica)).toEqual(pool);
   });
 });
+
+it.runIf(isPostgresAvailable())(
+  'renewals of several runs overlap with a transaction of another run (SB-8, SYS-5)',
+  async () => {
+    const { store, repository } = await openPoolReplica(await postgresLocation());
+    onTestFinished(() => store.close());
+    const runOf = (n: number) => ({ tenant: n % 2 === 0 ? 'acme' : 'globex', runId: `run-${n}` });
+    const runs = Array.from({ length: 17 }, (_, n) => runOf(n));
+    const other = runOf(17);
+    for (const run of [...runs, other]) await openPoolOf(repository, run, 2);
+    const begun = Promise.withResolvers<void>();
+    const ended = Promise.withResolvers<void>();
+    onTestFinished(() => ended.resolve());
+    const open = repository.transaction([other], async () => {
+      begun.resolve();
+      await ended.promise;
+    });
+    await begun.promise;
+    const event = { type: 'renew', instance: ROOT.instance, epoch: 1n, intent: 'run' } as const;
+    const renewal = (run: object) => ({ agent: run as never, event });
+    // Two entries of each run, as for two agents: more entries than a transaction may lock runs.
+    const renewed = await renewSlots(repository, [...runs, ...runs].map(renewal));
+    expect(renewed.size).toBe(34);
+    expect([...renewed.values()].every((result) => 'member' in result)).toBe(true);
+    ended.resolve();
+    await open;
+  },
+);

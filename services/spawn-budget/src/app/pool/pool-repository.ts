@@ -50,7 +50,7 @@ export class PoolRepository {
         await pools.save(events);
         return { result: done, changes: pools.changes };
       },
-      withRun(runs, options),
+      { ...options, runs: distinct(runs) },
     );
     if (changes.length > 0) {
       feed.publish(changes);
@@ -198,11 +198,9 @@ export class PoolTransaction {
   }
 }
 
-/** Names the run of a transaction on one pool: those on pools of different runs may overlap. */
-function withRun(runs: readonly RunKey[], options: TransactionOptions): TransactionOptions {
-  const [run] = runs;
-  const isOne = runs.every((key) => run !== undefined && poolMapKey(key) === poolMapKey(run));
-  return isOne ? { ...options, run } : options;
+/** The runs of a transaction, each once: only those on pools of one run wait for each other. */
+function distinct(runs: readonly RunKey[]): readonly RunKey[] {
+  return [...new Map(runs.map((key) => [poolMapKey(key), key])).values()];
 }
 
 /** Tenants in order, with their runs; most calls have one of each. */
