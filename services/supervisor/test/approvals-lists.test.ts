@@ -105,6 +105,24 @@ describe('approvals with a time limit', () => {
     });
   });
 
+  it('expire when an earlier one cannot be settled (SV-5)', async () => {
+    const agent = await harness.agent();
+    const { approvalId: broken } = await agent.propose('op-1', refund(1200));
+    clock.advance(1);
+    const { approvalId } = await agent.propose('op-2', refund(1200));
+    const secondStore = await openSecondStore(harness.supervisor);
+    // An approval whose decision is missing cannot be settled.
+    await secondStore.transaction(async (trx) => {
+      const approval = trx.updateTable('approvals').where('approval_id', '=', broken);
+      await approval.set({ call_id: 'op-9' }).execute();
+    });
+    await secondStore.close();
+    clock.advance(60_000);
+    const stateNow = async () =>
+      (await harness.approvals().getApproval({ approvalId })).approval?.state;
+    await expect.poll(stateNow, { interval: 10 }).toBe(ApprovalState.EXPIRED);
+  });
+
   it('are watched while the clock is set back (SV-5, BD-3)', async () => {
     const agent = await harness.agent();
     const { approvalId } = await agent.propose('op-1', refund(1200));

@@ -21,14 +21,22 @@ const PAGE_SIZE = 100;
  * with `outcome_unknown:<tool>` (TG-5).
  */
 export async function expireApprovals(context: SupervisorContext): Promise<void> {
-  const { store, clock } = context;
+  const { store, clock, telemetry } = context;
   const now = clock.now();
   let page: readonly DueApproval[];
   let last: DueApproval | undefined;
-  // All pages: an approval that cannot be settled yet must not block the ones after it.
+  // All pages, also after an error: an approval that cannot be settled yet must not block the ones after it.
   do {
     page = await expiredApprovals(store.db, now, PAGE_SIZE, last);
-    for (const due of page) await expireOne(context, due);
+    for (const due of page) {
+      try {
+        await expireOne(context, due);
+      } catch (error) {
+        const { tenant, run_id, approval_id } = due;
+        const fields = { err: error, tenant, run_id, approval_id };
+        telemetry.log.error(fields, 'failed to expire an approval');
+      }
+    }
     last = page.at(-1);
   } while (page.length === PAGE_SIZE);
 }
