@@ -1,3 +1,4 @@
+import { ControlService } from '@writ/contracts/writ/control/v1/control_service_pb';
 import { RunState } from '@writ/contracts/writ/run/v1/run_pb';
 import { SupervisionService } from '@writ/contracts/writ/supervision/v1/supervision_service_pb';
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
@@ -8,7 +9,7 @@ import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 
 import type { FakePeers } from './fake-peers.ts';
 import { type PersonName, SupervisorUnderTest } from './supervisor-under-test.ts';
 
-const { deliver, cancel } = AgentWorkerService.method;
+const { deliver, cancel, signal } = AgentWorkerService.method;
 
 describe('pools of workers', () => {
   let supervisor: SupervisorUnderTest;
@@ -61,6 +62,23 @@ describe('pools of workers', () => {
     await untilState('eve', waiting, RunState.CANCELLED);
     expect(pool.requests(cancel)).not.toEqual([]);
     expect(supervisor.fakes.requests(cancel)).toEqual([]);
+  });
+
+  it('signal the agents of a halt while other workers are unreachable (SV-9, SYS-6)', async () => {
+    supervisor.fakes.answer(signal, () => {
+      throw new UnavailableError('UNAVAILABLE', 'The worker is down.');
+    });
+    // The runs of the other tenant come first.
+    await untilState('anna', await start('anna'), RunState.RUNNING);
+    await untilState('eve', await start('eve'), RunState.RUNNING);
+    const signals = () => new Set(pool.requests(signal).map(({ name }) => name));
+    const control = supervisor.as('olga', ControlService);
+    const scope = { kind: { case: 'everything', value: {} } } as const;
+    const order = { requestId: 'halt-1', scope, reason: 'Look first.' };
+    const { halt } = await control.halt(order);
+    await expect.poll(signals).toEqual(new Set(['halted']));
+    await control.resume({ requestId: 'resume-1', haltId: halt?.haltId ?? '' });
+    await expect.poll(signals).toEqual(new Set(['halted', 'resumed']));
   });
 
   it('act only for the tenants of their configuration, with any claim (SYS-6)', async () => {

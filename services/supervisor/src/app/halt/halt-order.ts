@@ -1,5 +1,4 @@
 import type { InFlightCall } from '@writ/contracts/writ/control/v1/freeze_pb';
-import { derivedId } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import type { Halt } from '../../domain/halt/halt.ts';
 import type { HaltPayload } from '../../domain/order/order-payloads.ts';
@@ -85,13 +84,7 @@ export function haltOrder(context: SupervisorContext): HaltOrderHandler {
       }),
 
       tell: whileWanted(async (row) => {
-        const halt = haltOf(row);
-        for await (const key of runsInScope(store.db, halt.scope)) {
-          await signalAgents(context, await haltedAgents(store.db, key, halt), {
-            name: 'halted',
-            idOf: (instance) => derivedId('req', halt.haltId, key.runId, instance, 'halted'),
-          });
-        }
+        await signalAgents(context, haltOf(row), 'halted');
         return {};
       }),
     },

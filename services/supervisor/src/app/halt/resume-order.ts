@@ -1,4 +1,3 @@
-import { derivedId } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import type { HaltPayload } from '../../domain/order/order-payloads.ts';
 import { findHalt, type HaltRow, haltOf, loadHalt, saveHalt } from '../../store/halt/halts.ts';
@@ -82,13 +81,7 @@ export function resumeOrder(context: SupervisorContext): HaltOrderHandler {
       }),
 
       tell: withHalt(async (row) => {
-        const halt = haltOf(row);
-        for await (const key of runsInScope(store.db, halt.scope)) {
-          await signalAgents(context, await haltedAgents(store.db, key, halt), {
-            name: 'resumed',
-            idOf: (instance) => derivedId('req', halt.haltId, key.runId, instance, 'resumed'),
-          });
-        }
+        await signalAgents(context, haltOf(row), 'resumed');
         return {};
       }),
     },

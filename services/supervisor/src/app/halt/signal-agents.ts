@@ -1,24 +1,40 @@
+import { derivedId } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
+import type { Halt } from '../../domain/halt/halt.ts';
 import { isExternal } from '../../domain/manifest/manifest-json.ts';
-import { type AgentRow, keyOf } from '../../store/agent/agents.ts';
+import { keyOf } from '../../store/agent/agents.ts';
+import { haltedAgents } from '../../store/halt/park.ts';
+import { runsInScope } from '../../store/halt/runs-in-scope.ts';
 import { ignoreNotFound } from '../order/order-handler.ts';
 
-/** A signal for several agents. */
-export interface Announcement {
-  readonly name: 'halted' | 'resumed';
-  /** The request id for an agent, the same for a repeat. */
-  readonly idOf: (instance: string) => string;
-}
+/** Maximum number of runs that are signalled at the same time, so that a worker that does not answer delays few others. */
+const RUNS_AT_ONCE = 16;
 
-/** Signals agents of a run; skips those that the worker does not know. */
+/**
+ * Signals the agents in the scope of a halt; skips those that the worker does not know. An error ends the signals of
+ * its run only: the first one is thrown after all runs.
+ */
 export async function signalAgents(
-  { peers }: Pick<SupervisorContext, 'peers'>,
-  agents: readonly AgentRow[],
-  { name, idOf }: Announcement,
+  { store, peers }: Pick<SupervisorContext, 'store' | 'peers'>,
+  halt: Halt,
+  name: 'halted' | 'resumed',
 ): Promise<void> {
-  for (const agent of agents) {
-    const requestId = idOf(agent.instance);
-    const signal = { ...keyOf(agent), requestId, isExternal: isExternal(agent), name };
-    await ignoreNotFound(peers.agentWorker.signal(signal));
-  }
+  const runs = runsInScope(store.db, halt.scope);
+  const errors: unknown[] = [];
+  const signalRuns = async (): Promise<void> => {
+    for await (const key of runs) {
+      try {
+        for (const agent of await haltedAgents(store.db, key, halt)) {
+          // The same for a repeat.
+          const requestId = derivedId('req', halt.haltId, key.runId, agent.instance, name);
+          const signal = { ...keyOf(agent), requestId, isExternal: isExternal(agent), name };
+          await ignoreNotFound(peers.agentWorker.signal(signal));
+        }
+      } catch (error) {
+        errors.push(error);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: RUNS_AT_ONCE }, signalRuns));
+  if (errors.length > 0) throw errors[0];
 }
