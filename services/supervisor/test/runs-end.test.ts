@@ -1,3 +1,4 @@
+import { AuditService } from '@writ/contracts/writ/audit/v1/audit_service_pb';
 import { FreezeCause } from '@writ/contracts/writ/control/v1/freeze_pb';
 import { CallStatus } from '@writ/contracts/writ/identity/v1/claims_pb';
 import { ExecutionMeterService } from '@writ/contracts/writ/meter/v1/execution_meter_service_pb';
@@ -254,6 +255,33 @@ it('the end of a run freezes and settles it when a writ has no receipt (AG-7, TG
     'VoidWrit',
     'CloseTab',
     'ClosePool',
+  ]);
+});
+
+it('the end of a run audits a receipt that matches no approved call, and does not wait for another (TG-8, SV-8)', async () => {
+  const harness = await RefundHarness.start();
+  onTestFinished(() => harness.close());
+  const { fakes } = harness.supervisor;
+  const agent = await harness.agent();
+  const known = await agent.execute('op-1', LOOK_UP, CONTEXT);
+  const other = await agent.propose('op-2', LOOK_UP);
+  const receipt = await agent.receipt(other, {}, { argsSha256: '0'.repeat(64) });
+  fakes.answer(ToolGatewayService.method.voidWrit, () => ({ state: VoidState.RECEIPT, receipt }));
+  await agent.propose('op-3', finalText('Done.'), { receipts: [known] });
+  const { state, result } = await harness.ended(agent);
+  expect(state).toBe(RunState.COMPLETED);
+  const steps = result?.trace.map(({ callId, ok }) => [callId, ok]);
+  expect(steps).toEqual([
+    ['op-1', true],
+    ['op-2', false],
+    ['op-3', true],
+  ]);
+  // The gateway may also report it.
+  await harness.report(receipt);
+  const audit = harness.supervisor.as('anna', AuditService);
+  const { records } = await audit.listAuditRecords({ kind: 'refusal' });
+  expect(records.map(({ canonicalJson }) => JSON.parse(canonicalJson))).toMatchObject([
+    { call_id: 'op-2', reason: 'RECEIPT_MISMATCH' },
   ]);
 });
 

@@ -72,24 +72,28 @@ async function recordOfRun(tx: Tx, receipts: readonly Receipt[]): Promise<Receip
   return mismatched;
 }
 
-/** Audits refused attempts, and receipts that match no approved call: the gateway signed them. */
+/** Audits refused attempts, and receipts that match no approved call. */
 async function recordRefused(
-  { trx, at }: Tx,
+  tx: Tx,
   receipts: readonly Receipt[],
   refusals: readonly RefusedAttempt[],
 ): Promise<void> {
-  for (const receipt of receipts) {
-    const { tenant, runId, instance, callId } = receipt;
-    if (!(await rememberRefusal(trx, tenant, receipt.id, at))) continue;
-    const facts = { reason: 'RECEIPT_MISMATCH', ...receiptFacts(receipt, null) };
-    await appendAudit(trx, { tenant, kind: 'refusal', runId, instance, callId, facts }, at);
-  }
+  const { trx, at } = tx;
+  for (const receipt of receipts) await auditMismatch(tx, receipt);
   for (const attempt of refusals) {
     const { tenant, runId, agentInstance: instance, callId } = attempt;
     if (!(await rememberRefusal(trx, tenant, attempt.refusalId, at))) continue;
     const facts = refusalFacts(attempt);
     await appendAudit(trx, { tenant, kind: 'refusal', runId, instance, callId, facts }, at);
   }
+}
+
+/** Audits a receipt that matches no approved call once: the gateway signed it. */
+export async function auditMismatch({ trx, at }: Tx, receipt: Receipt): Promise<void> {
+  const { tenant, runId, instance, callId } = receipt;
+  if (!(await rememberRefusal(trx, tenant, receipt.id, at))) return;
+  const facts = { reason: 'RECEIPT_MISMATCH', ...receiptFacts(receipt, null) };
+  await appendAudit(trx, { tenant, kind: 'refusal', runId, instance, callId, facts }, at);
 }
 
 function refusalFacts({ refuseTime, ...attempt }: RefusedAttempt): AuditFacts {

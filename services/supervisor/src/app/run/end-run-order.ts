@@ -70,7 +70,7 @@ export function endRunOrder(context: SupervisorContext): OrderHandler {
         if (inFlight > 0 && mustWait(root, clock.now())) {
           throw new UnavailableError(
             'CALLS_IN_FLIGHT',
-            `${inFlight} tool calls of run ${run.run_id} have no valid receipt yet; retry.`,
+            `${inFlight} tool calls of run ${run.run_id} are still in flight; retry.`,
             { run_id: run.run_id },
           );
         }
@@ -144,7 +144,7 @@ function answerToPublish({ manifest, ending_answer: answer }: AgentRow): string 
   return answer !== null && manifestFromJson(manifest).outputTopic !== '' ? answer : '';
 }
 
-/** A success is final only when every writ has a receipt or is void; other endings wait for a limited time. */
+/** A success is final only when no tool call is in flight; other endings wait for a limited time. */
 function mustWait(root: AgentRow, now: Date): boolean {
   if (root.ending_stop_reason === 'success' || root.ended_at === null) return true;
   return now.getTime() - root.ended_at.getTime() < SETTLE_LIMIT_MS;
