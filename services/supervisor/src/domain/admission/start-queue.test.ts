@@ -1,7 +1,7 @@
 import { OverloadedError } from '@writ/kernel';
 import { describe, expect, it } from 'vitest';
 import { ActiveLimit, MIN_ACTIVE_RUNS } from './active-limit.ts';
-import { PROBE_MS, type StartOrder, StartQueue } from './start-queue.ts';
+import { MAX_TENANTS, PROBE_MS, type StartOrder, StartQueue } from './start-queue.ts';
 
 const LIMITS = { maxQueuedRuns: 100, maxQueuedRunsPerTenant: 60 };
 
@@ -163,6 +163,25 @@ describe('StartQueue', () => {
     for (let number = 0; number < most; number += 1) place(number);
     expect(() => place(most)).toThrow(`at most ${most} may wait now`);
     expect(() => queue.reserve('rivals', most * 1_001)).not.toThrow();
+  });
+
+  it('keeps the loads of a limited number of tenants, those that started runs last (BD-5)', () => {
+    const queue = atLimit('acme');
+    // A burst up to the settings; after its rejection, no further burst is accepted.
+    for (let number = 0; number < LIMITS.maxQueuedRunsPerTenant; number += 1) {
+      const release = queue.reserve('acme', 0);
+      queue.add(start('acme', number));
+      release();
+    }
+    expect(() => queue.reserve('acme', 0)).toThrow('at most 60 may wait now');
+    expect(queue.next(0)).toEqual(start('acme', 0));
+    const place = (tenant: string) => queue.reserve(tenant, 0)();
+    for (let tenant = 1; tenant < MAX_TENANTS; tenant += 1) place(`tenant-${tenant}`);
+    expect(() => place('acme')).toThrow('at most 4 may wait now');
+    for (let tenant = 1; tenant < MAX_TENANTS; tenant += 1) place(`tenant-${tenant}`);
+    expect(() => place('acme')).toThrow('at most 4 may wait now');
+    for (let tenant = 0; tenant < MAX_TENANTS; tenant += 1) place(`tenant-${tenant}`);
+    expect(() => place('acme')).not.toThrow();
   });
 });
 

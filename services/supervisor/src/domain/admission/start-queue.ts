@@ -27,6 +27,8 @@ const RUN_WEIGHT = 0.1;
 /** Limits of the delay after which a rejected start is retried, ms. */
 const MIN_RETRY_MS = 100;
 const MAX_RETRY_MS = 30_000;
+/** Limit of tenants with a load; that of an evicted tenant begins again. */
+export const MAX_TENANTS = 10_000;
 
 interface Activity {
   readonly tenant: string;
@@ -56,7 +58,7 @@ export class StartQueue<Order extends StartOrder> {
   readonly #active = new Map<string, Activity>();
   /** Reserved capacity for starts that are being recorded, by tenant. */
   readonly #reserved = new Map<string, number>();
-  /** By tenant. */
+  /** By tenant, the one that least recently started a run first. */
   readonly #loads = new Map<string, TenantLoad>();
   #lastStartAt = Number.NEGATIVE_INFINITY;
   #runMs: number | undefined;
@@ -192,7 +194,10 @@ export class StartQueue<Order extends StartOrder> {
 
   #loadOf(tenant: string): TenantLoad {
     const load = this.#loads.get(tenant) ?? new TenantLoad();
+    this.#loads.delete(tenant);
     this.#loads.set(tenant, load);
+    const [oldest] = this.#loads.keys();
+    if (this.#loads.size > MAX_TENANTS && oldest !== undefined) this.#loads.delete(oldest);
     return load;
   }
 
