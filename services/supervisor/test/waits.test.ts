@@ -142,6 +142,22 @@ describe('a run whose agents wait', () => {
     expect((await lead.final('op-9')).runEnded).toBe(true);
   });
 
+  it('does not block the end of another run when its pool cannot be read (EM-1, SYS-4)', async () => {
+    const { fakes } = family.supervisor;
+    clock.advance(1);
+    const { runId: later } = await family.lead();
+    const stateOf = async (runId: string) =>
+      (await family.supervisor.runs().getRun({ runId })).run?.state;
+    await expect.poll(() => stateOf(later), { interval: 5 }).toBe(RUNNING);
+    fakes.answer(getPool, ({ runId }) => {
+      if (runId === lead.runId) throw new Error('The pool is corrupt.');
+      return { pool: { runId } };
+    });
+    clock.advance(61_000);
+    await expect.poll(() => stateOf(later), { interval: 5 }).toBe(TIMED_OUT);
+    expect(await runState()).toBe(RUNNING);
+  });
+
   it('is not ended while its agent has no leased slot to act with (EM-1, SB-8)', async () => {
     const { fakes } = family.supervisor;
     const agent = { name: 'lead', instance: lead.instance };

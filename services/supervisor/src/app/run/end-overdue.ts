@@ -1,6 +1,6 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { Slot } from '@writ/contracts/writ/spawn/v1/pool_pb';
-import { NotFoundError, type RunKey } from '@writ/kernel';
+import { NotFoundError, type RunKey, UnavailableError } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import { activeMsAt } from '../../domain/clock/active-clock.ts';
 import { budgetFromJson } from '../../domain/manifest/manifest-json.ts';
@@ -48,31 +48,41 @@ export async function endOverdue(context: Context): Promise<void> {
 /**
  * Ends agents past their active time. Reports of waits and expired leases may be late or lost, so spawn-budget is asked
  * first: only an agent with a leased slot can act (SB-4). While it is unreachable, no agent gets a slot grant and none
- * is ended.
+ * is ended. Any other error concerns one agent, and the others are still ended.
  */
 async function endOutOfTime(context: Context, now: Date): Promise<void> {
-  const { store, peers, telemetry } = context;
+  const { store, telemetry } = context;
   const overdue = (await activeAgents(store.db)).filter((agent) => isOutOfTime(agent, now));
   for (const agent of overdue) {
-    const ending = { ...keyOf(agent), stopReason: 'max_seconds' };
-    let slots: readonly Slot[];
     try {
-      slots = await slotsOf(peers.spawnBudget, keyOf(agent));
+      await endUnlessWaiting(context, agent, now);
     } catch (error) {
-      telemetry.log.warn({ err: error }, 'agents past their active time are not ended yet');
-      return;
+      const { tenant, run_id, instance } = agent;
+      const fields = { err: error, tenant, run_id, agent: instance };
+      telemetry.log.warn(fields, 'agent past its active time is not ended yet');
+      if (error instanceof UnavailableError) return;
     }
-    await store.transaction(
-      async (trx) => {
-        await noteSlots(trx, agent, slots, now);
-        const current = await loadAgent(trx, keyOf(agent));
-        if (current.ended_at !== null || !isOutOfTime(current, now)) return;
-        if (agent.parent_instance === null) await recordEnding(trx, ending, now);
-        else await endChild(trx, ending, now);
-      },
-      { run: keyOf(agent), background: true },
-    );
   }
+}
+
+/** Ends an agent past its active time, unless spawn-budget reports that some of the time was a wait. */
+async function endUnlessWaiting(
+  { store, peers }: Context,
+  agent: AgentRow,
+  now: Date,
+): Promise<void> {
+  const ending = { ...keyOf(agent), stopReason: 'max_seconds' };
+  const slots = await slotsOf(peers.spawnBudget, keyOf(agent));
+  await store.transaction(
+    async (trx) => {
+      await noteSlots(trx, agent, slots, now);
+      const current = await loadAgent(trx, keyOf(agent));
+      if (current.ended_at !== null || !isOutOfTime(current, now)) return;
+      if (agent.parent_instance === null) await recordEnding(trx, ending, now);
+      else await endChild(trx, ending, now);
+    },
+    { run: keyOf(agent), background: true },
+  );
 }
 
 function isOutOfTime(agent: AgentRow, now: Date): boolean {
