@@ -61,7 +61,7 @@ export {
   readAgentToken,
   servesTenant,
 } from './tokens/agent-token.ts';
-export { mintCheckpoint, readCheckpoint } from './tokens/checkpoint.ts';
+export { mintCheckpoint, parseCheckpoint, readCheckpoint } from './tokens/checkpoint.ts';
 export { admitEpoch } from './tokens/epochs.ts';
 export { eventMac, isEventMac } from './tokens/event-mac.ts';
 export { contractPriority, weightOf } from './tokens/priority-weight.ts';

@@ -170,11 +170,9 @@ async function openChainGuard(
   const { config, telemetry, verifier, bus } = host;
   const chainGuard = new ChainGuard({ store, verifier, log: telemetry.log });
   const { auditCheckpointFile: path } = config;
-  const checkpointFile = path === undefined ? undefined : await CheckpointFile.open(path, verifier);
-  if (checkpointFile !== undefined) {
-    host.defer(() => checkpointFile.close());
-    for (const signed of checkpointFile.signed) await chainGuard.rememberSigned(signed);
-  }
+  const checkpointFile =
+    path === undefined ? undefined : await CheckpointFile.open(path, chainGuard);
+  host.defer(() => checkpointFile?.close());
   await chainGuard.open();
   const published = bus.subscribeLive({
     subject: AUDIT_CHECKPOINT_SUBJECTS,

@@ -77,9 +77,12 @@ export class AuditHarness {
   }
 
   /** A guard that has seen nothing. */
-  guard(store: Pick<SupervisorStore, 'db'> = this.store): ChainGuard {
+  guard(
+    store: Pick<SupervisorStore, 'db'> = this.store,
+    verifier: Verifier = this.verifier,
+  ): ChainGuard {
     const { log } = createTelemetry({ service: 'supervisor', logLevel: 'silent' });
-    return new ChainGuard({ store, verifier: this.verifier, log });
+    return new ChainGuard({ store, verifier, log });
   }
 
   /** Appends records, each in its own transaction. */

@@ -1,6 +1,7 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createVerifier, openSigner, trustSigners } from '@writ/identity';
+import { formatLine, parseLine } from '@writ/audit';
+import { createVerifier, openSigner, trustSigners, type Verifier } from '@writ/identity';
 import { ManualClock } from '@writ/kernel';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CheckpointFile } from '../src/app/audit/checkpoint-file.ts';
@@ -22,9 +23,17 @@ describe('the checkpoint file', () => {
   });
 
   const openFile = async (verifier = harness.verifier): Promise<CheckpointFile> => {
-    const file = await CheckpointFile.open(path, verifier);
+    const file = await CheckpointFile.open(path, harness.guard(harness.store, verifier));
     opened.push(file);
     return file;
+  };
+  /** The checkpoints of the file, which is valid. */
+  const written = async (): Promise<string[]> => {
+    await openFile();
+    const lines = (await readFile(path, 'utf8')).split('\n').slice(0, -1).map(parseLine);
+    return lines.map((line) =>
+      typeof line === 'string' || line.type === 'record' ? '' : line.signed,
+    );
   };
   /** The stored checkpoints of both tenants, as the file has them. */
   const stored = async (): Promise<string[]> => {
@@ -40,7 +49,7 @@ describe('the checkpoint file', () => {
     await harness.append('acme', 3);
     await harness.append('rivals', 3);
     await harness.chainer('one').pass();
-    expect((await openFile()).signed).toHaveLength(1);
+    expect(await written()).toHaveLength(1);
 
     const second = harness.chainer('one', { checkpointFile: await openFile() });
     await second.pass();
@@ -48,7 +57,34 @@ describe('the checkpoint file', () => {
     await second.pass();
     expect(await readFile(path, 'utf8')).toBe(lines);
     expect(await stored()).toHaveLength(3);
-    expect((await openFile()).signed).toEqual(await stored());
+    expect(await written()).toEqual(await stored());
+  });
+
+  it('is read with one signature for each tenant, that over the most records (SV-8)', async () => {
+    const chainer = harness.chainer('one', { checkpointFile: await openFile() });
+    for (const tenant of ['acme', 'rivals', 'acme', 'acme']) {
+      await harness.append(tenant, 3);
+      await chainer.pass();
+    }
+    const [first = '', second = '', last = '', other = ''] = await stored();
+    const verified: string[] = [];
+    const verifier: Verifier = {
+      verify: async (kind, token, options) => {
+        verified.push(token);
+        return await harness.verifier.verify(kind, token, options);
+      },
+    };
+    for (const signed of [
+      [first, other, second, last],
+      // An older checkpoint that follows must not hide a rollback.
+      [last, first, second, other],
+    ]) {
+      const lines = signed.map((each) => `${formatLine({ type: 'checkpoint', signed: each })}\n`);
+      await writeFile(path, lines.join(''));
+      const file = await openFile(verifier);
+      expect(verified.splice(0).toSorted()).toEqual([last, other].toSorted());
+      expect([file.lastCount('acme'), file.lastCount('rivals')]).toEqual([9, 3]);
+    }
   });
 
   it('is not reported to have an invalid signature while the keys are unavailable (SV-8, SYS-3)', async () => {

@@ -1,7 +1,8 @@
 import type { SignedToken, Signer } from '../keys/signer.ts';
 import { AUDIT } from '../services/names.ts';
+import { parseToken, readClaims } from './parse-token.ts';
 import { CHECKPOINT_READER } from './read-signed-head.ts';
-import type { ClaimsInit } from './token-kinds.ts';
+import type { Claims, ClaimsInit } from './token-kinds.ts';
 import type { VerifiedToken, Verifier } from './verifier.ts';
 
 /** Lifetime of a checkpoint, ms. Readers accept expired checkpoints, but every token has an expiry. */
@@ -24,4 +25,12 @@ export function readCheckpoint(
   token: string,
 ): Promise<VerifiedToken<'checkpoint'>> {
   return verifier.verify('checkpoint', token, CHECKPOINT_READER);
+}
+
+/**
+ * Parses a checkpoint, to select those that are then verified. Proves nothing: the signature is not verified.
+ * @throws UnauthenticatedError TOKEN_INVALID
+ */
+export function parseCheckpoint(token: string): Claims<'checkpoint'> {
+  return readClaims('checkpoint', parseToken('checkpoint', token).payload);
 }

@@ -1,8 +1,18 @@
 import { type FileHandle, open } from 'node:fs/promises';
 import { formatLine, parseLine } from '@writ/audit';
-import { readCheckpoint, type Verifier } from '@writ/identity';
+import { parseCheckpoint } from '@writ/identity';
 import { InvalidRequestError, isClockError, UnauthenticatedError } from '@writ/kernel';
 import type { CheckpointRow } from '../../store/audit/checkpoints.ts';
+import type { ChainGuard } from './chain-guard.ts';
+
+/** A line of the file. */
+interface FileLine {
+  /** From 1. */
+  readonly number: number;
+  readonly signed: string;
+  /** Number of records that the checkpoint covers. */
+  readonly count: number;
+}
 
 /**
  * The file outside the database to which every signed checkpoint is appended (WRIT_AUDIT_CHECKPOINT_FILE), one JSON
@@ -10,25 +20,28 @@ import type { CheckpointRow } from '../../store/audit/checkpoints.ts';
  */
 export class CheckpointFile {
   readonly #file: FileHandle;
+  /** Number of records that the last checkpoint of each tenant covers. */
   readonly #last: Map<string, number>;
   /** The size before an append that failed; undefined after one that succeeded. */
   #sizeBefore: number | undefined;
-  /** The checkpoints of the file when it was opened. */
-  readonly signed: readonly string[];
 
-  private constructor(file: FileHandle, last: Map<string, number>, signed: readonly string[]) {
+  private constructor(file: FileHandle, last: Map<string, number>) {
     this.#file = file;
     this.#last = last;
-    this.signed = signed;
   }
 
   /**
    * Opens the file. Creates it if it does not exist, with access for its owner only (mode 0600). Removes a last line
-   * that a crash left incomplete.
-   * @throws InvalidRequestError INVALID_FILE: it cannot be written, or has a line that is not a valid checkpoint;
-   *   UnauthenticatedError TOKEN_INVALID: a checkpoint is of the future; UnavailableError KEYS_UNAVAILABLE
+   * that a crash left incomplete. Of each tenant, only the checkpoint over the most records is verified and recorded
+   * in `chainGuard`: it includes what the others state.
+   * @throws InvalidRequestError INVALID_FILE: it cannot be written, or has a line that is not a checkpoint, or such a
+   *   checkpoint is not valid; UnauthenticatedError TOKEN_INVALID: a checkpoint is of the future; UnavailableError
+   *   KEYS_UNAVAILABLE
    */
-  static async open(path: string, verifier: Verifier): Promise<CheckpointFile> {
+  static async open(
+    path: string,
+    chainGuard: Pick<ChainGuard, 'rememberSigned'>,
+  ): Promise<CheckpointFile> {
     const file = await open(path, 'a+', 0o600).catch((error: unknown) => {
       throw unusable(path, 'it cannot be opened for writing', error);
     });
@@ -37,20 +50,11 @@ export class CheckpointFile {
       const whole = text.slice(0, text.lastIndexOf('\n') + 1);
       if (whole !== text) await file.truncate(Buffer.byteLength(whole));
       const last = new Map<string, number>();
-      const signed: string[] = [];
-      for (const [index, content] of whole.split('\n').slice(0, -1).entries()) {
-        const line = parseLine(content);
-        if (typeof line === 'string' || line.type !== 'checkpoint') {
-          throw unusable(path, `line ${index + 1} is not a checkpoint`);
-        }
-        const { claims } = await readCheckpoint(verifier, line.signed).catch((error: unknown) => {
-          if (!(error instanceof UnauthenticatedError) || isClockError(error)) throw error;
-          throw unusable(path, `the signature of line ${index + 1} is invalid`, error);
-        });
-        last.set(claims.tenant, Number(claims.count));
-        signed.push(line.signed);
+      for (const [tenant, { number, signed, count }] of await longestOf(path, whole)) {
+        await readLine(path, number, () => chainGuard.rememberSigned(signed));
+        last.set(tenant, count);
       }
-      return new CheckpointFile(file, last, signed);
+      return new CheckpointFile(file, last);
     } catch (error) {
       await file.close();
       throw error;
@@ -80,6 +84,34 @@ export class CheckpointFile {
 
   async close(): Promise<void> {
     await this.#file.close();
+  }
+}
+
+/** The checkpoint over the most records of each tenant, not verified. */
+async function longestOf(path: string, text: string): Promise<ReadonlyMap<string, FileLine>> {
+  const longest = new Map<string, FileLine>();
+  for (const [index, content] of text.split('\n').slice(0, -1).entries()) {
+    const number = index + 1;
+    const line = parseLine(content);
+    if (typeof line === 'string' || line.type !== 'checkpoint') {
+      throw unusable(path, `line ${number} is not a checkpoint`);
+    }
+    const { signed } = line;
+    const claims = await readLine(path, number, () => parseCheckpoint(signed));
+    const count = Number(claims.count);
+    if (count < (longest.get(claims.tenant)?.count ?? 0)) continue;
+    longest.set(claims.tenant, { number, signed, count });
+  }
+  return longest;
+}
+
+/** Calls `read`, and names the line if its checkpoint is not valid. */
+async function readLine<T>(path: string, number: number, read: () => T | Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    if (!(error instanceof UnauthenticatedError) || isClockError(error)) throw error;
+    throw unusable(path, `the signature of line ${number} is invalid`, error);
   }
 }
 
