@@ -5,6 +5,9 @@ import { HistoryRetention } from '@writ/contracts/writ/supervision/v1/supervisio
 import { AgentWorkerService } from '@writ/contracts/writ/worker/v1/agent_worker_service_pb';
 import { ManualClock } from '@writ/kernel';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { purgeRuns } from '../src/app/run/purge-runs.ts';
+import type { SupervisorContext } from '../src/context.ts';
+import type { SupervisorStore } from '../src/store/supervisor-store.ts';
 import { exportLines, verifyWith } from './audit-export.ts';
 import { finalText, LOOK_UP, RefundHarness, refund, TestAgent } from './refund-harness.ts';
 import { openSecondStore } from './supervisor-under-test.ts';
@@ -26,11 +29,8 @@ describe('a run without retention', () => {
   });
   afterAll(() => harness.close());
 
-  /** Starts a run with contents in every table, and ends it with its answer. */
-  const endedRun = async (
-    retention: HistoryRetention,
-    requestId = `r-${retention}`,
-  ): Promise<TestAgent> => {
+  /** Starts a run. */
+  const startedRun = async (retention: HistoryRetention, requestId: string): Promise<TestAgent> => {
     const { fakes } = harness.supervisor;
     const before = fakes.deliveries.length;
     const start = { requestId, agent: 'refund-worker', goal: GOAL, retention };
@@ -38,7 +38,15 @@ describe('a run without retention', () => {
     await fakes.called(AgentWorkerService.method.deliver, before + 1);
     const delivery = fakes.deliveries[before];
     if (delivery === undefined) throw new Error('The run was not delivered.');
-    const agent = new TestAgent(harness, delivery);
+    return new TestAgent(harness, delivery);
+  };
+
+  /** Starts a run with contents in every table, and ends it with its answer. */
+  const endedRun = async (
+    retention: HistoryRetention,
+    requestId = `r-${retention}`,
+  ): Promise<TestAgent> => {
+    const agent = await startedRun(retention, requestId);
     const lookupReceipt = await agent.execute('op-1', LOOK_UP, CONTEXT);
     const observations = [{ callId: 'op-1', content: JSON.stringify(CONTEXT) }];
     const more = { receipts: [lookupReceipt], observations };
@@ -76,6 +84,14 @@ describe('a run without retention', () => {
     }
     await secondStore.close();
     return texts.join('\n');
+  };
+
+  /** Reports another receipt of the first call. */
+  const reportLate = async (agent: TestAgent, revision: number): Promise<readonly string[]> => {
+    const value = { tool: 'get_refund_context', argumentsJson: '{"user_id":42}' };
+    const executedAction = { kind: { case: 'tool', value } };
+    const decision = { callId: 'op-1', executedAction } as Parameters<TestAgent['receipt']>[0];
+    return await harness.report(await agent.receipt(decision, CONTEXT, { revision }));
   };
 
   it('is readable until its retention has passed, and then without contents (SUP-4)', async () => {
@@ -140,16 +156,54 @@ describe('a run without retention', () => {
     );
     if (delivery === undefined) throw new Error('The run was not delivered.');
     const agent = new TestAgent(harness, delivery);
-    const value = { tool: 'get_refund_context', argumentsJson: '{"user_id":42}' };
-    const executedAction = { kind: { case: 'tool', value } };
-    const decision = { callId: 'op-1', executedAction } as Parameters<TestAgent['receipt']>[0];
-    const receipt = await agent.receipt(decision, CONTEXT, { revision: 2 });
-    expect(await harness.report(receipt)).toHaveLength(1);
+    expect(await reportLate(agent, 2)).toHaveLength(1);
     expect((await rowsOf(agent)).match(CONTENT)).toBeNull();
     const { records } = await harness.supervisor
       .as('anna', AuditService)
       .listAuditRecords({ runId: purged?.runId ?? '', kind: 'receipt' });
     expect(JSON.parse(records.at(-1)?.canonicalJson ?? '')).toMatchObject({ revision: 2 });
+  });
+
+  it('is purged with the result that a late receipt amends during the purge (SUP-4, TG-8)', async () => {
+    const agent = await endedRun(HistoryRetention.NONE, 'amended');
+    const secondStore = await openSecondStore(harness.supervisor);
+    let transactions = 0;
+    // Before each transaction of the purge, which are that of the timeline and that of the rows.
+    const transaction: SupervisorStore['transaction'] = async (work, options) => {
+      transactions += 1;
+      expect(await reportLate(agent, transactions + 1)).toHaveLength(1);
+      return await secondStore.transaction(work, options);
+    };
+    const { db } = secondStore;
+    const config = { purgeAfterMs: 0 };
+    const context = { store: { db, transaction }, clock, config } as unknown as SupervisorContext;
+    await purgeRuns(context);
+    await secondStore.close();
+    expect(transactions).toBe(2);
+    expect((await runOf(agent)).purgeTime).toBeDefined();
+    expect((await rowsOf(agent)).match(CONTENT)).toBeNull();
+  });
+
+  it('still tells after its purge that the agent withdrew its proposal (SUP-4, AP-4)', async () => {
+    const agent = await startedRun(HistoryRetention.NONE, 'withdrawn');
+    const receipts = [await agent.execute('op-1', LOOK_UP, CONTEXT)];
+    const observations = [{ callId: 'op-1', content: JSON.stringify(CONTEXT) }];
+    const proposal = refund(1200, 'Reason-content');
+    const { approvalId } = await agent.propose('op-2', proposal, { receipts, observations });
+    expect(await agent.withdraw('op-2')).toBe(true);
+    await agent.propose('op-3', finalText('Answer-content'));
+    await harness.ended(agent);
+    clock.advance(30_000);
+    await expect.poll(async () => (await runOf(agent)).purgeTime, { interval: 5 }).toBeDefined();
+    const answer = { case: 'reject', value: {} } as const;
+    const decided = harness
+      .approvals('dora')
+      .decideApproval({ approvalId, requestId: 'd-1', answer });
+    await expect(decided).rejects.toMatchObject({
+      reason: 'APPROVAL_DECIDED',
+      message: expect.stringMatching(/was withdrawn at .*Z, by its agent\.$/),
+    });
+    expect((await rowsOf(agent)).match(CONTENT)).toBeNull();
   });
 
   it('is purged once, also after crashes during the purge (SUP-4)', async () => {

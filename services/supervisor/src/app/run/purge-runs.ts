@@ -1,3 +1,4 @@
+import type { RunKey } from '@writ/kernel';
 import type { SupervisorContext } from '../../context.ts';
 import { agentsToPurge } from '../../store/agent/agents.ts';
 import { appendAudit } from '../../store/audit/append-audit.ts';
@@ -8,9 +9,10 @@ import {
   runsWithAgentsToPurge,
 } from '../../store/run/purge-run.ts';
 import { loadRun, type RunRow } from '../../store/run/runs.ts';
-import { readTimeline, replaceEntry } from '../../store/run/timeline.ts';
+import { findSequence, readTimeline, replaceEntry } from '../../store/run/timeline.ts';
+import type { SupervisorTransaction } from '../../store/supervisor-store.ts';
 import { withheldEntry } from '../../wire/withhold-entry.ts';
-import { amendResult } from './amend-result.ts';
+import { amendResult, resultEventId } from './amend-result.ts';
 
 const RUNS_AT_ONCE = 20;
 /** Entries rewritten in one transaction; low, because reviews wait for the transaction. */
@@ -25,14 +27,15 @@ export async function purgeRuns(context: SupervisorContext): Promise<void> {
   const { store, clock, config } = context;
   const endedBy = new Date(clock.now().getTime() - config.purgeAfterMs);
   for (const run of await runsToPurge(store.db, endedBy, RUNS_AT_ONCE)) {
-    await purgeTimeline(context, run);
     const key = { tenant: run.tenant, runId: run.run_id };
+    await purgeTimeline(context, key);
     await store.transaction(
       async (trx) => {
         const now = clock.now();
         const current = await loadRun(trx, key);
         if (current.purged_at !== null) return;
         await purgeRun(trx, current, now);
+        await purgeResult(trx, key);
         const { retention, root_instance: instance } = run;
         const facts = { retention };
         await appendAudit(trx, { ...key, instance, kind: 'run_purged', facts }, now);
@@ -53,7 +56,7 @@ async function purgeAgents(context: SupervisorContext, run: RunRow): Promise<voi
   const { store, clock } = context;
   const key = { tenant: run.tenant, runId: run.run_id };
   const pending = new Set((await agentsToPurge(store.db, key)).map(({ instance }) => instance));
-  await purgeTimeline(context, run, pending);
+  await purgeTimeline(context, key, pending);
   await store.transaction(
     async (trx) => {
       const now = clock.now();
@@ -72,24 +75,39 @@ async function purgeAgents(context: SupervisorContext, run: RunRow): Promise<voi
 /** @param agents instances whose entries lose their content; omitted for all */
 async function purgeTimeline(
   { store }: SupervisorContext,
-  run: RunRow,
+  key: RunKey,
   agents?: ReadonlySet<string>,
 ): Promise<void> {
-  const key = { tenant: run.tenant, runId: run.run_id };
-  let last = 0;
-  while (true) {
-    const rows = await readTimeline(store.db, key, last, ENTRIES_AT_ONCE);
-    const end = rows.at(-1);
-    if (end === undefined) return;
-    await store.transaction(
-      async (trx) => {
-        for (const { sequence, entry } of rows) {
-          const withheld = withheldEntry(entry, agents);
-          if (withheld !== undefined) await replaceEntry(trx, key, sequence, withheld);
-        }
-      },
-      { run: key, background: true },
-    );
-    last = end.sequence;
+  let after = 0;
+  let count: number;
+  do {
+    const page = { after, limit: ENTRIES_AT_ONCE };
+    count = await store.transaction((trx) => purgeEntries(trx, key, page, agents), {
+      run: key,
+      background: true,
+    });
+    // The sequence of a timeline has no gaps (HK-1).
+    after += count;
+  } while (count === ENTRIES_AT_ONCE);
+}
+
+/** Deletes the content of the result, which a late receipt may have amended after its entry was purged. */
+async function purgeResult(trx: SupervisorTransaction, key: RunKey): Promise<void> {
+  const sequence = await findSequence(trx, { ...key, eventId: resultEventId(key.runId) });
+  if (sequence !== undefined) await purgeEntries(trx, key, { after: sequence - 1, limit: 1 });
+}
+
+/** Deletes the content of at most `limit` entries after a sequence; returns how many entries it read. */
+async function purgeEntries(
+  trx: SupervisorTransaction,
+  key: RunKey,
+  { after, limit }: { readonly after: number; readonly limit: number },
+  agents?: ReadonlySet<string>,
+): Promise<number> {
+  const rows = await readTimeline(trx, key, after, limit);
+  for (const { sequence, entry } of rows) {
+    const withheld = withheldEntry(entry, agents);
+    if (withheld !== undefined) await replaceEntry(trx, key, sequence, withheld);
   }
+  return rows.length;
 }

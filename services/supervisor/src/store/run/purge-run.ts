@@ -109,10 +109,10 @@ async function purgeCalls(
   }
   const approvals = await trx
     .selectFrom('approvals')
-    .select(['approval_id', 'instance', 'action', 'executed_action'])
+    .select(['approval_id', 'instance', 'state', 'action', 'executed_action', 'basis'])
     .where(({ and }) => and(ofRun))
     .execute();
-  for (const { approval_id, instance, action, executed_action } of approvals) {
+  for (const { approval_id, instance, state, action, executed_action, basis } of approvals) {
     if (!concerns(instance)) continue;
     await trx
       .updateTable('approvals')
@@ -120,7 +120,8 @@ async function purgeCalls(
         action: withheldJson(action) ?? action,
         executed_action: withheldJson(executed_action),
         comment: null,
-        basis: null,
+        // Of a withdrawn approval it says who withdrew it.
+        basis: state === 'withdrawn' ? basis : null,
       })
       .where('approval_id', '=', approval_id)
       .execute();
