@@ -67,6 +67,8 @@ export interface Caller {
   /** Epoch of the worker's lease, from the metadata `writ-epoch` (RT-2). */
   readonly epoch?: bigint;
   readonly person?: Person;
+  /** Set for an RPC that needs no credentials, such as GetKeys: nothing is known about its caller. */
+  readonly isAnonymous?: true;
 }
 
 /** The part of a call that a {@link Gate} sees: never its content. */

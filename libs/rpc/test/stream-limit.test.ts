@@ -57,6 +57,22 @@ it.each(['edge', 'grpc-js'] as const)(
 );
 
 it.each(['edge', 'grpc-js'] as const)(
+  'keeps the limit of a connection to %s after a call that needs no credentials (BD-2)',
+  async (transport) => {
+    const gate = async () => ({ isAnonymous: true }) as const;
+    const { address } = await start(
+      transport,
+      { startRun: async () => ({}) },
+      { limits: LIMITS, gate },
+    );
+    const session = await opened(address);
+    expect(await statusOf(session, KEY)).toBe('0');
+    await new Promise<void>((resolve) => session.ping(() => resolve()));
+    expect(session.remoteSettings.maxConcurrentStreams).toBe(8);
+  },
+);
+
+it.each(['edge', 'grpc-js'] as const)(
   'refuses further streams of a client of %s that ignores the limit, and begins no call for them (BD-2)',
   async (transport) => {
     const { address } = await start(transport, {}, { limits: LIMITS });

@@ -36,7 +36,7 @@ export function publicGate({ apiKeys, oidc, rateLimit }: PublicGateOptions): Gat
   return async (call) => {
     const row = callerRow(call.method);
     const rpc = rpcKey(call.method);
-    if (row !== undefined && 'open' in row) return {};
+    if (row !== undefined && 'open' in row) return { isAnonymous: true };
     if (row === undefined || !('people' in row))
       throw new PermissionDeniedError(
         'CALLER_NOT_ALLOWED',

@@ -252,6 +252,6 @@ describe('caller table', () => {
         publicGate({ apiKeys }),
         internalGate({ service: 'supervisor', verifier: world.verifier, enforceSlotGrants: true }),
       ])
-        expect(await gate({ method, header: () => undefined })).toEqual({});
+        expect(await gate({ method, header: () => undefined })).toEqual({ isAnonymous: true });
   });
 });

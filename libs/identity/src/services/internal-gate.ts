@@ -45,7 +45,7 @@ export function internalGate(options: InternalGateOptions): Gate {
   return async (call) => {
     const row = callerRow(call.method);
     if (row === undefined) throw notAllowed(call, 'No caller');
-    if ('open' in row) return {};
+    if ('open' in row) return { isAnonymous: true };
     if ('people' in row) throw notAllowed(call, 'A service');
     const certified = readCertificate(options, call, row);
     const service = await readServiceToken(options, call);

@@ -6,7 +6,7 @@ export interface IncomingCall {
   readonly timeoutMs: number | undefined;
   /** The URI names of the client certificate; undefined without one. */
   readonly peerUris?: readonly string[] | undefined;
-  /** Called once the gate has admitted the call. */
+  /** Called once the gate has admitted a caller that is not anonymous. */
   readonly onAuthenticated?: () => void;
   header(name: string): string | undefined;
 }

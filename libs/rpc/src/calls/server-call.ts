@@ -79,7 +79,7 @@ export class ServerCall {
     this.#span.setCaller(caller);
     const tooMany = this.#host.callerRefusal(this, caller);
     if (tooMany !== undefined) throw tooMany;
-    this.#incoming.onAuthenticated?.();
+    if (caller.isAnonymous !== true) this.#incoming.onAuthenticated?.();
   }
 
   /** Runs the handler of a unary call. */
