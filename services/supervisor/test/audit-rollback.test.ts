@@ -116,6 +116,26 @@ describe('a database whose audit chain is rolled back', () => {
     expect((await exportLines(supervisor, 'eve')).length).toBeGreaterThan(4);
   });
 
+  it('gets no signature when only checkpoints are missing, which the error says (SV-8)', async () => {
+    await start();
+    await signTwice('acme');
+    await database.transaction(async (trx) => {
+      await trx
+        .deleteFrom('audit_checkpoints')
+        .where('tenant', '=', 'acme')
+        .where('count', '>', 2)
+        .execute();
+      const end = { signed_count: 2, checkpoints: 1 };
+      await trx.updateTable('audit_chains').set(end).where('tenant', '=', 'acme').execute();
+    });
+    await expect(exportLines(supervisor)).rejects.toMatchObject({
+      reason: 'AUDIT_CHAIN_ROLLED_BACK',
+      message: expect.stringMatching(
+        /tenant acme lacks checkpoints: it has 1, but 2 were seen; it is not signed\./,
+      ),
+    });
+  });
+
   it('is found after a restart by the published checkpoint (SV-8)', async () => {
     await start();
     await signTwice('acme');

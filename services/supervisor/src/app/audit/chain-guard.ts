@@ -122,9 +122,8 @@ export class ChainGuard {
     db: SupervisorReader = this.#parts.store.db,
   ): Promise<void> {
     if (mark === undefined || this.#rolledBack.has(end.tenant)) return;
-    const isShorter = end.sequence < mark.count || end.checkpoints < mark.checkpoints;
-    const hash = end.sequence === mark.count ? end.hash : undefined;
-    if (!isShorter && (hash ?? (await hashOf(db, end.tenant, mark.count))) === mark.hash) return;
+    const problem = await contradiction(end, mark, db);
+    if (problem === undefined) return;
     const { tenant, sequence, checkpoints } = end;
     this.#parts.log.error(
       {
@@ -136,21 +135,33 @@ export class ChainGuard {
       },
       'audit chain was rolled back; signing no further checkpoint of the tenant',
     );
-    this.#rolledBack.set(tenant, rolledBack(end, mark));
+    this.#rolledBack.set(tenant, rolledBack(end, mark, problem));
   }
+}
+
+/** What shows that a chain was rolled back, as the predicate of a sentence about it; undefined if nothing does. */
+async function contradiction(
+  { tenant, sequence, hash: endHash, checkpoints }: ChainEnd,
+  mark: ChainMark,
+  db: SupervisorReader,
+): Promise<string | undefined> {
+  const { count } = mark;
+  const seen = `seen, with checkpoint ${mark.checkpoints}`;
+  if (sequence < count) return `has ${sequence} records, but ${count} were ${seen}`;
+  const hash = sequence === count ? endHash : await hashOf(db, tenant, count);
+  if (hash !== mark.hash) return `differs from the chain of ${count} records that was ${seen}`;
+  if (checkpoints >= mark.checkpoints) return undefined;
+  return `lacks checkpoints: it has ${checkpoints}, but ${mark.checkpoints} were seen`;
 }
 
 function rolledBack(
   { tenant, sequence }: ChainEnd,
   { count, checkpoints }: ChainMark,
+  what: string,
 ): DataLossError {
-  const what =
-    sequence < count
-      ? `has ${sequence} records, but ${count} were seen`
-      : `differs from the chain that was seen with ${count} records`;
   return new DataLossError(
     'AUDIT_CHAIN_ROLLED_BACK',
-    `The audit chain of tenant ${tenant} ${what}, with checkpoint ${checkpoints}; it is not signed. Compare it with the published checkpoints, and restore the database.`,
+    `The audit chain of tenant ${tenant} ${what}; it is not signed. Compare it with the published checkpoints, and restore the database.`,
     { tenant, records: String(sequence), seen: String(count), checkpoint: String(checkpoints) },
   );
 }
