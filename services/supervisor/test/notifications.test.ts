@@ -246,6 +246,15 @@ describe('the notifications file', () => {
     ['- { name: a, format: slack }', 'requires exactly one of url and url_env.'],
     ['- { name: a, format: slack, url_env: NO_URL }', 'requires NO_URL, which is not set.'],
     ['- { name: a, url: "https://a.example", secret_env: WEAK }', 'has an invalid secret'],
+    [
+      '- { name: a, url: "https://a.example", secret_file: /missing/secret }',
+      // The only problem.
+      /^n\.yaml:3:\d+: endpoint "a" requires \/missing\/secret, which cannot be read\.$/,
+    ],
+    [
+      '- { name: a, url: "https://a.example", secret_env: GOOD, secret_file: /missing/secret }',
+      /^n\.yaml:3:\d+: endpoint "a" requires at most one of secret_env and secret_file\.$/,
+    ],
     ['- { name: a, url: "https://a.example", event: [halted] }', 'event'],
   ])('is rejected with its line: %s (SYS-3)', (endpoint, sentence) => {
     harness = { close: async () => undefined } as RefundHarness;

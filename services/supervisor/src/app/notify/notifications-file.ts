@@ -138,30 +138,40 @@ function endpointOf(
   if ((yaml.url === undefined) === (yaml.url_env === undefined))
     report('requires exactly one of url and url_env.');
   else if (url === undefined || url === '') report(`requires ${yaml.url_env}, which is not set.`);
-  const secret = secretOf(yaml, variables, report);
-  const key = secret === undefined ? undefined : parseWebhookSecret(secret);
-  if (secret !== undefined && key === undefined)
-    report(
-      'has an invalid secret in secret_env or secret_file: it must be whsec_ and 24 to 64 bytes in Base64.',
-    );
-  if (format === 'standard' && secret === undefined)
-    report('requires secret_env or secret_file, because format standard is signed.');
+  const key = keyOf(yaml, variables, report);
   const thresholds = yaml.budget_thresholds;
   return { name: yaml.name, url: url ?? '', key, format, events, thresholds };
 }
 
-function secretOf(
-  { secret_env, secret_file }: EndpointYaml,
+/** The signing key of an endpoint; undefined without one, of which at most one problem is reported. */
+function keyOf(
+  { secret_env, secret_file, format = 'standard' }: EndpointYaml,
   variables: Variables,
   report: (sentence: string) => void,
-): string | undefined {
+): Buffer | undefined {
+  if (secret_env !== undefined && secret_file !== undefined) {
+    report('requires at most one of secret_env and secret_file.');
+    return undefined;
+  }
+  let secret: string;
   if (secret_file !== undefined) {
     try {
-      return readFileSync(secret_file, 'utf8');
+      secret = readFileSync(secret_file, 'utf8');
     } catch {
       report(`requires ${secret_file}, which cannot be read.`);
+      return undefined;
     }
+  } else if (secret_env !== undefined) {
+    secret = variables[secret_env] ?? '';
+  } else {
+    if (format === 'standard')
+      report('requires secret_env or secret_file, because format standard is signed.');
+    return undefined;
   }
-  if (secret_env === undefined) return undefined;
-  return variables[secret_env] ?? '';
+  const key = parseWebhookSecret(secret);
+  if (key === undefined)
+    report(
+      'has an invalid secret in secret_env or secret_file: it must be whsec_ and 24 to 64 bytes in Base64.',
+    );
+  return key;
 }
