@@ -6,7 +6,7 @@ import type { StoreLocation } from '@writ/store';
 import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import fc from 'fast-check';
 import { expect, it, onTestFinished } from 'vitest';
-import { inTurnOfRun } from '../src/app/tabs/serialize-bookings.ts';
+import { bookingTransaction } from '../src/app/tabs/booking-transaction.ts';
 import type { MeterContext } from '../src/context.ts';
 import { NO_USAGE } from '../src/domain/ledger/spending.ts';
 import { EXECUTION_METER_DEFAULTS } from '../src/index.ts';
@@ -19,7 +19,7 @@ import {
   openMeterStore,
 } from '../src/store/meter-store.ts';
 import { openLevels } from '../src/store/open-levels.ts';
-import type { LevelTurn } from '../src/store/slices/level-turn.ts';
+import type { SliceAccess } from '../src/store/slices/slice-access.ts';
 import { closeTab, findTab, insertTab, raiseEpoch, type StoredTab } from '../src/store/tabs.ts';
 
 const AT = new Date('2026-01-01T12:00:00Z');
@@ -88,7 +88,7 @@ function tabOf(instance: string, runId: string): StoredTab {
 async function take(
   trx: MeterTransaction,
   { kind, amount, hasCaps, ...step }: Step,
-  { runId, turn }: { readonly runId: string; readonly turn: LevelTurn },
+  { runId, access }: { readonly runId: string; readonly access: SliceAccess },
 ) {
   const given = tabOf(step.instance, runId);
   const key = { ...given, day: DAY };
@@ -108,12 +108,12 @@ async function take(
     const caps = hasCaps ? { tokens: amount * 100n } : undefined;
     const before = await readLevels(trx, key, NO_CAPS);
     const opened = { agent: caps ?? {}, run: caps, session: caps };
-    await openLevels(trx, key, { opened, turn, before });
+    await openLevels(trx, key, { opened, access, before });
     openFailures(trx, given);
     return;
   }
   const id = { kind: 'reserve', callId: 'op-1', attempt: 0 } as const;
-  const booking = { tab, tenantCaps: NO_CAPS, id, at: AT, turn };
+  const booking = { tab, tenantCaps: NO_CAPS, id, at: AT, access };
   const usage = { ...NO_USAGE, input: amount };
   const hold = { usage, cost: 0n, turns: 1n };
   const spent = { ...hold, estimated: false, failed: false };
@@ -172,10 +172,14 @@ it.each(PLACES)(
         const runId = `run-${round}`;
         for (const each of steps) {
           const context = { store: each.other ? other : store, slices, config };
-          const taken = inTurnOfRun(context, { tenant: 'acme', runId }, async (trx, turn) => {
-            await take(trx, each, { runId, turn });
-            if (each.isRolledBack) throw new RolledBack();
-          });
+          const taken = bookingTransaction(
+            context,
+            { tenant: 'acme', runId },
+            async (trx, access) => {
+              await take(trx, each, { runId, access });
+              if (each.isRolledBack) throw new RolledBack();
+            },
+          );
           await taken.catch((error: unknown) => {
             // The reducer rejects some steps.
             if (!(error instanceof RolledBack) && !isWritError(error)) throw error;

@@ -2,8 +2,8 @@ import { type AgentKey, isWritError, ManualClock } from '@writ/kernel';
 import type { StoreLocation } from '@writ/store';
 import { isPostgresAvailable, postgresLocation } from '@writ/testing/postgres';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { bookingTransaction } from '../src/app/tabs/booking-transaction.ts';
 import { reserve, settle } from '../src/app/tabs/reservations.ts';
-import { inTurnOfRun } from '../src/app/tabs/serialize-bookings.ts';
 import { setCaps } from '../src/app/tabs/set-caps.ts';
 import { readBalances } from '../src/app/tabs/tab-view.ts';
 import type { MeterContext } from '../src/context.ts';
@@ -194,7 +194,7 @@ describe.runIf(isPostgresAvailable())('meters on one PostgreSQL schema', () => {
     const begun = Promise.withResolvers<void>();
     const ended = Promise.withResolvers<void>();
     onTestFinished(() => ended.resolve());
-    const open = inTurnOfRun(first, held, async (_trx, { reach }) => {
+    const open = bookingTransaction(first, held, async (_trx, { reach }) => {
       begun.resolve();
       await ended.promise;
       return reach;

@@ -35,7 +35,7 @@ import {
 } from './level-ids.ts';
 import type { MeterReader, MeterTransaction } from './meter-store.ts';
 import type { BalanceTable } from './schema.ts';
-import type { LevelTurn } from './slices/level-turn.ts';
+import type { SliceAccess } from './slices/slice-access.ts';
 
 /** By level id, the sums of all slices. The cached caps of tenant levels are not used; see {@link tenantCaps}. */
 const cache = new RowCache<Balance>();
@@ -211,19 +211,19 @@ export async function setLevelCaps(
 /** One change of every level of an agent. */
 export interface LevelsChange {
   readonly change: Change;
-  readonly turn: LevelTurn;
+  readonly access: SliceAccess;
   /** All levels after the change; shared ones are complete only if the transaction has read all slices. */
   readonly after: readonly Balance[];
 }
 
-/** Adds one change to every level of an agent, in the slice of the turn. */
+/** Adds one change to every level of an agent, in the slice of the run. */
 export async function addToLevels(
   trx: MeterTransaction,
   key: LevelsKey,
-  { change, turn, after }: LevelsChange,
+  { change, access, after }: LevelsChange,
 ): Promise<void> {
   const levelIds = rowIds(key);
-  const ids = sliceIds(key, turn.slice);
+  const ids = sliceIds(key, access.slice);
   const all = Object.values(ids);
   const { numAffectedRows } = holdsOnly(change)
     ? await addHoldToAll(trx, { ...ids, ...heldColumns(change) })
@@ -231,7 +231,7 @@ export async function addToLevels(
   if (numAffectedRows === BigInt(all.length)) {
     for (const balance of after) {
       const id = levelIds[balance.level];
-      if (turn.reach === 'own' && isShared(balance.level)) cache.delete(trx, id);
+      if (access.reach === 'own' && isShared(balance.level)) cache.delete(trx, id);
       else cache.set(trx, id, balance);
     }
     return;

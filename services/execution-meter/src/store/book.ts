@@ -16,13 +16,13 @@ import {
 import type { LevelsKey } from './level-ids.ts';
 import type { MeterTransaction } from './meter-store.ts';
 import { divideLevels, type ReadSlices, readEscrows } from './slices/divide-caps.ts';
-import { type LevelTurn, requireExactTurn } from './slices/level-turn.ts';
 import {
   type OwnSlice,
   readOwnSlice,
   requireWithinGrants,
   seenLevels,
 } from './slices/own-slice.ts';
+import { requireAllSlices, type SliceAccess } from './slices/slice-access.ts';
 import type { StoredTab } from './tabs.ts';
 
 /** Ledger events for one entry of a tab. */
@@ -42,7 +42,7 @@ export interface Booking {
   readonly notes?: Partial<EntryNotes>;
   /** The entry as read in this transaction, `none` when it does not exist; saves the query. */
   readonly known?: StoredEntry | 'none';
-  readonly turn: LevelTurn;
+  readonly access: SliceAccess;
 }
 
 /** Result of a booking. */
@@ -66,10 +66,10 @@ export interface Booked {
 /**
  * Reads the rows of one booking, applies the reducer and writes the result, in one transaction
  * (EM-3).
- * @throws what `reduce` throws; ExactTurnRequired when it depends on other slices than its own
+ * @throws what `reduce` throws; AllSlicesRequired when it depends on other slices than its own
  */
 export async function book(trx: MeterTransaction, booking: Booking): Promise<Booked> {
-  const { tab, id, at, known, turn } = booking;
+  const { tab, id, at, known, access } = booking;
   const before = known === 'none' ? undefined : (known ?? (await findEntry(trx, tab, id)));
   const day = before?.day ?? dayOf(at);
   const key = { ...tab, day };
@@ -81,7 +81,7 @@ export async function book(trx: MeterTransaction, booking: Booking): Promise<Boo
   );
   const isExact = read.own === undefined;
   if (refusal !== undefined) {
-    requireExactTurn(turn, levels);
+    requireAllSlices(access, levels);
     return { before: levels, levels, entry: before, refusal, isExact };
   }
   const isChange = change !== NO_CHANGE;
@@ -99,18 +99,18 @@ export async function book(trx: MeterTransaction, booking: Booking): Promise<Boo
   const after = ledger.levels;
   const isSettled = change.used.tokens > 0n || change.used.cost > 0n || change.used.turns > 0n;
   const [seen] = await Promise.all([
-    read.own && seenLevels(trx, key, turn, { own: read.own, after, change }),
+    read.own && seenLevels(trx, key, access, { own: read.own, after, change }),
     isChanged ? writeEntry(trx, tab, entry, at) : undefined,
-    isChange ? addToLevels(trx, key, { change, turn, after }) : undefined,
+    isChange ? addToLevels(trx, key, { change, access, after }) : undefined,
   ]);
   if (read.slices !== undefined && isChange) {
-    await divideLevels(trx, key, turn, { ...read.slices, change, after });
+    await divideLevels(trx, key, access, { ...read.slices, change, after });
   }
   const result = { before: seen?.before ?? levels, levels: seen?.after ?? after, entry, isExact };
   return { ...result, ...(isSettled && exceeded !== undefined && { exceeded }) };
 }
 
-/** The levels as the turn of a booking may use them. */
+/** The levels, as far as the booking may read them. */
 interface LevelsRead {
   readonly levels: readonly Balance[];
   /** When other slices may change meanwhile. */
@@ -122,13 +122,13 @@ interface LevelsRead {
 async function readFor(
   trx: MeterTransaction,
   key: LevelsKey,
-  { turn, tenantCaps }: Booking,
+  { access, tenantCaps }: Booking,
 ): Promise<LevelsRead> {
-  switch (turn.reach) {
+  switch (access.reach) {
     case 'only':
       return { levels: await readLevels(trx, key, tenantCaps) };
     case 'own': {
-      const own = await readOwnSlice(trx, key, turn, tenantCaps);
+      const own = await readOwnSlice(trx, key, access, tenantCaps);
       return { levels: own.levels, own };
     }
     case 'all': {

@@ -5,7 +5,7 @@ import { capColumns, insertLevels, insertRun, updateCaps } from './balance-rows.
 import { isTenantLevel, keepBalance } from './balances.ts';
 import { type LevelsKey, rowIds, sliceIds } from './level-ids.ts';
 import type { MeterTransaction } from './meter-store.ts';
-import { ExactTurnRequired, type LevelTurn } from './slices/level-turn.ts';
+import { AllSlicesRequired, type SliceAccess } from './slices/slice-access.ts';
 
 /** Caps of the levels that a tab opens; undefined leaves those of an existing level unchanged. */
 export interface OpenedCaps {
@@ -14,29 +14,29 @@ export interface OpenedCaps {
   readonly session: Caps | undefined;
 }
 
-/** The caps of a new tab, the turn of its transaction, and all levels as read in this transaction. */
+/** The caps of a new tab, which slices its transaction may read, and all levels as read in this transaction. */
 export interface LevelsOpening {
   readonly opened: OpenedCaps;
-  readonly turn: LevelTurn;
+  readonly access: SliceAccess;
   readonly before: readonly Balance[];
 }
 
 /**
  * Inserts the missing levels of a new tab, in one statement, sets the caps of an existing run and lowers those of an
  * existing session. Returns all levels after that.
- * @throws ExactTurnRequired when the caps of the session change and other transactions of the tenant may be open
+ * @throws AllSlicesRequired when the caps of the session change and other transactions of the tenant may be open
  */
 export async function openLevels(
   trx: MeterTransaction,
   key: LevelsKey,
-  { opened, turn, before }: LevelsOpening,
+  { opened, access, before }: LevelsOpening,
 ): Promise<Balance[]> {
   const ids = rowIds(key);
   const caps = { agent: opened.agent, run: opened.run ?? {}, session: opened.session ?? {} };
   const session = before.find(({ level }) => level === 'session');
   const isLowered =
     session !== undefined && differs(session, sessionCapsAfter(session, opened.session));
-  if (turn.reach === 'own' && isLowered) throw new ExactTurnRequired();
+  if (access.reach === 'own' && isLowered) throw new AllSlicesRequired();
   const row = {
     agent: ids.agent,
     agent_tokens: caps.agent.tokens ?? null,
@@ -48,8 +48,8 @@ export async function openLevels(
     run_turns: caps.run.turns ?? null,
   };
   const { rows } =
-    turn.reach === 'own'
-      ? await insertRun(trx, { ...row, session: sliceIds(key, turn.slice).session })
+    access.reach === 'own'
+      ? await insertRun(trx, { ...row, session: sliceIds(key, access.slice).session })
       : await insertLevels(trx, {
           ...row,
           session: ids.session,
@@ -61,7 +61,8 @@ export async function openLevels(
   const after: Balance[] = [];
   for (const balance of before) {
     const { level } = balance;
-    if (isTenantLevel(level) || (level === 'session' && turn.reach === 'own')) after.push(balance);
+    if (isTenantLevel(level) || (level === 'session' && access.reach === 'own'))
+      after.push(balance);
     else if (level === 'session' && inserted.has(ids[level])) {
       // Its other slices may have rows already.
       const created = { ...balance, caps: caps.session };

@@ -19,9 +19,9 @@ import {
   requireTab,
 } from '../../store/require-spendable.ts';
 import { insertResponse } from '../../store/responses.ts';
-import { type LevelTurn, requireExactTurn } from '../../store/slices/level-turn.ts';
+import { requireAllSlices, type SliceAccess } from '../../store/slices/slice-access.ts';
 import type { StoredTab } from '../../store/tabs.ts';
-import { inTurnOfRun } from '../tabs/serialize-bookings.ts';
+import { bookingTransaction } from '../tabs/booking-transaction.ts';
 import { isOwnedByPeer } from './call-owner.ts';
 import {
   type AttemptEnd,
@@ -41,7 +41,7 @@ import type { CallRequest } from './call-request.ts';
 /** A transaction about one tab. */
 export interface TabTransaction {
   readonly trx: MeterTransaction;
-  readonly turn: LevelTurn;
+  readonly access: SliceAccess;
   readonly tab: StoredTab;
   readonly at: Date;
 }
@@ -67,7 +67,7 @@ export class CallLedger {
    *   TAB_NOT_FOUND; DeadlineError DEADLINE_EXCEEDED; InvalidRequestError CALL_ID_REUSED
    */
   begin(request: CallRequest, plan: CallPlan, { isNew, dead }: CallLookup): Promise<Opening> {
-    return this.#transaction(request, async (trx, turn, at) => {
+    return this.#transaction(request, async (trx, access, at) => {
       const [tab, known, freezes] = await Promise.all([
         requireTab(trx, request),
         isNew ? undefined : findCall(trx, request, request.callId),
@@ -81,7 +81,7 @@ export class CallLedger {
       const { replicas } = this.#context.store;
       if (isOwnedByPeer(known, replicas, dead)) return { type: 'owned_by_peer' };
       requireSpendable(tab, freezes, at);
-      const tx = { trx, turn, tab, at };
+      const tx = { trx, access, tab, at };
       if (known?.state !== 'running') return this.#open(tx, request, plan, known);
       return this.#openNext(tx, request, plan, await this.#expire(tx, known));
     });
@@ -94,12 +94,12 @@ export class CallLedger {
     last: OpenAttempt,
     end: AttemptEnd,
   ): Promise<Opening> {
-    return this.#transaction(request, async (trx, turn, at) => {
+    return this.#transaction(request, async (trx, access, at) => {
       const [tab, freezes] = await Promise.all([
         requireTab(trx, request),
         freezesOver(trx, request),
       ]);
-      const tx = { trx, turn, tab, at };
+      const tx = { trx, access, tab, at };
       const settled = await this.#settle(tx, last, end);
       const interrupted: StoredCall = { ...settled.call, state: 'interrupted' };
       try {
@@ -118,11 +118,11 @@ export class CallLedger {
   end(last: OpenAttempt, conclusion: CallConclusion): Promise<EndedCall> {
     const { clock } = this.#context;
     const { tab } = last;
-    const work = async (trx: MeterTransaction, turn: LevelTurn): Promise<EndedCall> => {
+    const work = async (trx: MeterTransaction, access: SliceAccess): Promise<EndedCall> => {
       const at = clock.now();
       const { answer, failure } = conclusion;
       const [settled, mustPurge] = await Promise.all([
-        this.#settle({ trx, turn, tab, at }, last, conclusion),
+        this.#settle({ trx, access, tab, at }, last, conclusion),
         // Checked in the recording transaction, because another replica can record the end of the run.
         answer === undefined ? false : isPurged(trx, tab),
       ]);
@@ -146,7 +146,7 @@ export class CallLedger {
       return { ...settled, call };
     };
     // Ids of answers belong to the session: another run may receive the same ones.
-    return inTurnOfRun(this.#context, tab, work, {
+    return bookingTransaction(this.#context, tab, work, {
       touchesTenant: conclusion.issued !== undefined,
     });
   }
@@ -158,11 +158,13 @@ export class CallLedger {
 
   async #transaction(
     request: CallRequest,
-    work: (trx: MeterTransaction, turn: LevelTurn, at: Date) => Promise<Opening>,
+    work: (trx: MeterTransaction, access: SliceAccess, at: Date) => Promise<Opening>,
   ): Promise<Opening> {
     const { clock } = this.#context;
     try {
-      return await inTurnOfRun(this.#context, request, (trx, turn) => work(trx, turn, clock.now()));
+      return await bookingTransaction(this.#context, request, (trx, access) =>
+        work(trx, access, clock.now()),
+      );
     } catch (error) {
       if (error instanceof PromptNotCounted) return { type: 'uncounted' };
       throw error;
@@ -185,7 +187,7 @@ export class CallLedger {
   }
 
   async #open(
-    { trx, turn, tab, at }: TabTransaction,
+    { trx, access, tab, at }: TabTransaction,
     request: CallRequest,
     plan: CallPlan,
     before: StoredCall | undefined,
@@ -198,7 +200,7 @@ export class CallLedger {
     const booked = await book(trx, {
       tab,
       tenantCaps: catalog.tenantCaps(tab.tenant),
-      turn,
+      access,
       id: { kind: 'call', callId: request.callId, attempt },
       known: 'none',
       at,
@@ -211,7 +213,7 @@ export class CallLedger {
         requirePrice(levels, plan);
         fits = fittingOutput(levels, plan);
         if (fits < plan.outputTokens) {
-          requireExactTurn(turn, levels);
+          requireAllSlices(access, levels);
           if (!plan.counted) throw new PromptNotCounted();
         }
         if (request.fit === 'shrink' && fits > 0n) hold = holdFor(plan, fits);
@@ -242,7 +244,7 @@ export class CallLedger {
   }
 
   async #settle(
-    { trx, turn, tab, at }: TabTransaction,
+    { trx, access, tab, at }: TabTransaction,
     { call, attempt, startedMs }: OpenAttempt,
     { spent, status, warnings }: AttemptEnd,
   ): Promise<EndedCall> {
@@ -250,7 +252,7 @@ export class CallLedger {
     const booked = await book(trx, {
       tab,
       tenantCaps: catalog.tenantCaps(tab.tenant),
-      turn,
+      access,
       id: { kind: 'call', callId: call.callId, attempt },
       events: [{ type: 'settle', spent }],
       at,
@@ -272,12 +274,12 @@ export class CallLedger {
     return { tab, levels, call: { ...after, warnings: [...call.warnings, ...warnings] } };
   }
 
-  async #expire({ trx, turn, tab, at }: TabTransaction, call: StoredCall): Promise<StoredCall> {
+  async #expire({ trx, access, tab, at }: TabTransaction, call: StoredCall): Promise<StoredCall> {
     const { catalog, events } = this.#context;
     const booked = await book(trx, {
       tab,
       tenantCaps: catalog.tenantCaps(tab.tenant),
-      turn,
+      access,
       id: { kind: 'call', callId: call.callId, attempt: call.attempts },
       events: [{ type: 'expire' }],
       at,

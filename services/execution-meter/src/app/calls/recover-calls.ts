@@ -3,7 +3,7 @@ import { book } from '../../store/book.ts';
 import { findCall, runningCalls } from '../../store/calls.ts';
 import { type HoldingEntry, holdingEntries } from '../../store/entries.ts';
 import { requireTab } from '../../store/require-spendable.ts';
-import { inTurnOfRun } from '../tabs/serialize-bookings.ts';
+import { bookingTransaction } from '../tabs/booking-transaction.ts';
 import type { CallLedger } from './call-ledger.ts';
 import type { ModelCalls } from './model-calls.ts';
 
@@ -71,21 +71,21 @@ async function expire(
   { id, ...key }: HoldingEntry,
 ): Promise<void> {
   const { clock, catalog, events } = context;
-  await inTurnOfRun(
+  await bookingTransaction(
     context,
     key,
-    async (trx, turn) => {
+    async (trx, access) => {
       const at = clock.now();
       const tab = await requireTab(trx, key);
       const call = id.kind === 'call' ? await findCall(trx, key, id.callId) : undefined;
       if (call?.state === 'running' && call.attempts === id.attempt) {
-        await ledger.settleOrphan({ trx, turn, tab, at }, call);
+        await ledger.settleOrphan({ trx, access, tab, at }, call);
         return;
       }
       const booked = await book(trx, {
         tab,
         tenantCaps: catalog.tenantCaps(tab.tenant),
-        turn,
+        access,
         id,
         events: [{ type: 'expire' }],
         at,

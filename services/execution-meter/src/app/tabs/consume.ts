@@ -10,8 +10,8 @@ import { book } from '../../store/book.ts';
 import { type EntryId, findEntry } from '../../store/entries.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
 import { requireTab } from '../../store/require-spendable.ts';
-import type { LevelTurn } from '../../store/slices/level-turn.ts';
-import { inTurnOfRun } from './serialize-bookings.ts';
+import type { SliceAccess } from '../../store/slices/slice-access.ts';
+import { bookingTransaction } from './booking-transaction.ts';
 import { type TabView, viewTab } from './tab-view.ts';
 
 /** External spending to book. */
@@ -29,8 +29,8 @@ export interface Consumption {
  *   TAB_NOT_FOUND; InvalidRequestError REQUEST_ID_REUSED; PreconditionError TAB_CLOSED
  */
 export async function consume(context: MeterContext, consumption: Consumption): Promise<TabView> {
-  const { view, breach } = await inTurnOfRun(context, consumption.key, (trx, turn) =>
-    bookConsumption(context, { trx, turn }, consumption),
+  const { view, breach } = await bookingTransaction(context, consumption.key, (trx, access) =>
+    bookConsumption(context, { trx, access }, consumption),
   );
   if (breach !== undefined) throw breachError(breach);
   return view;
@@ -38,7 +38,7 @@ export async function consume(context: MeterContext, consumption: Consumption): 
 
 async function bookConsumption(
   context: MeterContext,
-  { trx, turn }: { readonly trx: MeterTransaction; readonly turn: LevelTurn },
+  { trx, access }: { readonly trx: MeterTransaction; readonly access: SliceAccess },
   { key, requestId, requestDigest, spent, traceparent }: Consumption,
 ): Promise<{ readonly view: TabView; readonly breach: Breach | undefined }> {
   const { clock, catalog, events } = context;
@@ -55,7 +55,7 @@ async function bookConsumption(
   const booked = await book(trx, {
     tab,
     tenantCaps,
-    turn,
+    access,
     id,
     known: 'none',
     events: [{ type: 'consume', spent }],

@@ -11,9 +11,9 @@ import type { LevelsKey } from '../../store/level-ids.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
 import { openLevels } from '../../store/open-levels.ts';
 import { requireTab } from '../../store/require-spendable.ts';
-import type { LevelTurn } from '../../store/slices/level-turn.ts';
+import type { SliceAccess } from '../../store/slices/slice-access.ts';
 import { closeTab as close, findTab, insertTab, type StoredTab } from '../../store/tabs.ts';
-import { inTurnOfRun } from './serialize-bookings.ts';
+import { bookingTransaction } from './booking-transaction.ts';
 import { type TabView, viewTab } from './tab-view.ts';
 
 /** A tab to open. */
@@ -34,7 +34,7 @@ export interface NewTab {
  */
 export function openTab(context: MeterContext, opened: NewTab): Promise<TabView> {
   const { tab } = opened;
-  const work = async (trx: MeterTransaction, turn: LevelTurn): Promise<TabView> => {
+  const work = async (trx: MeterTransaction, access: SliceAccess): Promise<TabView> => {
     const key = { ...tab, day: dayOf(context.clock.now()) };
     const [known, before] = await Promise.all([
       findTab(trx, tab),
@@ -45,11 +45,11 @@ export function openTab(context: MeterContext, opened: NewTab): Promise<TabView>
       return await viewTab(context, trx, known);
     }
     await insertTab(trx, tab);
-    const levels = await openLevelsOf({ trx, turn }, opened, { key, before });
+    const levels = await openLevelsOf({ trx, access }, opened, { key, before });
     const failures = openFailures(trx, tab);
     return await viewTab(context, trx, tab, { levels, failures });
   };
-  return inTurnOfRun(context, tab, work);
+  return bookingTransaction(context, tab, work);
 }
 
 /** A tab after CloseTab, with the last events of its calls, encoded. */
@@ -86,14 +86,14 @@ export function closeTab(
 }
 
 async function openLevelsOf(
-  { trx, turn }: { readonly trx: MeterTransaction; readonly turn: LevelTurn },
+  { trx, access }: { readonly trx: MeterTransaction; readonly access: SliceAccess },
   { caps, runCaps, sessionCaps }: NewTab,
   { key, before }: { readonly key: LevelsKey; readonly before: readonly Balance[] },
 ): Promise<Balance[]> {
   if (runCaps !== undefined)
     assertRunCaps(before.find(({ level }) => level === 'run')?.caps ?? {}, runCaps);
   const opened = { agent: caps, run: runCaps, session: sessionCaps };
-  return await openLevels(trx, key, { opened, turn, before });
+  return await openLevels(trx, key, { opened, access, before });
 }
 
 function assertRunCaps(before: Caps, runCaps: Caps): void {

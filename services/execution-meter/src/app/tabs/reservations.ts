@@ -10,8 +10,8 @@ import { type Booked, book } from '../../store/book.ts';
 import { type EntryId, findEntry, type StoredEntry } from '../../store/entries.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
 import { requireSpendable, requireTab } from '../../store/require-spendable.ts';
-import type { LevelTurn } from '../../store/slices/level-turn.ts';
-import { inTurnOfRun } from './serialize-bookings.ts';
+import type { SliceAccess } from '../../store/slices/slice-access.ts';
+import { bookingTransaction } from './booking-transaction.ts';
 import { type TabView, viewTab } from './tab-view.ts';
 
 /** A request about one reservation of an agent. */
@@ -45,8 +45,10 @@ export async function reserve(
   context: MeterContext,
   reservation: NewReservation,
 ): Promise<StoredEntry | undefined> {
-  const { entry, refusal, levels } = await inTurnOfRun(context, reservation.key, (trx, turn) =>
-    bookReservation(context, { trx, turn }, reservation),
+  const { entry, refusal, levels } = await bookingTransaction(
+    context,
+    reservation.key,
+    (trx, access) => bookReservation(context, { trx, access }, reservation),
   );
   if (refusal === undefined) return entry;
   const remaining = remainingBudget(levels);
@@ -62,7 +64,7 @@ export async function reserve(
 
 async function bookReservation(
   { clock, catalog, events }: MeterContext,
-  { trx, turn }: { readonly trx: MeterTransaction; readonly turn: LevelTurn },
+  { trx, access }: { readonly trx: MeterTransaction; readonly access: SliceAccess },
   { key, callId, requestDigest, traceparent, hold, ttlMs }: NewReservation,
 ): Promise<Booked> {
   const at = clock.now();
@@ -80,7 +82,7 @@ async function bookReservation(
   const booked = await book(trx, {
     tab,
     tenantCaps: catalog.tenantCaps(key.tenant),
-    turn,
+    access,
     id,
     known: 'none',
     events: [{ type: 'reserve', kind: 'reserve', hold }],
@@ -111,7 +113,7 @@ export function settle(
   { key, callId, requestDigest, traceparent, spent, model }: Settlement,
 ): Promise<Settled> {
   const { clock, catalog, events } = context;
-  const work = async (trx: MeterTransaction, turn: LevelTurn): Promise<Settled> => {
+  const work = async (trx: MeterTransaction, access: SliceAccess): Promise<Settled> => {
     const at = clock.now();
     const id = reservationId(callId);
     const [tab, before] = await Promise.all([requireTab(trx, key), findEntry(trx, key, id)]);
@@ -120,7 +122,7 @@ export function settle(
     const booked = await book(trx, {
       tab,
       known: before ?? 'none',
-      turn,
+      access,
       tenantCaps: catalog.tenantCaps(key.tenant),
       id,
       events: [{ type: 'settle', spent }],
@@ -137,7 +139,7 @@ export function settle(
     const known = isExact && entry?.day === dayOf(at) ? { levels } : {};
     return { entry, view: await viewTab(context, trx, tab, known) };
   };
-  return inTurnOfRun(context, key, work);
+  return bookingTransaction(context, key, work);
 }
 
 /**
@@ -151,11 +153,11 @@ export async function release(
   callId: string,
 ): Promise<StoredEntry | undefined> {
   const { clock, catalog } = context;
-  const { entry } = await inTurnOfRun(context, key, async (trx, turn) =>
+  const { entry } = await bookingTransaction(context, key, async (trx, access) =>
     book(trx, {
       tab: await requireTab(trx, key),
       tenantCaps: catalog.tenantCaps(key.tenant),
-      turn,
+      access,
       id: reservationId(callId),
       events: [{ type: 'release' }],
       at: clock.now(),

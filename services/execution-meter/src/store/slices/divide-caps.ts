@@ -7,7 +7,7 @@ import { toBalance } from '../balance-rows.ts';
 import { isOfLevel, type LevelsKey, rowIds, SHARED_LEVELS, sliceOfRow } from '../level-ids.ts';
 import type { MeterReader, MeterTransaction } from '../meter-store.ts';
 import type { BalanceTable } from '../schema.ts';
-import type { LevelTurn } from './level-turn.ts';
+import type { SliceAccess } from './slice-access.ts';
 
 /** The grants of a level, void unless its terms are still in effect. */
 interface Escrow {
@@ -76,7 +76,7 @@ const selectGrants = prepareQuery((db: MeterReader, ids: EscrowIds & { readonly 
     .where('escrows.level', 'in', [ids.session, ids.day, ids.month]),
 );
 
-/** The shared levels, as an exact turn has read and changed them. */
+/** The shared levels, as a booking with access to all slices has read and changed them. */
 export interface ReadSlices {
   /** The rows of all slices before the change. */
   readonly rows: readonly Selectable<BalanceTable>[];
@@ -93,30 +93,30 @@ export interface ReadSlices {
 export async function divideLevels(
   trx: MeterTransaction,
   key: LevelsKey,
-  turn: LevelTurn,
+  access: SliceAccess,
   read: ReadSlices,
 ): Promise<void> {
   const ids = rowIds(key);
   for (const level of SHARED_LEVELS) {
     const balance = read.after.find((each) => each.level === level);
-    if (balance !== undefined) await divideLevel(trx, ids[level], { balance, turn, read });
+    if (balance !== undefined) await divideLevel(trx, ids[level], { balance, access, read });
   }
 }
 
 interface LevelToDivide {
   /** Its sums after the change. */
   readonly balance: Balance;
-  readonly turn: LevelTurn;
+  readonly access: SliceAccess;
   readonly read: ReadSlices;
 }
 
 async function divideLevel(
   trx: MeterTransaction,
   id: string,
-  { balance, turn, read }: LevelToDivide,
+  { balance, access, read }: LevelToDivide,
 ): Promise<void> {
   const { caps, used } = balance;
-  const { slice: own, percents } = turn;
+  const { slice: own, percents } = access;
   const before = read.escrows.get(id);
   const terms = termsOf(caps, percents);
   const granted = before?.terms === terms ? before.grants : new Map<number, Amount>();

@@ -25,7 +25,7 @@ import {
 } from '../level-ids.ts';
 import type { MeterTransaction } from '../meter-store.ts';
 import { readEscrows } from './divide-caps.ts';
-import { ExactTurnRequired, type LevelTurn } from './level-turn.ts';
+import { AllSlicesRequired, type SliceAccess } from './slice-access.ts';
 
 /** Limit of an account in a slice, so that the sum of all slices is within that of a level. */
 const SLICE_LIMIT = ACCOUNT_LIMIT / 64n;
@@ -41,16 +41,16 @@ export interface OwnSlice {
 }
 
 /**
- * Reads the slice of a turn.
- * @throws ExactTurnRequired when a level has no grant under the caps in effect
+ * Reads the slice of the run.
+ * @throws AllSlicesRequired when a level has no grant under the caps in effect
  */
 export async function readOwnSlice(
   trx: MeterTransaction,
   key: LevelsKey,
-  turn: LevelTurn,
+  access: SliceAccess,
   catalog: TenantCaps,
 ): Promise<OwnSlice> {
-  const ids = sliceIds(key, turn.slice);
+  const ids = sliceIds(key, access.slice);
   const levelIds = rowIds(key);
   const capRows = capsIds(key.tenant);
   const [{ rows }, escrows] = await Promise.all([
@@ -60,7 +60,7 @@ export async function readOwnSlice(
       day_caps: capRows.tenant_day,
       month_caps: capRows.tenant_month,
     }),
-    readEscrows(trx, key, turn.slice),
+    readEscrows(trx, key, access.slice),
   ]);
   const tenant = tenantCaps(trx, key.tenant, rows, catalog);
   const session = rows.find(({ id }) => id === levelIds.session);
@@ -68,12 +68,12 @@ export async function readOwnSlice(
   let isWatched = false;
   const grantOf = (level: SharedLevel): Caps => {
     const own = isTenantLevel(level) ? tenant[level] : session && levelCaps(session);
-    const terms = termsOf(own?.caps ?? {}, turn.percents);
+    const terms = termsOf(own?.caps ?? {}, access.percents);
     const escrow = escrows.get(levelIds[level]);
-    if ((escrow?.terms ?? '') !== terms) throw new ExactTurnRequired();
+    if ((escrow?.terms ?? '') !== terms) throw new AllSlicesRequired();
     if (own === undefined || escrow === undefined) return {};
-    const grant = escrow.grants.get(turn.slice);
-    if (grant === undefined) throw new ExactTurnRequired();
+    const grant = escrow.grants.get(access.slice);
+    if (grant === undefined) throw new AllSlicesRequired();
     caps.set(level, own);
     isWatched ||= escrow.isWatched;
     return Object.fromEntries(
@@ -90,7 +90,7 @@ export async function readOwnSlice(
 
 /**
  * Requires that a booking stays within the grants of its slice, and that no settlement within them reaches a threshold.
- * @throws ExactTurnRequired
+ * @throws AllSlicesRequired
  */
 export function requireWithinGrants(
   { caps, isWatched }: OwnSlice,
@@ -98,13 +98,13 @@ export function requireWithinGrants(
   { used }: Change,
 ): void {
   if (caps.size > 0 && isWatched && DIMENSIONS.some((name) => used[name] > 0n)) {
-    throw new ExactTurnRequired();
+    throw new AllSlicesRequired();
   }
   for (const balance of after) {
     if (!isShared(balance.level)) continue;
     const booked = plus(balance.used, balance.reserved);
     for (const name of DIMENSIONS) {
-      if (booked[name] > (balance.caps[name] ?? SLICE_LIMIT)) throw new ExactTurnRequired();
+      if (booked[name] > (balance.caps[name] ?? SLICE_LIMIT)) throw new AllSlicesRequired();
     }
   }
 }
@@ -132,7 +132,7 @@ export interface SeenLevels {
 export async function seenLevels(
   trx: MeterTransaction,
   key: LevelsKey,
-  { slice }: LevelTurn,
+  { slice }: SliceAccess,
   { own, after, change }: SliceBooking,
 ): Promise<SeenLevels> {
   const levelIds = rowIds(key);

@@ -3,10 +3,10 @@ import type { TransactionOptions } from '@writ/store';
 import type { MeterContext } from '../../context.ts';
 import { sliceOf } from '../../store/level-ids.ts';
 import type { MeterTransaction } from '../../store/meter-store.ts';
-import { ExactTurnRequired, type LevelTurn } from '../../store/slices/level-turn.ts';
+import { AllSlicesRequired, type SliceAccess } from '../../store/slices/slice-access.ts';
 
 /** Options of a transaction that books to the levels of its run. */
-interface TurnOptions extends Pick<TransactionOptions, 'background'> {
+interface BookingOptions extends Pick<TransactionOptions, 'background'> {
   /** Whether it touches rows of its tenant besides those of its run and slice; default: it does not. */
   readonly touchesTenant?: boolean;
 }
@@ -18,15 +18,15 @@ interface TurnOptions extends Pick<TransactionOptions, 'background'> {
  * refuse it. With one slice (SQLite), or with `touchesTenant`, it waits for all transactions of its tenant from the
  * beginning.
  */
-export async function inTurnOfRun<T>(
+export async function bookingTransaction<T>(
   { store, slices, config }: Pick<MeterContext, 'store' | 'slices' | 'config'>,
   run: RunKey,
-  work: (trx: MeterTransaction, turn: LevelTurn) => Promise<T>,
-  { touchesTenant = false, ...options }: TurnOptions = {},
+  work: (trx: MeterTransaction, access: SliceAccess) => Promise<T>,
+  { touchesTenant = false, ...options }: BookingOptions = {},
 ): Promise<T> {
   const { tenant, runId } = run;
   const slice = sliceOf(run, slices);
-  const take = (reach: LevelTurn['reach']) => (trx: MeterTransaction) =>
+  const take = (reach: SliceAccess['reach']) => (trx: MeterTransaction) =>
     work(trx, { slice, reach, percents: config.thresholds });
   if (slices === 1) return await store.transaction(take('only'), { ...options, tenant });
   if (!touchesTenant) {
@@ -34,7 +34,7 @@ export async function inTurnOfRun<T>(
     try {
       return await store.transaction(take('own'), { ...options, run: { tenant, runId }, resource });
     } catch (error) {
-      if (!(error instanceof ExactTurnRequired)) throw error;
+      if (!(error instanceof AllSlicesRequired)) throw error;
     }
   }
   return await store.transaction(take('all'), { ...options, tenant });
