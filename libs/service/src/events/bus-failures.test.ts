@@ -1,5 +1,5 @@
 import { UnavailableError } from '@writ/kernel';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { busFailures } from './bus-failures.ts';
 
 it('logs an outage in one line every ten seconds, with host and port and without a stack (SYS-4)', () => {
@@ -33,4 +33,13 @@ it('logs an outage in one line every ten seconds, with host and port and without
   const away = new UnavailableError('STORE_UNREACHABLE', 'The database is unreachable.');
   report(away, { subject: 'c' });
   expect(lines.at(-1)).toEqual([{ err: away, subject: 'c' }, 'bus failed']);
+});
+
+it('does not name NATS when the bus is that of one process (SYS-4)', () => {
+  const log = { warn: vi.fn() };
+  const report = busFailures(log, [], 'event not delivered');
+  const error = new UnavailableError('BUS_DELIVERY_FAILED', 'A subscriber failed.');
+  for (let times = 0; times < 2; times += 1) report(error, {});
+  const fields = { reason: 'BUS_DELIVERY_FAILED', problem: 'A subscriber failed.' };
+  expect(log.warn.mock.calls).toEqual([[fields, 'event not delivered']]);
 });

@@ -7,8 +7,8 @@ const EVERY_MS = 10_000;
 /**
  * Returns a function that logs failures of the bus. An outage, such as a server that is down or streams that do not
  * exist yet, is one line every ten seconds, without a stack, that names the servers; every other failure is logged.
- * @param servers URLs of the NATS servers; their hosts are logged, without credentials
- * @param message the line of a failure that is no outage
+ * @param servers URLs of the NATS servers; their hosts are logged, without credentials; empty for the bus of one process
+ * @param message the line of every other failure, and of an outage of the bus of one process
  * @param now milliseconds of a monotonic clock
  */
 export function busFailures(
@@ -31,8 +31,8 @@ export function busFailures(
     const last = loggedAt.get(reason);
     if (last !== undefined && now() - last < EVERY_MS) return;
     loggedAt.set(reason, now());
-    const named = hosts === '' ? {} : { servers: hosts };
-    log.warn({ reason, problem, ...named }, 'waiting for NATS');
+    if (hosts === '') log.warn({ reason, problem }, message);
+    else log.warn({ reason, problem, servers: hosts }, 'waiting for NATS');
   };
 }
 
