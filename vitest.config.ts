@@ -22,7 +22,13 @@ const SLOW_TESTS = [
   `{${FOLDERS.join()}}/**/*{crash,faults,kill,mutations,processes,replicas}.test.ts`,
 ];
 
-/** What `writ init` writes: a test of the new project, for the test runner of Node. */
+/** Tests of the whole platform and of programs that call it. */
+const PLATFORM_TESTS = [
+  'test/{e2e,agent-proxy}/**/*.test.ts',
+  '{platform,clients/cli}/test/**/*.test.ts',
+];
+
+/** Files that `writ init` copies; they include a test for the test runner of Node. */
 const TEMPLATES = ['clients/cli/template/**'];
 
 /** Chaos tests; nothing else may use the machine while they run. */
@@ -38,7 +44,21 @@ export default defineConfig({
         test: {
           name: 'tests',
           include: FOLDERS.map((folder) => `${folder}/**/*.test.ts`),
-          exclude: ['**/node_modules/**', ...SLOW_TESTS, ...CHAOS_TESTS, ...TEMPLATES],
+          exclude: [
+            '**/node_modules/**',
+            ...PLATFORM_TESTS,
+            ...SLOW_TESTS,
+            ...CHAOS_TESTS,
+            ...TEMPLATES,
+          ],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'platform',
+          include: PLATFORM_TESTS,
+          exclude: ['**/node_modules/**', ...SLOW_TESTS],
         },
       },
       { extends: true, test: { name: 'slow', include: SLOW_TESTS } },

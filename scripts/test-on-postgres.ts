@@ -1,10 +1,10 @@
 /**
- * Runs the tests of the services with PostgreSQL: those about state that replicas share, or with
- * `--all` the others as well. Other arguments are passed to vitest.
+ * Runs the tests of the services with PostgreSQL: by default only tests of state that replicas share, with `--all` all
+ * tests except EXCLUDED. Other arguments are passed to vitest.
  */
 import { spawnSync } from 'node:child_process';
 
-/** Races, crashes, ledgers, leases and orders, where databases differ. */
+/** Tests of races, crashes, ledgers, leases and ordering, whose results could depend on the database. */
 const SHARED = [
   'services/spawn-budget/test/acquire.test.ts',
   'services/spawn-budget/test/concurrency.test.ts',
@@ -25,14 +25,14 @@ const SHARED = [
   'services/agent-worker/test/endings.test.ts',
   'services/agent-worker/test/races.test.ts',
   'services/agent-worker/test/slots.test.ts',
-  // Their platform has agent-proxy on PostgreSQL.
+  // The platform of these tests runs agent-proxy on PostgreSQL.
   'test/agent-proxy/agent-keys.test.ts',
   'test/agent-proxy/interruptions-faults.test.ts',
   'test/agent-proxy/sub-agents.test.ts',
   'test/interop/mcp-waiting.test.ts',
 ];
 
-/** Every test with rows of agent-proxy. */
+/** All tests that write rows of agent-proxy. */
 const ALL_OF_AGENT_PROXY = [
   'test/agent-proxy/',
   'test/interop/mcp-tools',
@@ -41,9 +41,10 @@ const ALL_OF_AGENT_PROXY = [
 
 /** Slow tests that are omitted. */
 const EXCLUDED = [
-  // Kills at every point of every kind of agent: takes minutes, and crash.test.ts does the same for one kind.
+  // This test kills the worker at every point of every kind of agent, which takes minutes; crash.test.ts does the same
+  // for one kind.
   'services/agent-worker/test/kinds-crash.test.ts',
-  // They choose their databases themselves: both, or PostgreSQL only.
+  // These tests choose their databases themselves: SQLite and PostgreSQL, or PostgreSQL only.
   'services/*/test/{turns,schedules,slices}-replicas.test.ts',
 ];
 
@@ -54,8 +55,8 @@ function runTests(args: readonly string[]) {
   const chosen = args.includes('--all') ? ['services/', ...ALL_OF_AGENT_PROXY] : SHARED;
   const others = args.filter((arg) => arg !== '--all');
   const excluded = EXCLUDED.flatMap((pattern) => ['--exclude', pattern]);
-  const tests = ['--project', 'tests', '--project', 'slow', ...excluded];
-  return spawnSync('vitest', ['run', ...tests, ...chosen, ...others], {
+  const projects = ['tests', 'platform', 'slow'].flatMap((name) => ['--project', name]);
+  return spawnSync('vitest', ['run', ...projects, ...excluded, ...chosen, ...others], {
     stdio: 'inherit',
     env: { ...process.env, WRIT_TEST_STORE: 'postgres' },
   });
