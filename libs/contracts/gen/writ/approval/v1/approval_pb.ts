@@ -99,15 +99,15 @@ export type ReaderRights = Message<"writ.approval.v1.ReaderRights"> & {
   mayApprove: boolean;
 
   /**
-   * Whether the reader may approve with other values of editable arguments; false when the policy lets approvers change
-   * no argument, even if may_approve is true.
+   * Whether the reader may approve with other values of editable arguments. False when the policy permits no edits. May
+   * be true when may_approve is false, because other values may be within the caps of the reader.
    *
    * @generated from field: bool may_edit = 2;
    */
   mayEdit: boolean;
 
   /**
-   * Why not, in one sentence; empty when may_approve is true.
+   * Why the reader may not approve, in one sentence; empty when may_approve is true.
    *
    * @generated from field: string refusal = 3;
    */
@@ -156,8 +156,8 @@ export type EvidenceStep = Message<"writ.approval.v1.EvidenceStep"> & {
   name: string;
 
   /**
-   * The arguments of a tool call as JSON, the task of a delegation, or the text of a final answer: those of the
-   * executed action, or of the proposed action if none was executed. At most 1 KiB; see truncated.
+   * Content of the executed action, or of the proposed action if no action was executed: the arguments of a tool call
+   * as JSON, the task of a delegation, or the text of a final answer. At most 1 KiB; see truncated.
    *
    * @generated from field: string content = 5;
    */
@@ -178,7 +178,7 @@ export type EvidenceStep = Message<"writ.approval.v1.EvidenceStep"> & {
   reason: string;
 
   /**
-   * Why the action stopped; empty when it did not.
+   * Stop reason that the action caused; empty if it caused none.
    *
    * @generated from field: string stop_reason = 8;
    */
@@ -228,8 +228,8 @@ export type Evidence = Message<"writ.approval.v1.Evidence"> & {
   goal: string;
 
   /**
-   * Facts of the run before the action, as a JSON object; empty when the policy names none, or when they exceed 4 KiB,
-   * in which case truncated is true.
+   * Facts of the run before the action, as a JSON object; empty when the run has none of the facts that the policy
+   * names. Also empty when the facts exceed 4 KiB; truncated is then true.
    *
    * @generated from field: string facts_json = 2;
    */
@@ -295,14 +295,14 @@ export type Approval = Message<"writ.approval.v1.Approval"> & {
   runId: string;
 
   /**
-   * Agent that is suspended.
+   * Agent whose action or call the approval is about. The agent is suspended while the approval is pending.
    *
    * @generated from field: writ.supervision.v1.AgentRef agent = 5;
    */
   agent?: AgentRef | undefined;
 
   /**
-   * Id of the proposal, or of the call.
+   * Id of the proposal or, for the kind RESOLVE, of the call.
    *
    * @generated from field: string call_id = 6;
    */
@@ -344,7 +344,7 @@ export type Approval = Message<"writ.approval.v1.Approval"> & {
   risk: number;
 
   /**
-   * Policy version when it was opened.
+   * Version of the policy when the approval was opened.
    *
    * @generated from field: string policy_version = 12;
    */
@@ -400,15 +400,17 @@ export type Approval = Message<"writ.approval.v1.Approval"> & {
   editableArguments: EditableArgument[];
 
   /**
-   * Rights of the reader of this message; absent unless pending. An approver or admin can always reject an approval of
-   * the kind ACTION; one of the kind RESOLVE can only be resolved.
+   * Rights of the reader of this message; absent unless the approval is pending. An approver or admin can reject every
+   * pending approval of the kind ACTION, even without the right to approve. An approval of the kind RESOLVE can only be
+   * resolved.
    *
    * @generated from field: writ.approval.v1.ReaderRights reader_rights = 20;
    */
   readerRights?: ReaderRights | undefined;
 
   /**
-   * What the policy shows of the run; only in GetApproval, and in WatchApprovals while the approval is pending.
+   * Evidence that the policy shows to approvers; set only in GetApproval, and in WatchApprovals while the approval is
+   * pending.
    *
    * @generated from field: writ.approval.v1.Evidence evidence = 21;
    */
@@ -423,7 +425,7 @@ export const ApprovalSchema: GenMessage<Approval> = /*@__PURE__*/
   messageDesc(file_writ_approval_v1_approval, 5);
 
 /**
- * ApprovalKind is the kind of question to a person.
+ * ApprovalKind is the kind of an approval: which question a person answers.
  *
  * @generated from enum writ.approval.v1.ApprovalKind
  */
@@ -436,14 +438,14 @@ export const ApprovalKind = {
   UNSPECIFIED: 0,
 
   /**
-   * Whether an action may be executed.
+   * A person decides whether an action may be executed.
    *
    * @generated from enum value: APPROVAL_KIND_ACTION = 1;
    */
   ACTION: 1,
 
   /**
-   * What the outcome of a call was.
+   * A person states the outcome of a call whose outcome is unknown.
    *
    * @generated from enum value: APPROVAL_KIND_RESOLVE = 2;
    */
@@ -451,7 +453,7 @@ export const ApprovalKind = {
 } as const;
 
 /**
- * ApprovalKind is the kind of question to a person.
+ * ApprovalKind is the kind of an approval: which question a person answers.
  *
  * @generated from enum writ.approval.v1.ApprovalKind
  */
@@ -498,8 +500,8 @@ export const ApprovalState = {
   REJECTED: 3,
 
   /**
-   * Terminal: expired without a decision. An action counts as rejected; for the kind RESOLVE the outcome of the call
-   * stays unknown, and the run stops with `outcome_unknown:<tool>`.
+   * Terminal: the approval expired without a decision. For the kind ACTION, the action counts as rejected; for the kind
+   * RESOLVE, the outcome of the call stays unknown, and the run stops with `outcome_unknown:<tool>`.
    *
    * @generated from enum value: APPROVAL_STATE_EXPIRED = 4;
    */

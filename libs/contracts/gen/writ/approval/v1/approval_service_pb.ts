@@ -18,7 +18,7 @@ export const file_writ_approval_v1_approval_service: GenFile = /*@__PURE__*/
   fileDesc("Cid3cml0L2FwcHJvdmFsL3YxL2FwcHJvdmFsX3NlcnZpY2UucHJvdG8SEHdyaXQuYXBwcm92YWwudjEi4AEKFExpc3RBcHByb3ZhbHNSZXF1ZXN0EkAKBnN0YXRlcxgBIAMoDjIfLndyaXQuYXBwcm92YWwudjEuQXBwcm92YWxTdGF0ZUIPukgMkgEJEAgiBYIBAhABEhcKBnJ1bl9pZBgCIAEoCUIHukgEcgIYQBIbCgphZ2VudF9uYW1lGAMgASgJQge6SARyAhhAEhUKBHRvb2wYBCABKAlCB7pIBHICGEASGwoJcGFnZV9zaXplGAUgASgNQgi6SAUqAxj0AxIcCgpwYWdlX3Rva2VuGAYgASgJQgi6SAVyAxiABCJfChVMaXN0QXBwcm92YWxzUmVzcG9uc2USLQoJYXBwcm92YWxzGAEgAygLMhoud3JpdC5hcHByb3ZhbC52MS5BcHByb3ZhbBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiRAoSR2V0QXBwcm92YWxSZXF1ZXN0Ei4KC2FwcHJvdmFsX2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIkMKE0dldEFwcHJvdmFsUmVzcG9uc2USLAoIYXBwcm92YWwYASABKAsyGi53cml0LmFwcHJvdmFsLnYxLkFwcHJvdmFsIgkKB0FwcHJvdmUiVgoQQXBwcm92ZVdpdGhFZGl0cxIhCg5hcmd1bWVudHNfanNvbhgBIAEoCUIJukgGcgQogIAQEh8KDGNoYW5nZXNfanNvbhgCIAEoCUIJukgGcgQogIAQIggKBlJlamVjdCJlCgdSZXNvbHZlEjoKB291dGNvbWUYASABKA4yHS53cml0LnRvb2wudjEuUmVzb2x2ZWRPdXRjb21lQgq6SAeCAQQQASAAEh4KC3Jlc3VsdF9qc29uGAIgASgJQgm6SAZyBCiAgEAi7QIKFURlY2lkZUFwcHJvdmFsUmVxdWVzdBItCgpyZXF1ZXN0X2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEi4KC2FwcHJvdmFsX2lkGAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEiwKB2FwcHJvdmUYAyABKAsyGS53cml0LmFwcHJvdmFsLnYxLkFwcHJvdmVIABJAChJhcHByb3ZlX3dpdGhfZWRpdHMYBCABKAsyIi53cml0LmFwcHJvdmFsLnYxLkFwcHJvdmVXaXRoRWRpdHNIABIqCgZyZWplY3QYBSABKAsyGC53cml0LmFwcHJvdmFsLnYxLlJlamVjdEgAEiwKB3Jlc29sdmUYBiABKAsyGS53cml0LmFwcHJvdmFsLnYxLlJlc29sdmVIABIaCgdjb21tZW50GAcgASgJQgm6SAZyBCiAgAFCDwoGYW5zd2VyEgW6SAIIASJnChZEZWNpZGVBcHByb3ZhbFJlc3BvbnNlEiwKCGFwcHJvdmFsGAEgASgLMhoud3JpdC5hcHByb3ZhbC52MS5BcHByb3ZhbBIfChdwcm9wb3NlZF9hcmd1bWVudHNfanNvbhgCIAEoCSIwChVXYXRjaEFwcHJvdmFsc1JlcXVlc3QSFwoGcnVuX2lkGAEgASgJQge6SARyAhhAIlkKFldhdGNoQXBwcm92YWxzUmVzcG9uc2USLAoIYXBwcm92YWwYASABKAsyGi53cml0LmFwcHJvdmFsLnYxLkFwcHJvdmFsEhEKCWhlYXJ0YmVhdBgCIAEoCDKbAwoPQXBwcm92YWxTZXJ2aWNlEmAKDUxpc3RBcHByb3ZhbHMSJi53cml0LmFwcHJvdmFsLnYxLkxpc3RBcHByb3ZhbHNSZXF1ZXN0Gicud3JpdC5hcHByb3ZhbC52MS5MaXN0QXBwcm92YWxzUmVzcG9uc2USWgoLR2V0QXBwcm92YWwSJC53cml0LmFwcHJvdmFsLnYxLkdldEFwcHJvdmFsUmVxdWVzdBolLndyaXQuYXBwcm92YWwudjEuR2V0QXBwcm92YWxSZXNwb25zZRJjCg5EZWNpZGVBcHByb3ZhbBInLndyaXQuYXBwcm92YWwudjEuRGVjaWRlQXBwcm92YWxSZXF1ZXN0Gigud3JpdC5hcHByb3ZhbC52MS5EZWNpZGVBcHByb3ZhbFJlc3BvbnNlEmUKDldhdGNoQXBwcm92YWxzEicud3JpdC5hcHByb3ZhbC52MS5XYXRjaEFwcHJvdmFsc1JlcXVlc3QaKC53cml0LmFwcHJvdmFsLnYxLldhdGNoQXBwcm92YWxzUmVzcG9uc2UwAWIGcHJvdG8z", [file_buf_validate_validate, file_writ_approval_v1_approval, file_writ_tool_v1_tool_gateway_service]);
 
 /**
- * ListApprovalsRequest filters and pages.
+ * ListApprovalsRequest selects approvals and a page.
  *
  * @generated from message writ.approval.v1.ListApprovalsRequest
  */
@@ -38,7 +38,7 @@ export type ListApprovalsRequest = Message<"writ.approval.v1.ListApprovalsReques
   runId: string;
 
   /**
-   * Only of agents with this manifest.
+   * Only approvals of agents with this manifest.
    *
    * @generated from field: string agent_name = 3;
    */
@@ -159,8 +159,7 @@ export const ApproveSchema: GenMessage<Approve> = /*@__PURE__*/
   messageDesc(file_writ_approval_v1_approval_service, 4);
 
 /**
- * ApproveWithEdits approves the action with other values of editable arguments. Exactly one field
- * is set.
+ * ApproveWithEdits approves the action with other values of editable arguments. Exactly one field must be set.
  *
  * @generated from message writ.approval.v1.ApproveWithEdits
  */
@@ -217,7 +216,7 @@ export type Resolve = Message<"writ.approval.v1.Resolve"> & {
   outcome: ResolvedOutcome;
 
   /**
-   * The result of a call that was done, as a JSON object.
+   * The result of the call, as a JSON object; only with the outcome DONE.
    *
    * @generated from field: string result_json = 2;
    */
@@ -321,8 +320,8 @@ export type DecideApprovalResponse = Message<"writ.approval.v1.DecideApprovalRes
 
   /**
    * Set when a revise rule of the current policy would change the arguments that the request approves, whether or not
-   * the person edited them. In this case nothing was decided. To accept them, send approve_with_edits with exactly
-   * these arguments; the caps of the approver still apply.
+   * the person edited them. In this case the approval stays pending. To accept the revised arguments, send
+   * approve_with_edits with exactly these arguments; the caps of the approver still apply.
    *
    * @generated from field: string proposed_arguments_json = 2;
    */
@@ -387,7 +386,7 @@ export const WatchApprovalsResponseSchema: GenMessage<WatchApprovalsResponse> = 
   messageDesc(file_writ_approval_v1_approval_service, 11);
 
 /**
- * ApprovalService lists and decides approvals. Public, for the roles approver and admin;
+ * ApprovalService lists and decides approvals. Served on the public port to the roles approver and admin;
  * an auditor can read approvals but cannot decide them.
  *
  * @generated from service writ.approval.v1.ApprovalService
@@ -414,8 +413,9 @@ export const ApprovalService: GenService<{
     output: typeof GetApprovalResponseSchema;
   },
   /**
-   * DecideApproval decides one approval. Only the first decision takes effect. The transaction that records it
-   * evaluates the current rules and caps again; if one is violated, the error names this rule or cap.
+   * DecideApproval decides one approval. Only the first decision takes effect. When a person approves an action, the
+   * transaction that records the decision evaluates the current rules and caps again; if the action violates a rule or
+   * cap, the error names it.
    *
    * @generated from rpc writ.approval.v1.ApprovalService.DecideApproval
    */
@@ -425,8 +425,8 @@ export const ApprovalService: GenService<{
     output: typeof DecideApprovalResponseSchema;
   },
   /**
-   * WatchApprovals streams approvals as they open and close, pending ones first. A heartbeat comes after
-   * five seconds without an approval.
+   * WatchApprovals streams the pending approvals, and then each approval when it opens or closes. The server sends a
+   * heartbeat after five seconds without an approval.
    *
    * @generated from rpc writ.approval.v1.ApprovalService.WatchApprovals
    */

@@ -36,7 +36,7 @@ export type AuditRecord = Message<"writ.audit.v1.AuditRecord"> & {
   tenant: string;
 
   /**
-   * When it was recorded, in the deciding transaction.
+   * When the record was written. A decision and its record are written in the same transaction.
    *
    * @generated from field: google.protobuf.Timestamp record_time = 3;
    */
@@ -73,7 +73,7 @@ export type AuditRecord = Message<"writ.audit.v1.AuditRecord"> & {
   callId: string;
 
   /**
-   * The record in canonical JSON (RFC 8785); the hash is over exactly these bytes.
+   * The record in canonical JSON (RFC 8785); hash is computed from previous_hash and exactly these bytes.
    *
    * @generated from field: string canonical_json = 8;
    */
@@ -102,7 +102,7 @@ export const AuditRecordSchema: GenMessage<AuditRecord> = /*@__PURE__*/
   messageDesc(file_writ_audit_v1_audit_service, 0);
 
 /**
- * Checkpoint signs the chain up to a record, including all earlier records.
+ * Checkpoint is a signature of the supervisor over the first `count` records of a chain.
  *
  * @generated from message writ.audit.v1.Checkpoint
  */
@@ -301,8 +301,9 @@ export const ExportAuditResponseSchema: GenMessage<ExportAuditResponse> = /*@__P
   messageDesc(file_writ_audit_v1_audit_service, 5);
 
 /**
- * AuditService reads the audit record: what was proposed, decided, approved,
- * executed and how it ended. Public, for the roles auditor and admin.
+ * AuditService reads the audit records of a tenant: the start, end and purge of runs and agents, their decisions,
+ * writs, approvals, receipts and refused calls, and changes of halts, priorities and caps. Served on the public port to
+ * the roles auditor and admin.
  *
  * @generated from service writ.audit.v1.AuditService
  */
@@ -318,10 +319,10 @@ export const AuditService: GenService<{
     output: typeof ListAuditRecordsResponseSchema;
   },
   /**
-   * ExportAudit streams the chain of a tenant as of the start of the call, each
-   * checkpoint after the last record that it covers, and ends with a signed head.
-   * `writ audit verify` verifies the result. DATA_LOSS AUDIT_CHAIN_ROLLED_BACK
-   * when the chain has fewer or other records than the supervisor has seen.
+   * ExportAudit streams the chain of a tenant as of the start of the call. Each checkpoint follows the last record that
+   * it covers; a signed head ends the stream. `writ audit verify` verifies the result. Fails with DATA_LOSS and the
+   * reason AUDIT_CHAIN_ROLLED_BACK when the chain has fewer records or checkpoints than the supervisor has already
+   * seen, or different records.
    *
    * @generated from rpc writ.audit.v1.AuditService.ExportAudit
    */

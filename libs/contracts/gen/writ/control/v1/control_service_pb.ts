@@ -70,30 +70,31 @@ export type Halt = Message<"writ.control.v1.Halt"> & {
   state: HaltState;
 
   /**
-   * Whether the runs in scope end as HALTED; otherwise their agents stay parked until the halt is lifted. In the scope
-   * of one agent below the root, only this agent and the agents below it end.
+   * Whether the halt ends the runs in scope, with the state HALTED; otherwise their agents stay parked until the halt
+   * is lifted. In the scope of one agent below the root, only this agent and the agents below it end.
    *
    * @generated from field: bool end_runs = 7;
    */
   endRuns: boolean;
 
   /**
-   * Calls that were still in flight when the meter and the gateway answered, at most about one second after they began
-   * to reject calls. A snapshot: a call stays in the list after it has ended.
+   * Calls that were still in flight when the meter or the gateway confirmed the halt. Each of the two services confirms
+   * the halt at most about one second after it begins to reject calls. The list is a snapshot: a call is not removed
+   * when it ends.
    *
    * @generated from field: repeated writ.control.v1.InFlightCall in_flight = 8;
    */
   inFlight: InFlightCall[];
 
   /**
-   * Who lifted it; empty before.
+   * Who lifted the halt; empty until it is lifted.
    *
    * @generated from field: string resumed_by = 9;
    */
   resumedBy: string;
 
   /**
-   * When it was lifted.
+   * When the meter and the gateway lifted the halt; absent until then. Some agents may be resumed later.
    *
    * @generated from field: google.protobuf.Timestamp resume_time = 10;
    */
@@ -128,7 +129,7 @@ export type HaltRequest = Message<"writ.control.v1.HaltRequest"> & {
   scope?: Scope | undefined;
 
   /**
-   * Reason; part of every error that the halt causes.
+   * Reason of the halt; included in every error that the halt causes.
    *
    * @generated from field: string reason = 3;
    */
@@ -318,7 +319,7 @@ export type ReprioritizeRequest = Message<"writ.control.v1.ReprioritizeRequest">
   agentInstance: string;
 
   /**
-   * The new priority; it may be above that of the manifest.
+   * New priority; may be higher than the priority in the manifest.
    *
    * @generated from field: writ.supervision.v1.Priority priority = 5;
    */
@@ -522,7 +523,7 @@ export const NotificationState = {
   UNSPECIFIED: 0,
 
   /**
-   * Not accepted yet; it is retried.
+   * Not accepted yet; the supervisor retries it.
    *
    * @generated from enum value: NOTIFICATION_STATE_OPEN = 1;
    */
@@ -536,7 +537,7 @@ export const NotificationState = {
   DELIVERED: 2,
 
   /**
-   * Terminal: given up.
+   * Terminal: the supervisor stopped retrying.
    *
    * @generated from enum value: NOTIFICATION_STATE_FAILED = 3;
    */
@@ -557,15 +558,17 @@ export const NotificationStateSchema: GenEnum<NotificationState> = /*@__PURE__*/
   enumDesc(file_writ_control_v1_control_service, 1);
 
 /**
- * ControlService halts work, changes the priority of agents and tests notifications. Public, for the roles admin and
- * operator: an admin acts in its own tenant, an operator in every tenant. An auditor lists halts.
+ * ControlService halts work, changes the priority of agents and tests notifications. Served on the public port to the
+ * roles admin and operator: an admin can act in its own tenant, an operator in every tenant. Auditors can call only
+ * ListHalts.
  *
  * @generated from service writ.control.v1.ControlService
  */
 export const ControlService: GenService<{
   /**
-   * Halt stops a scope. It is acknowledged only when the meter and the gateway enforce it;
-   * otherwise UNAVAILABLE names the service that did not respond, and the halt stays effective.
+   * Halt stops a scope. It returns when the meter and the gateway enforce the halt and the agents in scope are parked.
+   * If this takes too long, it fails with UNAVAILABLE and the reason HALT_PENDING, and the error names the services
+   * that have not confirmed; the halt stays effective, and the supervisor retries.
    *
    * @generated from rpc writ.control.v1.ControlService.Halt
    */
@@ -575,7 +578,8 @@ export const ControlService: GenService<{
     output: typeof HaltResponseSchema;
   },
   /**
-   * Resume lifts one halt, never another order that freezes the same run.
+   * Resume lifts one halt. Other halts and freezes of the same run stay in force. An admin can lift only halts of its
+   * own tenant that a person of this tenant ordered; an operator can lift every halt.
    *
    * @generated from rpc writ.control.v1.ControlService.Resume
    */
@@ -597,7 +601,7 @@ export const ControlService: GenService<{
   /**
    * Reprioritize changes the priority of a live agent. In a full pool, a demotion below NORMAL pauses an active agent
    * other than the root if another agent of the run is active or waits for a slot. A promotion to NORMAL or above
-   * resumes a paused agent if a slot is free or it may preempt another agent.
+   * resumes a paused agent if a slot is free, or if the paused agent can preempt another agent.
    *
    * @generated from rpc writ.control.v1.ControlService.Reprioritize
    */
@@ -607,10 +611,10 @@ export const ControlService: GenService<{
     output: typeof ReprioritizeResponseSchema;
   },
   /**
-   * TestNotifications sends a message of the type `test` to every notification endpoint of a tenant, as other
-   * notifications are sent: signed, through the egress guard, and retried. The RPC returns when each endpoint has
-   * accepted the message, or after five seconds. The supervisor retries the messages that were not accepted by then. A
-   * repeat of the request_id sends nothing and returns the current states.
+   * TestNotifications sends a message of the type `test` to every notification endpoint of a tenant. Like other
+   * notifications, the message is signed, sent through the egress guard, and retried. The RPC returns when each
+   * delivery has succeeded or finally failed, or after five seconds. Afterwards, the supervisor retries the deliveries
+   * that are still open. A repeat of the request_id sends nothing and returns the current states.
    *
    * @generated from rpc writ.control.v1.ControlService.TestNotifications
    */

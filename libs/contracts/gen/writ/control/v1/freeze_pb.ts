@@ -134,8 +134,8 @@ export const ScopeSchema: GenMessage<Scope> = /*@__PURE__*/
   messageDesc(file_writ_control_v1_freeze, 2);
 
 /**
- * FreezeOrder stops a scope at the meter and the gateway until it is lifted.
- * Each order is one row; lifting one lifts no other.
+ * FreezeOrder makes the meter and the gateway reject calls of a scope until the order is lifted. Orders are
+ * independent: lifting one order does not lift other orders of the same scope.
  *
  * @generated from message writ.control.v1.FreezeOrder
  */
@@ -162,7 +162,7 @@ export type FreezeOrder = Message<"writ.control.v1.FreezeOrder"> & {
   cause: FreezeCause;
 
   /**
-   * One sentence for rejected callers.
+   * Reason of the freeze, one sentence; included in the error of rejected calls.
    *
    * @generated from field: string reason = 4;
    */
@@ -183,7 +183,8 @@ export type FreezeOrder = Message<"writ.control.v1.FreezeOrder"> & {
   orderTime?: Timestamp | undefined;
 
   /**
-   * For an order that ends a run: retention of recorded payloads.
+   * Retention of the payloads that the service recorded for the scope. An order with the cause END deletes these
+   * payloads, unless retention is unset or PERMANENT.
    *
    * @generated from field: writ.supervision.v1.HistoryRetention retention = 7;
    */
@@ -282,22 +283,21 @@ export const FreezeCause = {
   HALT: 1,
 
   /**
-   * The run is being cancelled.
+   * The run is being cancelled. Not used by the supervisor, which sends END.
    *
    * @generated from enum value: FREEZE_CAUSE_CANCEL = 2;
    */
   CANCEL: 2,
 
   /**
-   * The deadline of the run expired.
+   * The deadline of the run expired. Not used by the supervisor, which sends END.
    *
    * @generated from enum value: FREEZE_CAUSE_DEADLINE = 3;
    */
   DEADLINE: 3,
 
   /**
-   * The run, or the agent, ended for any reason, including cancellation and an expired deadline. The supervisor sends
-   * only HALT and END, never CANCEL or DEADLINE.
+   * The run or the agent ended, for any reason, including cancellation and an expired deadline.
    *
    * @generated from enum value: FREEZE_CAUSE_END = 4;
    */

@@ -22,7 +22,7 @@ export const file_writ_hook_v1_hook_event: GenFile = /*@__PURE__*/
   fileDesc("Ch13cml0L2hvb2svdjEvaG9va19ldmVudC5wcm90bxIMd3JpdC5ob29rLnYxIt0GCglIb29rRXZlbnQSKwoIZXZlbnRfaWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSNQoEdHlwZRgCIAEoDjIbLndyaXQuaG9vay52MS5Ib29rRXZlbnRUeXBlQgq6SAeCAQQQASAAEg8KB2VtaXR0ZXIYAyABKAkSLgoKZXZlbnRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGdGVuYW50GAUgASgJEg4KBnJ1bl9pZBgGIAEoCRISCgpzZXNzaW9uX2lkGAcgASgJEiwKBWFnZW50GAggASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIMCgRzdGVwGAkgASgNEg8KB2NhbGxfaWQYCiABKAkSEwoLdHJhY2VwYXJlbnQYCyABKAkSEQoJdG9vbF9uYW1lGAwgASgJEg0KBW1vZGVsGA0gASgJEg4KBnN0YXR1cxgOIAEoCRIrCghkdXJhdGlvbhgPIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIjCgV1c2FnZRgQIAEoCzIULndyaXQubWV0ZXIudjEuVXNhZ2USFQoNY29zdF9uYW5vX3VzZBgRIAEoAxIRCgllc3RpbWF0ZWQYEiABKAgSDwoHYXR0ZW1wdBgTIAEoDRITCgthcHByb3ZhbF9pZBgUIAEoCRIPCgdoYWx0X2lkGBUgASgJEjIKC290aGVyX2FnZW50GBYgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIRCglkaW1lbnNpb24YFyABKAkSEwoLYXJnc19zaGEyNTYYGCABKAkSEwoLd2FpdGluZ19mb3IYGSABKAkSDQoFYWZ0ZXIYGiADKAkSFQoNc2xvdF9zZXF1ZW5jZRgeIAEoAxITCgtsb2dfbWVzc2FnZRgfIAEoCRI3ChBhdWRpdF9jaGVja3BvaW50GCAgASgLMh0ud3JpdC5ob29rLnYxLkF1ZGl0Q2hlY2twb2ludBIZChF0aHJlc2hvbGRfcGVyY2VudBghIAEoDRIwCgxidWRnZXRfbGV2ZWwYIiABKA4yGi53cml0Lm1ldGVyLnYxLkJ1ZGdldExldmVsIkAKD0F1ZGl0Q2hlY2twb2ludBIOCgZudW1iZXIYASABKAMSDQoFY291bnQYAiABKAMSDgoGc2lnbmVkGAMgASgJKu4GCg1Ib29rRXZlbnRUeXBlEh8KG0hPT0tfRVZFTlRfVFlQRV9VTlNQRUNJRklFRBAAEh0KGUhPT0tfRVZFTlRfVFlQRV9SVU5fU1RBUlQQARIbChdIT09LX0VWRU5UX1RZUEVfUlVOX0VORBACEh4KGkhPT0tfRVZFTlRfVFlQRV9TVEVQX1NUQVJUEAMSHAoYSE9PS19FVkVOVF9UWVBFX1NURVBfRU5EEAQSHQoZSE9PS19FVkVOVF9UWVBFX0xMTV9TVEFSVBAFEhsKF0hPT0tfRVZFTlRfVFlQRV9MTE1fRU5EEAYSHgoaSE9PS19FVkVOVF9UWVBFX1RPT0xfU1RBUlQQBxIcChhIT09LX0VWRU5UX1RZUEVfVE9PTF9FTkQQCBIiCh5IT09LX0VWRU5UX1RZUEVfR1VBUkRSQUlMX1RSSVAQCRIbChdIT09LX0VWRU5UX1RZUEVfSEFORE9GRhAKEh4KGkhPT0tfRVZFTlRfVFlQRV9GTE9XX1NUQVJUEAsSHAoYSE9PS19FVkVOVF9UWVBFX0ZMT1dfRU5EEAwSJAogSE9PS19FVkVOVF9UWVBFX0JVREdFVF9FWEhBVVNURUQQDRImCiJIT09LX0VWRU5UX1RZUEVfQVBQUk9WQUxfUkVRVUVTVEVEEA4SJAogSE9PS19FVkVOVF9UWVBFX0FQUFJPVkFMX0RFQ0lERUQQDxIaChZIT09LX0VWRU5UX1RZUEVfSEFMVEVEEBASIAocSE9PS19FVkVOVF9UWVBFX0FHRU5UX1BBVVNFRBAREiEKHUhPT0tfRVZFTlRfVFlQRV9BR0VOVF9SRVNVTUVEEBISIwofSE9PS19FVkVOVF9UWVBFX0FHRU5UX1NVU1BFTkRFRBAVEh8KG0hPT0tfRVZFTlRfVFlQRV9BR0VOVF9XT0tFThAWEh0KGUhPT0tfRVZFTlRfVFlQRV9MT0dfRU5UUlkQFxIfChtIT09LX0VWRU5UX1RZUEVfSEFMVF9MSUZURUQQGBIkCiBIT09LX0VWRU5UX1RZUEVfQVVESVRfQ0hFQ0tQT0lOVBAZEiIKHkhPT0tfRVZFTlRfVFlQRV9CVURHRVRfQ0hBTkdFRBAaEiQKIEhPT0tfRVZFTlRfVFlQRV9CVURHRVRfVEhSRVNIT0xEEBtiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_writ_meter_v1_tab, file_writ_meter_v1_usage, file_writ_supervision_v1_supervision]);
 
 /**
- * HookEvent reports that something happened. It has ids and numbers, never content.
+ * HookEvent reports a state change, such as the start of a step. It contains ids and numbers, never content.
  * Its NATS subject is `writ.hooks.v1.<tenant>.<run_id>.<agent>.<type>`, with
  * `-` for absent parts.
  *
@@ -30,8 +30,8 @@ export const file_writ_hook_v1_hook_event: GenFile = /*@__PURE__*/
  */
 export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   /**
-   * Derived from what the event reports, for example run, agent, call, attempt and type, so that a repeat has the same
-   * id. Use it for deduplication; do not compute it.
+   * Id of the event, derived from its fields, for example run, agent, call, attempt and type, so that a republished
+   * event has the same id. Use it for deduplication; do not compute it.
    *
    * @generated from field: string event_id = 1;
    */
@@ -52,7 +52,7 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   emitter: string;
 
   /**
-   * Time by the clock of the emitter.
+   * Time of the event, by the clock of the emitter.
    *
    * @generated from field: google.protobuf.Timestamp event_time = 4;
    */
@@ -94,7 +94,7 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   step: number;
 
   /**
-   * The model, review or tool call.
+   * Id of the model, review or tool call, of the log entry, or of the request that changed the caps.
    *
    * @generated from field: string call_id = 10;
    */
@@ -108,7 +108,7 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   traceparent: string;
 
   /**
-   * Tool of a TOOL event, or of the action of an APPROVAL event; empty if the action is not a tool call.
+   * Tool of a TOOL event. In an APPROVAL event, the tool of the action; empty if the action is not a tool call.
    *
    * @generated from field: string tool_name = 12;
    */
@@ -122,10 +122,10 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   model: string;
 
   /**
-   * Result or cause, by type. In most types `ok` or a stop reason; in LLM_END also `interrupted`; in STEP_END the
-   * verdict on the proposal or a stop reason; in BUDGET_EXHAUSTED the dimension with the level; in APPROVAL_REQUESTED
-   * the reason, in APPROVAL_DECIDED the state; in HALTED `halted`, in HALT_LIFTED `lifted`; in AGENT_PAUSED why the
-   * agent was paused.
+   * Result or cause; the value depends on the type. Most types: `ok` or a stop reason. LLM_END: also `interrupted`.
+   * STEP_END: the verdict on the proposal or a stop reason. BUDGET_EXHAUSTED: `budget_exhausted:<dimension> (<level>)`.
+   * APPROVAL_REQUESTED: the reason. APPROVAL_DECIDED: the state. HALTED: `halted`. HALT_LIFTED: `lifted`. AGENT_PAUSED:
+   * `paused`, or `lapsed` if the lease expired.
    *
    * @generated from field: string status = 14;
    */
@@ -139,7 +139,7 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   duration?: Duration | undefined;
 
   /**
-   * In LLM_END, the usage of the model call. In RUN_END, the usage of the agent; for the root, that of the whole run.
+   * Usage of the model call in LLM_END. In RUN_END, usage of the agent, or of the whole run if the agent is the root.
    *
    * @generated from field: writ.meter.v1.Usage usage = 16;
    */
@@ -153,7 +153,7 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   costNanoUsd: bigint;
 
   /**
-   * Whether the figures are estimates.
+   * Whether `usage` and `cost_nano_usd` are estimates.
    *
    * @generated from field: bool estimated = 18;
    */
@@ -189,8 +189,8 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   otherAgent?: AgentRef | undefined;
 
   /**
-   * Cap or guardrail: tokens, cost, turns, spawns, stuck, max_tokens, near_budget,
-   * middleware.
+   * Cap or guardrail that the event reports: tokens, cost, turns or spawns for a cap; max_tokens, stuck, near_budget or
+   * middleware for a guardrail.
    *
    * @generated from field: string dimension = 23;
    */
@@ -212,17 +212,18 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   waitingFor: string;
 
   /**
-   * Ids of earlier events of the agent: STEP_START and FLOW_END have the id of the STEP_END of the previous step. The
-   * other events of a step have the ids of the LLM_END and GUARDRAIL_TRIP events of this step that no earlier request
-   * carried; STEP_END also has those of its TOOL_END events.
+   * Ids of events of the agent that precede this event in the timeline. STEP_START and FLOW_END list the STEP_END of
+   * the previous step. Later events of a step list at most 64 LLM_END and GUARDRAIL_TRIP events of the same step, the
+   * most recent ones that the supervisor has not acknowledged yet. STEP_END also lists the TOOL_END events of its calls
+   * whose receipts the supervisor has not acknowledged yet.
    *
    * @generated from field: repeated string after = 26;
    */
   after: string[];
 
   /**
-   * For events of spawn-budget: number of the reported change in the pool of the run. A later change has a higher
-   * number.
+   * In events of spawn-budget, the sequence number of the reported change in the pool of the run. A later change has a
+   * higher number.
    *
    * @generated from field: int64 slot_sequence = 30;
    */
@@ -250,7 +251,7 @@ export type HookEvent = Message<"writ.hook.v1.HookEvent"> & {
   thresholdPercent: number;
 
   /**
-   * For BUDGET_THRESHOLD: level of the cap. The run of the event is the run whose settlement reached the threshold.
+   * Level of the cap in BUDGET_THRESHOLD. The run of this event is the run whose settlement reached the threshold.
    *
    * @generated from field: writ.meter.v1.BudgetLevel budget_level = 34;
    */
@@ -278,14 +279,14 @@ export type AuditCheckpoint = Message<"writ.hook.v1.AuditCheckpoint"> & {
   number: bigint;
 
   /**
-   * Number of records that it covers, from the first.
+   * Number of records that the checkpoint covers, starting with the first record of the chain.
    *
    * @generated from field: int64 count = 2;
    */
   count: bigint;
 
   /**
-   * A JWS by the supervisor; its claims are CheckpointClaims.
+   * JWS that the supervisor signed, with the claims CheckpointClaims.
    *
    * @generated from field: string signed = 3;
    */
@@ -300,8 +301,8 @@ export const AuditCheckpointSchema: GenMessage<AuditCheckpoint> = /*@__PURE__*/
   messageDesc(file_writ_hook_v1_hook_event, 1);
 
 /**
- * HookEventType is the type of an event. Each type has one emitter, except TOOL_START and TOOL_END: the supervisor
- * publishes them for a gateway that publishes no tool events.
+ * HookEventType is the type of an event. Each type has one emitter, except TOOL_START and TOOL_END: if the gateway does
+ * not publish tool events, the supervisor publishes them.
  *
  * @generated from enum writ.hook.v1.HookEventType
  */
@@ -314,15 +315,15 @@ export const HookEventType = {
   UNSPECIFIED: 0,
 
   /**
-   * Supervisor: a run was accepted, or a child was set up.
+   * Supervisor: a run was accepted, or a child has a slot and a tab and is about to be delivered to a worker.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_RUN_START = 1;
    */
   RUN_START: 1,
 
   /**
-   * Supervisor: an agent ended. The event of the root also means that the run ended. The event has the totals of the
-   * closed tab.
+   * Supervisor: an agent ended. The event contains the usage and cost of the agent. The event of the root also reports
+   * that the run ended, and contains the usage and cost of the whole run.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_RUN_END = 2;
    */
@@ -357,28 +358,30 @@ export const HookEventType = {
   LLM_END: 6,
 
   /**
-   * Tool gateway, or the supervisor for a gateway that publishes no tool events: intent to execute was recorded.
+   * Tool gateway, or the supervisor for a gateway that publishes no tool events: the intent to execute a tool call was
+   * recorded.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_TOOL_START = 7;
    */
   TOOL_START: 7,
 
   /**
-   * Tool gateway, or the supervisor for a gateway that publishes no tool events: an outcome was recorded.
+   * Tool gateway, or the supervisor for a gateway that publishes no tool events: the outcome of a tool call was
+   * recorded.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_TOOL_END = 8;
    */
   TOOL_END: 8,
 
   /**
-   * Agent worker: a guardrail stopped a loop or continued an answer.
+   * Agent worker: a guardrail tripped; `dimension` names it.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_GUARDRAIL_TRIP = 9;
    */
   GUARDRAIL_TRIP: 9,
 
   /**
-   * Supervisor: a delegation was approved and its child has a slot.
+   * Supervisor: a delegation was approved, and its child has a slot and a tab.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_HANDOFF = 10;
    */
@@ -420,39 +423,41 @@ export const HookEventType = {
   APPROVAL_DECIDED: 15,
 
   /**
-   * Supervisor: a halt is effective. Emitted once for each run in scope, with the root or the halted agent as its
-   * agent. A halt of a tenant or of everything also emits one event without a run.
+   * Supervisor: a halt is effective. One event is emitted for each run in the scope of the halt; its `agent` is the
+   * halted agent, or the root if the halt is not limited to one agent. A halt of a tenant or of all tenants also emits
+   * one event without a run.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_HALTED = 16;
    */
   HALTED: 16,
 
   /**
-   * Spawn budget: an agent was paused for another agent or after a demotion, or its lease expired; `status` says
-   * whether it was paused or its lease expired.
+   * Spawn budget: an agent was preempted by another agent or paused after a demotion (`status` is `paused`), or its
+   * lease expired (`status` is `lapsed`).
    *
    * @generated from enum value: HOOK_EVENT_TYPE_AGENT_PAUSED = 17;
    */
   AGENT_PAUSED: 17,
 
   /**
-   * Spawn budget: an agent without a slot has one again.
+   * Spawn budget: an agent that had lost its slot acquired a slot again.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_AGENT_RESUMED = 18;
    */
   AGENT_RESUMED: 18,
 
   /**
-   * Spawn budget: an agent waits for a person, a signal, a timer, a feed item or another agent. It has no slot grant
-   * until it wakes. The event is on the timeline only when the agent waits for a worker that has the code version with
-   * which the agent started (waiting_for `code:...`); other waits are visible in the state of the run.
+   * Spawn budget: an agent waits for a person, a signal, a timer, a feed item, another agent, or a worker that has the
+   * code version with which the agent started. It has no slot grant until it wakes. Only an event whose `waiting_for`
+   * begins with `code:` is on the timeline; the state of the run shows the other waits.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_AGENT_SUSPENDED = 21;
    */
   AGENT_SUSPENDED: 21,
 
   /**
-   * Spawn budget: an agent that waited runs again. Not on the timeline.
+   * Spawn budget: an agent that waited runs again. If the agent had also lost its slot, AGENT_RESUMED is emitted
+   * instead. Not on the timeline.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_AGENT_WOKEN = 22;
    */
@@ -466,7 +471,9 @@ export const HookEventType = {
   LOG_ENTRY: 23,
 
   /**
-   * Supervisor: a halt was lifted. Emitted once for each HALTED event of the halt.
+   * Supervisor: a halt was lifted. Emitted once for each run in scope that has not ended, with the same `agent` as
+   * HALTED; for a halt of one agent, only if this agent has not ended. A halt of a tenant or of all tenants also emits
+   * one event without a run.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_HALT_LIFTED = 24;
    */
@@ -487,8 +494,9 @@ export const HookEventType = {
   BUDGET_CHANGED: 26,
 
   /**
-   * Execution meter: the settled amount reached a percentage of a cap, at most once for each cap and percentage; a
-   * settlement that reaches several percentages reports only the highest. Not on the timeline.
+   * Execution meter: the settled amount reached a configured percentage of a cap. Emitted at most once for each cap and
+   * percentage; if a settlement reaches several percentages of a cap, only the highest is reported. Not on the
+   * timeline.
    *
    * @generated from enum value: HOOK_EVENT_TYPE_BUDGET_THRESHOLD = 27;
    */
@@ -496,8 +504,8 @@ export const HookEventType = {
 } as const;
 
 /**
- * HookEventType is the type of an event. Each type has one emitter, except TOOL_START and TOOL_END: the supervisor
- * publishes them for a gateway that publishes no tool events.
+ * HookEventType is the type of an event. Each type has one emitter, except TOOL_START and TOOL_END: if the gateway does
+ * not publish tool events, the supervisor publishes them.
  *
  * @generated from enum writ.hook.v1.HookEventType
  */

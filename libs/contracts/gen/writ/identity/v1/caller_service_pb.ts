@@ -70,14 +70,14 @@ export const GetCallerResponseSchema: GenMessage<GetCallerResponse> = /*@__PURE_
   messageDesc(file_writ_identity_v1_caller_service, 1);
 
 /**
- * CallerService describes the callers of the public port. For every role but agent.
+ * CallerService describes the callers of the public port. Served on the public port to every role except agent.
  *
  * @generated from service writ.identity.v1.CallerService
  */
 export const CallerService: GenService<{
   /**
-   * GetCaller returns the person behind the credential of the call, and the RPCs that its roles permit, so that a
-   * user interface offers nothing else.
+   * GetCaller returns the person that the credential of the call identifies, and the RPCs that the person's roles
+   * permit, so that a user interface can hide all other operations.
    *
    * @generated from rpc writ.identity.v1.CallerService.GetCaller
    */

@@ -109,14 +109,14 @@ export type AgentClaims = Message<"writ.identity.v1.AgentClaims"> & {
   priority: Priority;
 
   /**
-   * Model aliases that it may use.
+   * Model aliases that the agent may use.
    *
    * @generated from field: repeated string models = 8;
    */
   models: string[];
 
   /**
-   * Tools that it may see.
+   * Tools that ListTools may return to the agent.
    *
    * @generated from field: repeated string tools = 9;
    */
@@ -131,7 +131,7 @@ export const AgentClaimsSchema: GenMessage<AgentClaims> = /*@__PURE__*/
   messageDesc(file_writ_identity_v1_claims, 1);
 
 /**
- * SlotGrantClaims show that an agent holds a slot. Token type `slot-grant+jwt`,
+ * SlotGrantClaims prove that an agent has an active slot and may act. Token type `slot-grant+jwt`,
  * issued by spawn-budget for every service, claim `slot_grant`.
  *
  * @generated from message writ.identity.v1.SlotGrantClaims
@@ -181,7 +181,7 @@ export const SlotGrantClaimsSchema: GenMessage<SlotGrantClaims> = /*@__PURE__*/
   messageDesc(file_writ_identity_v1_claims, 2);
 
 /**
- * WritClaims order exactly one tool call. Token type `writ+jwt`, issued by the
+ * WritClaims authorize exactly one tool call. Token type `writ+jwt`, issued by the
  * supervisor for the audience tool-gateway, claim `writ`; jti is the id of the writ.
  *
  * @generated from message writ.identity.v1.WritClaims
@@ -286,7 +286,9 @@ export type WritClaims = Message<"writ.identity.v1.WritClaims"> & {
   sessionId: string;
 
   /**
-   * Whether the default limits of tools do not apply: an external agent has a loop of its own and may run for hours.
+   * Whether the gateway ignores the limits of the source and the default limits, so that max_calls_per_agent and
+   * max_repeats apply only if tools.yaml sets them for the tool. Set for external agents, because an external agent may
+   * run for hours.
    *
    * @generated from field: bool no_default_limits = 15;
    */
@@ -372,7 +374,7 @@ export type ReceiptClaims = Message<"writ.identity.v1.ReceiptClaims"> & {
   resultSha256: string;
 
   /**
-   * The result fields that the writ requires, as far as the result has them.
+   * The result fields that the writ lists and that are present in the result.
    *
    * @generated from field: google.protobuf.Struct result_fields = 10;
    */
@@ -400,21 +402,22 @@ export type ReceiptClaims = Message<"writ.identity.v1.ReceiptClaims"> & {
   registryVersion: string;
 
   /**
-   * When intent was recorded.
+   * When the gateway recorded the intent to execute the call.
    *
    * @generated from field: google.protobuf.Timestamp start_time = 14;
    */
   startTime?: Timestamp | undefined;
 
   /**
-   * When the outcome was recorded.
+   * When the gateway recorded the outcome.
    *
    * @generated from field: google.protobuf.Timestamp end_time = 15;
    */
   endTime?: Timestamp | undefined;
 
   /**
-   * Revision of the receipt for this call, from 1; a resolution increments it, and the highest counts.
+   * Revision of the receipt for this call, from 1. Resolving an unknown outcome increments it; the receipt with the
+   * highest revision is valid.
    *
    * @generated from field: uint32 revision = 16;
    */
@@ -457,7 +460,7 @@ export type CheckpointClaims = Message<"writ.identity.v1.CheckpointClaims"> & {
   tenant: string;
 
   /**
-   * Number of records.
+   * Number of records that the checkpoint covers, from the first.
    *
    * @generated from field: int64 count = 2;
    */
@@ -487,9 +490,9 @@ export type CheckpointClaims = Message<"writ.identity.v1.CheckpointClaims"> & {
   closesExport: boolean;
 
   /**
-   * Number of the checkpoint in its chain, from 1, without gaps; in the head of an export, that of the last checkpoint.
-   * The database stores the last number. If a checkpoint has a number that was already published with another
-   * checkpoint, the database was rolled back in between. Zero in checkpoints of releases that did not number them.
+   * Number of the checkpoint in its chain, from 1, without gaps. In the head of an export, the number of the last
+   * checkpoint. The database stores the last number: if two different checkpoints have the same number, the database
+   * was rolled back between them. Zero in checkpoints of releases that did not number checkpoints.
    *
    * @generated from field: int64 checkpoint_number = 6;
    */
@@ -574,7 +577,7 @@ export const CallStatus = {
   REFUSED: 3,
 
   /**
-   * Indeterminate; a person resolves it.
+   * Not terminal: the outcome is unknown until a person resolves it.
    *
    * @generated from enum value: CALL_STATUS_UNKNOWN = 4;
    */

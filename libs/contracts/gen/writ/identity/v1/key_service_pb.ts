@@ -57,15 +57,15 @@ export type PublicKey = Message<"writ.identity.v1.PublicKey"> & {
   jwkJson: string;
 
   /**
-   * Start of its use for signing.
+   * Time from which the service signs with the key.
    *
    * @generated from field: google.protobuf.Timestamp not_before = 3;
    */
   notBefore?: Timestamp | undefined;
 
   /**
-   * Tokens are accepted until this time; a checkpoint is accepted at any time if it was signed before. Absent while the
-   * key is in use.
+   * Time until which tokens that are signed with the key are accepted. A checkpoint that was signed before this time
+   * remains valid indefinitely. Absent while the service signs with the key.
    *
    * @generated from field: google.protobuf.Timestamp not_after = 4;
    */
@@ -109,8 +109,8 @@ export const GetKeysResponseSchema: GenMessage<GetKeysResponse> = /*@__PURE__*/
 
 /**
  * KeyService publishes the public keys of a service. Served by every service on its internal port, and by the
- * supervisor also on the public port, where auditors get the keys that verify exports. Needs no token, because keys are
- * public and all tokens are verified with them.
+ * supervisor also on the public port, where auditors get the keys that verify exports. Requires no token, because the
+ * keys are public and a caller needs them to verify any token.
  *
  * @generated from service writ.identity.v1.KeyService
  */

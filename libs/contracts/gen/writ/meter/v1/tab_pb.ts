@@ -81,23 +81,24 @@ export type LevelBalance = Message<"writ.meter.v1.LevelBalance"> & {
   reservedTurns: bigint;
 
   /**
-   * Debt in tokens: what was settled above reservations.
+   * Debt in tokens: the sum of settled tokens above the reservations.
    *
    * @generated from field: int64 debt_tokens = 9;
    */
   debtTokens: bigint;
 
   /**
-   * Debt in billionths of a USD: what was settled above reservations.
+   * Debt in billionths of a USD: the sum of settled cost above the reservations.
    *
    * @generated from field: int64 debt_cost_nano_usd = 10;
    */
   debtCostNanoUsd: bigint;
 
   /**
-   * Whether the cap minus the settled amount is at or below `reserve_tokens` or `reserve_cost_fraction` of the tab.
-   * Reserved amounts do not count, unlike in `remaining_tokens`. GetBalances and SetCaps use the defaults of these
-   * fields.
+   * Whether the budget is nearly exhausted: the token cap minus the settled tokens is at most `reserve_tokens` of the
+   * tab, or the cost cap minus the settled cost is at most `reserve_cost_fraction` of the cost cap. Reserved amounts do
+   * not count, unlike in `remaining_tokens`. GetBalances and SetCaps use the default values of `reserve_tokens` and
+   * `reserve_cost_fraction`.
    *
    * @generated from field: bool near_budget = 11;
    */
@@ -140,7 +141,7 @@ export const LevelBalanceSchema: GenMessage<LevelBalance> = /*@__PURE__*/
   messageDesc(file_writ_meter_v1_tab, 0);
 
 /**
- * ModelFailure counts model calls of a tab that ended without an answer.
+ * ModelFailure is the number of model calls of a tab that failed with the same stop reason.
  *
  * @generated from message writ.meter.v1.ModelFailure
  */
@@ -217,7 +218,7 @@ export type Tab = Message<"writ.meter.v1.Tab"> & {
   state: TabState;
 
   /**
-   * The balance of each level.
+   * Balances of the agent and of the run, session, day and month that the agent belongs to.
    *
    * @generated from field: repeated writ.meter.v1.LevelBalance levels = 6;
    */
@@ -315,7 +316,8 @@ export type Reservation = Message<"writ.meter.v1.Reservation"> & {
   turns: bigint;
 
   /**
-   * Expiry. A reservation of the RPC Reserve is then settled in full, marked as estimated.
+   * Expiry. When a reservation that was made with the RPC Reserve expires, the meter settles it in full and marks it as
+   * estimated.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 6;
    */
@@ -364,7 +366,7 @@ export const BudgetLevel = {
   RUN: 2,
 
   /**
-   * One conversation.
+   * One session (conversation), with all its runs.
    *
    * @generated from enum value: BUDGET_LEVEL_SESSION = 3;
    */
@@ -453,7 +455,7 @@ export const ReservationState = {
   UNSPECIFIED: 0,
 
   /**
-   * Reserved. For a reservation of the RPC Reserve, the meter does not know whether the amount was spent.
+   * Reserved. If the reservation was made with the RPC Reserve, the meter does not know whether the amount was spent.
    *
    * @generated from enum value: RESERVATION_STATE_RESERVED = 1;
    */

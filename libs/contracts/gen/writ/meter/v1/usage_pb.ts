@@ -13,7 +13,7 @@ export const file_writ_meter_v1_usage: GenFile = /*@__PURE__*/
   fileDesc("Chl3cml0L21ldGVyL3YxL3VzYWdlLnByb3RvEg13cml0Lm1ldGVyLnYxIo0BCgVVc2FnZRIUCgxpbnB1dF90b2tlbnMYASABKAMSGwoTY2FjaGVkX2lucHV0X3Rva2VucxgCIAEoAxIVCg1vdXRwdXRfdG9rZW5zGAMgASgDEhgKEHJlYXNvbmluZ190b2tlbnMYBCABKAMSIAoYY2FjaGVfd3JpdGVfaW5wdXRfdG9rZW5zGAUgASgDIoIBCgZUb3RhbHMSIwoFdXNhZ2UYASABKAsyFC53cml0Lm1ldGVyLnYxLlVzYWdlEhUKDWNvc3RfbmFub191c2QYAiABKAMSDQoFdHVybnMYAyABKAMSFwoPZXN0aW1hdGVkX3R1cm5zGAQgASgDEhQKDGZhaWxlZF9jYWxscxgFIAEoA2IGcHJvdG8z");
 
 /**
- * Usage counts tokens of one model call, or of many.
+ * Usage counts the tokens of one or more model calls.
  *
  * @generated from message writ.meter.v1.Usage
  */

@@ -160,8 +160,8 @@ export type ContentPart = Message<"writ.model.v1.ContentPart"> & {
     case: "image";
   } | {
     /**
-     * A thinking block of an Anthropic model, as its API returned it: a later request must repeat it unchanged, before
-     * the calls that it led to. Only in answers to native requests.
+     * A thinking block of an Anthropic model, as the API returned it. Later requests must include it unchanged, before
+     * the tool calls that followed it. Returned only in answers to native requests.
      *
      * @generated from field: bytes thinking_json = 5;
      */
@@ -290,7 +290,7 @@ export const AttemptStartedSchema: GenMessage<AttemptStarted> = /*@__PURE__*/
   messageDesc(file_writ_model_v1_model, 7);
 
 /**
- * GenerateFailure is the reason for a missing answer.
+ * GenerateFailure describes why a call has no answer.
  *
  * @generated from message writ.model.v1.GenerateFailure
  */
@@ -310,7 +310,7 @@ export type GenerateFailure = Message<"writ.model.v1.GenerateFailure"> & {
   reason: string;
 
   /**
-   * One sentence.
+   * Error message, one sentence.
    *
    * @generated from field: string message = 3;
    */
@@ -389,22 +389,21 @@ export type Finished = Message<"writ.model.v1.Finished"> & {
   providerModel: string;
 
   /**
-   * Whether the answer is from the record; nothing more was paid.
+   * Whether this is the recorded outcome of an earlier call with the same call_id; replaying it costs nothing.
    *
    * @generated from field: bool replayed = 9;
    */
   replayed: boolean;
 
   /**
-   * Whether at some level the cap minus the settled amount is at or below `reserve_tokens` or `reserve_cost_fraction`
-   * of the tab; reserved amounts do not count.
+   * Whether the budget is nearly exhausted at one or more levels; see near_budget of LevelBalance.
    *
    * @generated from field: bool near_budget = 10;
    */
   nearBudget: boolean;
 
   /**
-   * Warnings: a stream that closed early, usage that the provider did not send.
+   * Warnings, for example if the stream closed early or the provider sent no usage.
    *
    * @generated from field: repeated string warnings = 11;
    */
@@ -418,8 +417,8 @@ export type Finished = Message<"writ.model.v1.Finished"> & {
   runCostNanoUsd: bigint;
 
   /**
-   * The output limit that was sent to the provider: max_output_tokens or the value of the catalog, reduced with
-   * FIT_SHRINK. Zero if no attempt was made.
+   * The output limit that was sent to the provider: the lower of the requested limit and the limit in the catalog,
+   * which FIT_SHRINK may have reduced further. Zero if no attempt was made.
    *
    * @generated from field: int64 fitted_max_output_tokens = 13;
    */
@@ -451,8 +450,8 @@ export const FinishedSchema: GenMessage<Finished> = /*@__PURE__*/
 /**
  * NativeRequest is a request in the format of the provider. The meter replaces the model, the output limit, `stream`
  * and the usage options, sets `store` to false for the retention NONE, and removes item ids that the provider did not
- * issue. It rejects fields that could cost more than is reserved, and tools that the provider would execute without a
- * review. Everything else is passed on unchanged.
+ * issue. It rejects fields that could cause more cost than is reserved, and tools that the provider would execute
+ * without a review. Everything else is passed on unchanged.
  *
  * @generated from message writ.model.v1.NativeRequest
  */
@@ -659,7 +658,7 @@ export const ResponseFormatSchema: GenEnum<ResponseFormat> = /*@__PURE__*/
   enumDesc(file_writ_model_v1_model, 2);
 
 /**
- * Fit controls what happens when a reservation exceeds the budget.
+ * Fit controls how a call whose reservation exceeds the budget is handled.
  *
  * @generated from enum writ.model.v1.Fit
  */
@@ -679,7 +678,7 @@ export const Fit = {
   REFUSE: 1,
 
   /**
-   * max_output_tokens is reduced until the reservation fits.
+   * max_output_tokens is reduced until the reservation fits; if no output token fits, the call is rejected.
    *
    * @generated from enum value: FIT_SHRINK = 2;
    */
@@ -687,7 +686,7 @@ export const Fit = {
 } as const;
 
 /**
- * Fit controls what happens when a reservation exceeds the budget.
+ * Fit controls how a call whose reservation exceeds the budget is handled.
  *
  * @generated from enum writ.model.v1.Fit
  */
@@ -713,7 +712,8 @@ export const EndReason = {
   UNSPECIFIED: 0,
 
   /**
-   * The answer is complete, or the provider sent no known finish reason; then `warnings` has a sentence about it.
+   * The answer is complete, or the provider sent no known finish reason. In the second case, `warnings` contains a
+   * warning.
    *
    * @generated from enum value: END_REASON_END_TURN = 1;
    */
@@ -768,21 +768,21 @@ export const Dialect = {
   UNSPECIFIED: 0,
 
   /**
-   * Chat completions of OpenAI.
+   * OpenAI Chat Completions API.
    *
    * @generated from enum value: DIALECT_OPENAI_CHAT = 1;
    */
   OPENAI_CHAT: 1,
 
   /**
-   * Responses of OpenAI.
+   * OpenAI Responses API.
    *
    * @generated from enum value: DIALECT_OPENAI_RESPONSES = 2;
    */
   OPENAI_RESPONSES: 2,
 
   /**
-   * Messages of Anthropic.
+   * Anthropic Messages API.
    *
    * @generated from enum value: DIALECT_ANTHROPIC_MESSAGES = 3;
    */

@@ -24,7 +24,7 @@ export const file_writ_model_v1_model_service: GenFile = /*@__PURE__*/
  */
 export type GenerateRequest = Message<"writ.model.v1.GenerateRequest"> & {
   /**
-   * Deterministic id of the call within the agent.
+   * Id of the call, unique within the agent. Callers derive it deterministically, so that a retry has the same id.
    *
    * @generated from field: string call_id = 1;
    */
@@ -73,8 +73,8 @@ export type GenerateRequest = Message<"writ.model.v1.GenerateRequest"> & {
   temperature?: number | undefined;
 
   /**
-   * Maximum number of tokens of the answer. Unset uses the limit of the native request, else the value of the catalog,
-   * which is also the upper limit: a higher value is reduced to it.
+   * Maximum number of tokens of the answer. If unset, the limit in the native request applies, or else the limit in the
+   * catalog. The limit in the catalog is also the maximum: a higher value is reduced to it.
    *
    * @generated from field: optional int64 max_output_tokens = 8;
    */
@@ -88,7 +88,7 @@ export type GenerateRequest = Message<"writ.model.v1.GenerateRequest"> & {
   responseFormat: ResponseFormat;
 
   /**
-   * What to do when the reservation exceeds the budget.
+   * How to handle the call if the reservation exceeds the budget.
    *
    * @generated from field: writ.model.v1.Fit fit = 10;
    */
@@ -102,7 +102,7 @@ export type GenerateRequest = Message<"writ.model.v1.GenerateRequest"> & {
   deltas: boolean;
 
   /**
-   * Timeout of one attempt; limited by the catalog.
+   * Timeout of one attempt. Default and maximum: the timeout in the catalog.
    *
    * @generated from field: google.protobuf.Duration timeout = 12;
    */
@@ -130,15 +130,16 @@ export type GenerateRequest = Message<"writ.model.v1.GenerateRequest"> & {
   native?: NativeRequest | undefined;
 
   /**
-   * How long the call continues after its last reader has disconnected, so that a repeat joins it. Default: it is aborted at once.
+   * How long the call continues after its last client has disconnected, so that a repeat of the call_id can join it.
+   * Default 0: the meter aborts the call immediately.
    *
    * @generated from field: google.protobuf.Duration disconnect_grace = 16;
    */
   disconnectGrace?: Duration | undefined;
 
   /**
-   * Ids of earlier events of the agent that must precede the events of this call in the timeline of the run. A repeated
-   * call may have other ids.
+   * Ids of earlier events of the agent that must precede the events of this call in the timeline of the run. A repeat
+   * of the call may have different ids.
    *
    * @generated from field: repeated string after = 17;
    */
@@ -153,7 +154,7 @@ export const GenerateRequestSchema: GenMessage<GenerateRequest> = /*@__PURE__*/
   messageDesc(file_writ_model_v1_model_service, 0);
 
 /**
- * GenerateResponse is one chunk.
+ * GenerateResponse is one chunk of the stream.
  *
  * @generated from message writ.model.v1.GenerateResponse
  */
@@ -181,7 +182,7 @@ export type GenerateResponse = Message<"writ.model.v1.GenerateResponse"> & {
     case: "textDelta";
   } | {
     /**
-     * The end.
+     * The outcome of the call; the last chunk.
      *
      * @generated from field: writ.model.v1.Finished finished = 3;
      */
@@ -206,7 +207,7 @@ export const GenerateResponseSchema: GenMessage<GenerateResponse> = /*@__PURE__*
   messageDesc(file_writ_model_v1_model_service, 1);
 
 /**
- * CountTokensRequest names a request whose tokens are counted.
+ * CountTokensRequest carries the native request whose tokens the provider counts.
  *
  * @generated from message writ.model.v1.CountTokensRequest
  */
@@ -219,7 +220,7 @@ export type CountTokensRequest = Message<"writ.model.v1.CountTokensRequest"> & {
   model: string;
 
   /**
-   * The request, with the dialect ANTHROPIC_MESSAGES; in other dialects, tokens cannot be counted.
+   * The request. Its dialect must be ANTHROPIC_MESSAGES; other dialects are rejected (DIALECT_NOT_SUPPORTED).
    *
    * @generated from field: writ.model.v1.NativeRequest native = 2;
    */
@@ -255,27 +256,27 @@ export const CountTokensResponseSchema: GenMessage<CountTokensResponse> = /*@__P
   messageDesc(file_writ_model_v1_model_service, 3);
 
 /**
- * AccessResponseRequest names an answer.
+ * AccessResponseRequest names a stored answer and an operation.
  *
  * @generated from message writ.model.v1.AccessResponseRequest
  */
 export type AccessResponseRequest = Message<"writ.model.v1.AccessResponseRequest"> & {
   /**
-   * Its id, as the provider issued it.
+   * Id of the answer, as issued by the provider.
    *
    * @generated from field: string response_id = 1;
    */
   responseId: string;
 
   /**
-   * What is done with it.
+   * The operation.
    *
    * @generated from field: writ.model.v1.ResponseAccess access = 2;
    */
   access: ResponseAccess;
 
   /**
-   * Query of a list: `after`, `limit`, `order` and `include`.
+   * URL query for the provider, with the parameters `after`, `limit`, `order` and `include`.
    *
    * @generated from field: string query = 3;
    */
@@ -367,7 +368,7 @@ export type ModelInfo = Message<"writ.model.v1.ModelInfo"> & {
   outputPriceNanoUsdPerMillion?: bigint | undefined;
 
   /**
-   * Identifies the endpoint of the provider: equal for the aliases of one endpoint.
+   * Id of the endpoint of the provider; aliases with the same endpoint have the same id.
    *
    * @generated from field: string provider_id = 6;
    */
@@ -403,7 +404,7 @@ export const ListModelsResponseSchema: GenMessage<ListModelsResponse> = /*@__PUR
   messageDesc(file_writ_model_v1_model_service, 8);
 
 /**
- * ResponseAccess is what is done with a stored answer.
+ * ResponseAccess is an operation on a stored answer.
  *
  * @generated from enum writ.model.v1.ResponseAccess
  */
@@ -416,28 +417,29 @@ export const ResponseAccess = {
   UNSPECIFIED: 0,
 
   /**
-   * Reads it.
+   * Reads the answer.
    *
    * @generated from enum value: RESPONSE_ACCESS_READ = 1;
    */
   READ: 1,
 
   /**
-   * Lists the items of its request.
+   * Lists the input items of the request that led to the answer.
    *
    * @generated from enum value: RESPONSE_ACCESS_LIST_INPUT_ITEMS = 2;
    */
   LIST_INPUT_ITEMS: 2,
 
   /**
-   * Cancels it. Providers permit this only for answers that were requested in background mode.
+   * Cancels the answer. Providers permit this only for answers in background mode, which the meter does not let agents
+   * request.
    *
    * @generated from enum value: RESPONSE_ACCESS_CANCEL = 3;
    */
   CANCEL: 3,
 
   /**
-   * Deletes it; later requests cannot refer to it.
+   * Deletes the answer. Later requests cannot refer to its id, but they can still refer to the ids of its items.
    *
    * @generated from enum value: RESPONSE_ACCESS_DELETE = 4;
    */
@@ -445,7 +447,7 @@ export const ResponseAccess = {
 } as const;
 
 /**
- * ResponseAccess is what is done with a stored answer.
+ * ResponseAccess is an operation on a stored answer.
  *
  * @generated from enum writ.model.v1.ResponseAccess
  */
@@ -458,7 +460,7 @@ export const ResponseAccessSchema: GenEnum<ResponseAccess> = /*@__PURE__*/
   enumDesc(file_writ_model_v1_model_service, 0);
 
 /**
- * ModelService calls models; there is no other way to a provider.
+ * ModelService calls models. Agents can reach model providers only through this service.
  * Served by execution-meter to agent workers and agent-proxy, with an agent
  * token, the lease epoch and a current slot grant; ListModels needs only the
  * token, and is also served to the supervisor.
@@ -468,7 +470,7 @@ export const ResponseAccessSchema: GenEnum<ResponseAccess> = /*@__PURE__*/
 export const ModelService: GenService<{
   /**
    * Generate reserves, calls the provider and settles in one RPC. A repeat of a call_id returns the recorded answer or
-   * failure, or joins the call in flight. If the call was aborted or refused by a cap, a repeat makes another attempt,
+   * failure, or joins the call in flight. If the call was aborted, or a cap refused it, a repeat starts a new attempt,
    * which is charged. A different request with the same call_id fails with CALL_ID_REUSED. A call that fails sends
    * `finished` with its failure and then ends with an error status; a call that is rejected before it starts sends only
    * the error status.
@@ -481,8 +483,8 @@ export const ModelService: GenService<{
     output: typeof GenerateResponseSchema;
   },
   /**
-   * CountTokens asks the provider how many tokens a native request has. It
-   * reserves and spends nothing.
+   * CountTokens returns the number of tokens of a native request, as counted by the provider. It reserves and spends
+   * nothing.
    *
    * @generated from rpc writ.model.v1.ModelService.CountTokens
    */
@@ -503,8 +505,8 @@ export const ModelService: GenService<{
     output: typeof AccessResponseResponseSchema;
   },
   /**
-   * ListModels lists the catalog aliases that the token of the calling agent allows; for the supervisor, those of all
-   * agents. Aliases whose required environment variable is not set are omitted.
+   * ListModels lists the catalog aliases that the token of the calling agent allows. For the supervisor, it lists all
+   * aliases. Aliases whose required environment variable is not set are omitted.
    *
    * @generated from rpc writ.model.v1.ModelService.ListModels
    */

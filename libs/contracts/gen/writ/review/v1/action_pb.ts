@@ -27,9 +27,9 @@ export type ToolAction = Message<"writ.review.v1.ToolAction"> & {
   tool: string;
 
   /**
-   * Arguments as a JSON object. In a Decision they are in canonical form (RFC 8785), and the writ for executed_action
-   * has the SHA-256 of exactly these UTF-8 bytes; in a proposal the JSON need not be canonical, because the supervisor
-   * parses it and does not hash its bytes.
+   * Arguments as a JSON object. In a proposal, any valid JSON is accepted, because the supervisor parses it and does
+   * not hash its bytes. In a Decision, the arguments are in canonical form (RFC 8785), and the writ contains the
+   * SHA-256 of exactly the UTF-8 bytes of this field in executed_action.
    *
    * @generated from field: string arguments_json = 2;
    */
@@ -93,14 +93,15 @@ export const FinalActionSchema: GenMessage<FinalAction> = /*@__PURE__*/
   messageDesc(file_writ_review_v1_action, 2);
 
 /**
- * ClientToolAction proposes a tool call that the program of an external agent executes itself. It has no
- * writ: Writ does not execute the call and cannot enforce the decision; it takes effect only if the program obeys it.
+ * ClientToolAction proposes a tool call that the program of an external agent executes itself. The supervisor issues no
+ * writ for it. Writ does not execute the call and cannot enforce the decision: the decision takes effect only if the
+ * program obeys it.
  *
  * @generated from message writ.review.v1.ClientToolAction
  */
 export type ClientToolAction = Message<"writ.review.v1.ClientToolAction"> & {
   /**
-   * Tool name as the program states it.
+   * Tool name, as sent by the program.
    *
    * @generated from field: string tool = 1;
    */
@@ -114,8 +115,8 @@ export type ClientToolAction = Message<"writ.review.v1.ClientToolAction"> & {
   argumentsJson: string;
 
   /**
-   * SHA-256 in hex of the tool definition that the program sent to the model; empty when it is unknown. Not
-   * verified: it shows that a definition changed during a run.
+   * SHA-256 in hex of the tool definition that the program sent to the model; empty when it is unknown. The supervisor
+   * does not verify the digest; a different digest shows that the definition changed during a run.
    *
    * @generated from field: string definition_digest = 3;
    */
@@ -130,7 +131,7 @@ export const ClientToolActionSchema: GenMessage<ClientToolAction> = /*@__PURE__*
   messageDesc(file_writ_review_v1_action, 3);
 
 /**
- * Action is what an agent proposes.
+ * Action is the action that an agent proposes.
  *
  * @generated from message writ.review.v1.Action
  */

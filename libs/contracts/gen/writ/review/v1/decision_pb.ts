@@ -38,7 +38,7 @@ export type HumanApproval = Message<"writ.review.v1.HumanApproval"> & {
   approved: boolean;
 
   /**
-   * What the person wrote; empty when they wrote nothing.
+   * Comment of the person; empty if there is none.
    *
    * @generated from field: string comment = 3;
    */
@@ -59,9 +59,9 @@ export type HumanApproval = Message<"writ.review.v1.HumanApproval"> & {
   decideTime?: Timestamp | undefined;
 
   /**
-   * What the approval rests on: `approved_by_human`, or `approved_with_cap:<n>` under a cap, where `<n>` is the
-   * approved value of the first capped argument. Set by the supervisor, never by the person; empty unless an action was
-   * approved.
+   * Basis of the approval: `approved_by_human`, or `approved_with_cap:<n>` if a cap applies to the approver; `<n>` is
+   * the approved value of the first capped argument. Set by the supervisor, never by the person; empty unless an action
+   * was approved.
    *
    * @generated from field: string basis = 6;
    */
@@ -76,8 +76,8 @@ export const HumanApprovalSchema: GenMessage<HumanApproval> = /*@__PURE__*/
   messageDesc(file_writ_review_v1_decision, 0);
 
 /**
- * Decision is the answer of the supervisor to one proposal. A repeat of its call_id returns the current state: with the
- * decision of a person, and with a new writ for an approved tool call.
+ * Decision is the answer of the supervisor to one proposal. A repeated review with the same call_id returns the current
+ * state of the decision, including the decision of a person, and a new writ for an approved tool call.
  *
  * @generated from message writ.review.v1.Decision
  */
@@ -104,18 +104,18 @@ export type Decision = Message<"writ.review.v1.Decision"> & {
   step: number;
 
   /**
-   * Verdict of the supervisor. Normally the verdict of the last evaluation of the policy. If that is APPROVE and an
-   * earlier evaluation revised the action, it is REVISE. It is BLOCK also if a limit was reached or the tool is denied,
-   * and INVALID if the proposal is not a valid action.
+   * Verdict of the supervisor. It is the verdict of the last evaluation of the policy, with these exceptions: REVISE if
+   * the last evaluation approved an action that an earlier evaluation revised; BLOCK if a limit was reached or the tool
+   * is denied; INVALID if the proposal is not a valid action.
    *
    * @generated from field: writ.review.v1.Verdict verdict = 4;
    */
   verdict: Verdict;
 
   /**
-   * Reason of the deciding rule; or a fixed one of the policy, such as `revision_limit`, `no_rule_matched` or
-   * `risk_requires_approval`; or the reached limit (`max_steps`), `tool_denied:<tool>`, or what is invalid
-   * (`non_json`).
+   * Reason of the verdict: the reason of the deciding rule; a built-in reason of the policy, such as `revision_limit`,
+   * `no_rule_matched` or `risk_requires_approval`; the limit that was reached, such as `max_steps`;
+   * `tool_denied:<tool>`; or the error of an invalid proposal, such as `non_json`.
    *
    * @generated from field: string reason = 5;
    */
@@ -215,7 +215,7 @@ export type Decision = Message<"writ.review.v1.Decision"> & {
   stopReason: string;
 
   /**
-   * Whether the executed action is a final, which ended the agent, and its run when the agent is the root.
+   * Whether the executed action is a final answer. It ended the agent and, if the agent is the root, also the run.
    *
    * @generated from field: bool run_ended = 19;
    */
@@ -271,7 +271,7 @@ export const Verdict = {
   BLOCK: 3,
 
   /**
-   * A person decides; nothing may be executed meanwhile.
+   * A person decides; until then, nothing may be executed.
    *
    * @generated from enum value: VERDICT_ESCALATE = 4;
    */

@@ -64,15 +64,15 @@ export type ReviewActionRequest = Message<"writ.review.v1.ReviewActionRequest"> 
   } | { case: undefined; value?: undefined };
 
   /**
-   * Whether the final was composed after the last step; the first such answer of an agent does not count as a step,
-   * each further one does.
+   * Whether the agent composed the final answer after its last step. The first such answer of an agent does not count
+   * as a step; later ones do.
    *
    * @generated from field: bool composed = 5;
    */
   composed: boolean;
 
   /**
-   * Whether the final is a partial result of a paused agent; it needs no slot grant.
+   * Whether the final answer is a partial result of a paused agent. A partial result does not require a slot grant.
    *
    * @generated from field: bool partial = 6;
    */
@@ -86,14 +86,15 @@ export type ReviewActionRequest = Message<"writ.review.v1.ReviewActionRequest"> 
   receipts: string[];
 
   /**
-   * Results of the calls that the receipts in `receipts` are about.
+   * Results of the calls whose receipts are in `receipts`.
    *
    * @generated from field: repeated writ.review.v1.Observation observations = 8;
    */
   observations: Observation[];
 
   /**
-   * Events of the agent since the last review, oldest first: those of the worker, and those of its model calls.
+   * Events of the agent since the last review, oldest first: events of the worker and events of the model calls of the
+   * agent.
    *
    * @generated from field: repeated writ.timeline.v1.CarriedEvent events = 9;
    */
@@ -192,7 +193,7 @@ export const WithdrawActionRequestSchema: GenMessage<WithdrawActionRequest> = /*
   messageDesc(file_writ_review_v1_review_service, 4);
 
 /**
- * WithdrawActionResponse tells whether the proposal is withdrawn.
+ * WithdrawActionResponse reports whether the proposal is withdrawn.
  *
  * @generated from message writ.review.v1.WithdrawActionResponse
  */
@@ -214,9 +215,9 @@ export const WithdrawActionResponseSchema: GenMessage<WithdrawActionResponse> = 
 
 /**
  * ReviewService decides about every proposed action before it takes effect, except delegations, which SpawnChild
- * reviews. Served by the supervisor to agent workers and agent-proxy, with an agent token, the lease epoch and, except
- * for WithdrawAction and a partial final, a current slot grant (metadata `writ-agent-token`, `writ-epoch`,
- * `writ-slot-grant`).
+ * reviews. The supervisor serves it to agent workers and agent-proxy. Every call requires an agent token and the lease
+ * epoch (metadata `writ-agent-token` and `writ-epoch`). Every call except WithdrawAction and a ReviewAction with
+ * `partial` also requires a current slot grant (metadata `writ-slot-grant`).
  *
  * @generated from service writ.review.v1.ReviewService
  */
@@ -245,9 +246,10 @@ export const ReviewService: GenService<{
     output: typeof GetDecisionResponseSchema;
   },
   /**
-   * WithdrawAction withdraws a proposal that waits for a person, with its approval: the decision settles with the stop
-   * reason `withdrawn`, and the action gets no writ. If a person has already decided, the decision remains in effect.
-   * Idempotent. It needs no slot grant, and is served during a halt.
+   * WithdrawAction withdraws a proposal that waits for a person, and closes its approval: the decision is settled with
+   * the stop reason `withdrawn`, and the supervisor signs no writ for the action. If a person has already decided, the
+   * decision remains in effect. Idempotent. It requires no slot grant, and the supervisor also accepts it during a
+   * halt.
    *
    * @generated from rpc writ.review.v1.ReviewService.WithdrawAction
    */

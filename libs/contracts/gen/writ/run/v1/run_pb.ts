@@ -130,7 +130,7 @@ export const TraceRowSchema: GenMessage<TraceRow> = /*@__PURE__*/
   messageDesc(file_writ_run_v1_run, 0);
 
 /**
- * HistoryEntry is one executed step with all details.
+ * HistoryEntry is one approved action with its observation and all details.
  *
  * @generated from message writ.run.v1.HistoryEntry
  */
@@ -186,8 +186,8 @@ export type HistoryEntry = Message<"writ.run.v1.HistoryEntry"> & {
 
   /**
    * Result as JSON. For a tool call, the content whose digest is in the receipt, empty when the worker did not send it;
-   * for a delegation, the answer of the child or why there is none; for a final, `{"status":"final"}`. Empty for a tool
-   * that the program of an external agent executes itself.
+   * for a delegation, the answer of the child or the reason why it has none; for a final, `{"status":"final"}`. Empty
+   * for a tool that the program of an external agent executes itself.
    *
    * @generated from field: string observation_json = 8;
    */
@@ -279,15 +279,15 @@ export type RunResult = Message<"writ.run.v1.RunResult"> & {
 
   /**
    * One entry for each approved action with an observation, including failed calls and refused delegations. The action
-   * at which the run stopped is not here but in `action`.
+   * at which the run stopped is in `action`, not in this list.
    *
    * @generated from field: repeated writ.run.v1.HistoryEntry history = 7;
    */
   history: HistoryEntry[];
 
   /**
-   * Set when the run stopped because a proposal was not a valid action: the raw text of the model, or the raw value of
-   * the proposal as JSON.
+   * Raw text of the model, or raw value of the proposal as JSON. Set only if the run stopped because a proposal was not
+   * a valid action (stop reason `invalid_action:…`).
    *
    * @generated from field: string raw_action = 8;
    */
@@ -301,24 +301,24 @@ export type RunResult = Message<"writ.run.v1.RunResult"> & {
   action?: Action | undefined;
 
   /**
-   * The detail that was recorded with the end of the run. It is not verified. It comes from the worker, from the error
-   * of a failed start, or, for a lost agent, from the reconciler. Empty when no detail was recorded; `detail` then only
-   * explains the stop reason.
+   * Detail that was recorded when the run ended. It comes from the worker, from the reconciler (for a lost agent), or
+   * from the error of a failed start, and is not verified. If it is empty, `detail` is generated from the stop reason.
    *
    * @generated from field: string worker_detail = 10;
    */
   workerDetail: string;
 
   /**
-   * Whether the stop reason is only a report of the worker.
+   * Whether the worker reported the stop reason and no record of the supervisor or the meter confirms it.
    *
    * @generated from field: bool unverified = 11;
    */
   unverified: boolean;
 
   /**
-   * One sentence that explains the stop reason, for people; empty for success. Such as
-   * `Model gpt-9 does not exist in the models file. Available models: refund-desk.`
+   * One sentence that explains the stop reason to people, for example
+   * `Model gpt-9 does not exist in the models file. Available models: refund-desk.`; empty for the stop reasons
+   * `success` and `closed`.
    *
    * @generated from field: string detail = 12;
    */
@@ -423,7 +423,7 @@ export type Run = Message<"writ.run.v1.Run"> & {
   endTime?: Timestamp | undefined;
 
   /**
-   * Labels of the caller.
+   * Labels that the caller set.
    *
    * @generated from field: map<string, string> labels = 13;
    */
@@ -444,7 +444,7 @@ export type Run = Message<"writ.run.v1.Run"> & {
   lastSequence: bigint;
 
   /**
-   * Caps of the run, over all agents.
+   * Caps on the sum of the usage of all agents of the run.
    *
    * @generated from field: writ.supervision.v1.ExecutionBudget run_budget = 16;
    */
@@ -472,17 +472,18 @@ export type Run = Message<"writ.run.v1.Run"> & {
   sessionBudget?: ExecutionBudget | undefined;
 
   /**
-   * When its content was deleted according to its retention: goal, answer, history, arguments, comments, raw_action and
-   * worker_detail are empty from then on; status, stop reason, trace and totals remain. Absent before. In a run that is
-   * kept, the content of children with a shorter retention is deleted without setting this time.
+   * When the content of the run was deleted according to its retention; absent until then. Goal, answer, history,
+   * arguments, comments, raw_action and worker_detail are then empty; status, stop reason, trace and totals remain.
+   * Deleting only the content of children with a shorter retention does not set this time.
    *
    * @generated from field: google.protobuf.Timestamp purge_time = 19;
    */
   purgeTime?: Timestamp | undefined;
 
   /**
-   * One sentence for people when the run waits for an operator: why, and what to do, such as to start a worker with
-   * the code with which an agent started, or to cancel the run. Only in GetRun; empty otherwise.
+   * One sentence that states why the run waits for an operator and how to fix it. Example of a fix: start a worker with
+   * the code version with which the agent started, or cancel the run. Only GetRun sets this field; it is empty if the
+   * run does not wait for an operator.
    *
    * @generated from field: string waiting_detail = 21;
    */
@@ -533,7 +534,7 @@ export type LiveProgress = Message<"writ.run.v1.LiveProgress"> & {
   textDelta: string;
 
   /**
-   * Number of messages before this one that were dropped because the watcher was too slow.
+   * Number of messages that were dropped immediately before this one because the client was too slow.
    *
    * @generated from field: uint32 missed = 4;
    */
@@ -583,8 +584,8 @@ export const LiveProgressSchema: GenMessage<LiveProgress> = /*@__PURE__*/
   messageDesc(file_writ_run_v1_run, 4);
 
 /**
- * Heartbeat tells a watcher that its stream works although nothing happens: the run and its timeline could be read.
- * WatchRun and RunAgent send one after five seconds without another message.
+ * Heartbeat shows that the stream is alive while the run has no new events: the supervisor can still read the run and
+ * its timeline. WatchRun and RunAgent send one after five seconds without another message.
  *
  * @generated from message writ.run.v1.Heartbeat
  */
@@ -605,7 +606,8 @@ export const HeartbeatSchema: GenMessage<Heartbeat> = /*@__PURE__*/
  */
 export type RunEvent = Message<"writ.run.v1.RunEvent"> & {
   /**
-   * Sequence in the timeline, from 1 without gaps; zero for live progress, that of the last event for a heartbeat.
+   * Sequence in the timeline, from 1 without gaps; zero for live progress; for a heartbeat, the sequence of the last
+   * event.
    *
    * @generated from field: int64 sequence = 1;
    */
@@ -681,7 +683,7 @@ export const RunEventSchema: GenMessage<RunEvent> = /*@__PURE__*/
   messageDesc(file_writ_run_v1_run, 6);
 
 /**
- * LogEntry is what an agent wrote to the log of its run. Its content is not reviewed by the supervisor.
+ * LogEntry is an entry that an agent wrote to the log of its run. Its content is not reviewed by the supervisor.
  *
  * @generated from message writ.run.v1.LogEntry
  */
@@ -828,8 +830,9 @@ export type AgentNode = Message<"writ.run.v1.AgentNode"> & {
   priority: Priority;
 
   /**
-   * State of the agent in the headcount of the run; also set for a paused or waiting agent, which holds no slot. Unset
-   * before the pool is open, after the agent or its run has ended, and while spawn-budget does not respond.
+   * State of the agent in the pool of the run; also set for an agent that holds no slot because it is PAUSED or
+   * WAITING. Unset before the pool is open, after the agent or its run has ended, and while spawn-budget does not
+   * respond.
    *
    * @generated from field: writ.spawn.v1.SlotState slot = 6;
    */
@@ -857,14 +860,14 @@ export type AgentNode = Message<"writ.run.v1.AgentNode"> & {
   waitingFor: string[];
 
   /**
-   * Number of its reviewed steps.
+   * Number of reviewed steps of the agent.
    *
    * @generated from field: uint32 steps = 10;
    */
   steps: number;
 
   /**
-   * Time that counts for `max_active` of its budget.
+   * Active time of the agent, which counts toward `max_active` of its budget.
    *
    * @generated from field: google.protobuf.Duration active_time = 11;
    */
@@ -948,14 +951,14 @@ export const RunState = {
   ENDING: 5,
 
   /**
-   * Terminal: an approved final answer, or CloseRun.
+   * Terminal: ended with an approved final answer or by CloseRun.
    *
    * @generated from enum value: RUN_STATE_COMPLETED = 6;
    */
   COMPLETED: 6,
 
   /**
-   * Terminal: a partial result of a paused agent.
+   * Terminal: ended with a partial result of a paused agent.
    *
    * @generated from enum value: RUN_STATE_PAUSED = 7;
    */
@@ -1011,8 +1014,8 @@ export const RunState = {
   ERROR: 14,
 
   /**
-   * None of its agents is working, and one of them asked a person a question, see ListLogEntries. SignalRun answers
-   * it.
+   * None of its agents is working, and one of them asked a person a question (see ListLogEntries). Answer the question
+   * with SignalRun.
    *
    * @generated from enum value: RUN_STATE_WAITING_FOR_INPUT = 15;
    */
@@ -1053,7 +1056,8 @@ export const RunStatus = {
   OK: 1,
 
   /**
-   * A partial answer, an answer of a run whose actions had no effect, or a closed external run; see stop_reason.
+   * A partial answer; an answer of a run in which an action with an effect was refused and none took effect (stop
+   * reason `nothing_done`); or an external run that CloseRun ended. See stop_reason.
    *
    * @generated from enum value: RUN_STATUS_PARTIAL = 2;
    */
@@ -1129,7 +1133,7 @@ export const AgentActivity = {
   PARKED: 5,
 
   /**
-   * Terminal: ended; the timeline has the ending.
+   * Terminal: ended; the stop reason is in the timeline.
    *
    * @generated from enum value: AGENT_ACTIVITY_ENDED = 6;
    */

@@ -56,59 +56,59 @@ export type StartRunRequest = Message<"writ.run.v1.StartRunRequest"> & {
   dataJson: string;
 
   /**
-   * Session to continue, or the id of a new one; empty creates a session with a generated id. The session of another
-   * caller is denied with SESSION_WRONG_OWNER.
+   * Session to continue, or the id of a new one; empty creates a session with a generated id. StartRun fails with
+   * PERMISSION_DENIED (SESSION_WRONG_OWNER) if the session belongs to another caller.
    *
    * @generated from field: string session_id = 5;
    */
   sessionId: string;
 
   /**
-   * Caps of the whole run; never more than the manifest allows.
+   * Caps of the whole run. Values above the caps in the manifest are lowered to the caps in the manifest.
    *
    * @generated from field: writ.supervision.v1.ExecutionBudget run_budget = 6;
    */
   runBudget?: ExecutionBudget | undefined;
 
   /**
-   * Headcount of the run; never more than the manifest allows.
+   * Headcount limits of the run. Values above the limits in the manifest are lowered to the limits in the manifest.
    *
    * @generated from field: writ.supervision.v1.SpawnBudget spawn_budget = 7;
    */
   spawnBudget?: SpawnBudget | undefined;
 
   /**
-   * Priority; never more than the manifest allows.
+   * Priority. A priority above that of the manifest is lowered to that of the manifest.
    *
    * @generated from field: writ.supervision.v1.Priority priority = 8;
    */
   priority: Priority;
 
   /**
-   * Retention of the history; never longer than the manifest allows.
+   * Retention of the history. A retention longer than that of the manifest is shortened to that of the manifest.
    *
    * @generated from field: writ.supervision.v1.HistoryRetention retention = 9;
    */
   retention: HistoryRetention;
 
   /**
-   * Labels of the caller.
+   * Labels to set on the run.
    *
    * @generated from field: map<string, string> labels = 10;
    */
   labels: { [key: string]: string };
 
   /**
-   * Model alias to use instead of the default; must be allowed by the manifest.
+   * Model alias to use instead of the default. StartRun fails with MODEL_NOT_ALLOWED if the manifest does not allow it.
    *
    * @generated from field: string model = 11;
    */
   model: string;
 
   /**
-   * Caps of the whole session in tokens, cost and turns; never more than the manifest allows. They apply to all runs of
-   * the session. A later run can lower them and never raise them; while SetCaps has set caps of the session,
-   * session_budget has no effect.
+   * Caps of the whole session in tokens, cost and turns. Values above the session caps in the manifest are lowered to
+   * these. The caps apply to all runs of the session. A later run can lower the caps but not raise them. While caps
+   * that were set with SetCaps apply to the session, session_budget has no effect.
    *
    * @generated from field: writ.supervision.v1.ExecutionBudget session_budget = 12;
    */
@@ -123,7 +123,7 @@ export const StartRunRequestSchema: GenMessage<StartRunRequest> = /*@__PURE__*/
   messageDesc(file_writ_run_v1_run_service, 0);
 
 /**
- * StartRunResponse carries the run, which may have ended when the request is a repeat.
+ * StartRunResponse carries the run. If the request is a repeat, the run may already have ended.
  *
  * @generated from message writ.run.v1.StartRunResponse
  */
@@ -424,14 +424,14 @@ export const WatchRunsRequestSchema: GenMessage<WatchRunsRequest> = /*@__PURE__*
  */
 export type WatchRunsResponse = Message<"writ.run.v1.WatchRunsResponse"> & {
   /**
-   * The run as it is now.
+   * Current state of the run; unset in a heartbeat.
    *
    * @generated from field: writ.run.v1.Run run = 1;
    */
   run?: Run | undefined;
 
   /**
-   * Whether this is a heartbeat: the runs could be read. It has no run.
+   * Whether this is a heartbeat, which shows that the supervisor can still read the runs; a heartbeat has no run.
    *
    * @generated from field: bool heartbeat = 2;
    */
@@ -515,7 +515,8 @@ export type IssueRunTokenRequest = Message<"writ.run.v1.IssueRunTokenRequest"> &
   runId: string;
 
   /**
-   * Lifetime of the token. Default one hour, at most eight hours; it expires at the deadline of the run at the latest.
+   * Lifetime of the token. Default one hour, at most eight hours. The token expires no later than the deadline of the
+   * run.
    *
    * @generated from field: google.protobuf.Duration lifetime = 2;
    */
@@ -536,7 +537,7 @@ export const IssueRunTokenRequestSchema: GenMessage<IssueRunTokenRequest> = /*@_
  */
 export type IssueRunTokenResponse = Message<"writ.run.v1.IssueRunTokenResponse"> & {
   /**
-   * The token: the API key of OpenAI-compatible clients.
+   * The token. Use it as the API key of OpenAI-compatible clients.
    *
    * @generated from field: string token = 1;
    */
@@ -621,7 +622,7 @@ export const CloseRunResponseSchema: GenMessage<CloseRunResponse> = /*@__PURE__*
   messageDesc(file_writ_run_v1_run_service, 17);
 
 /**
- * SignalRunRequest wakes an agent.
+ * SignalRunRequest sends a signal to an agent.
  *
  * @generated from message writ.run.v1.SignalRunRequest
  */
@@ -648,7 +649,8 @@ export type SignalRunRequest = Message<"writ.run.v1.SignalRunRequest"> & {
   agentInstance: string;
 
   /**
-   * Signal that it waits for, such as `human_reply:<correlation_id>`.
+   * Name of the signal that the agent waits for, such as `human_reply:<correlation_id>`. The names `halted` and
+   * `resumed` and names that begin with `approval:` are rejected (SIGNAL_RESERVED).
    *
    * @generated from field: string name = 4;
    */
@@ -676,7 +678,8 @@ export const SignalRunRequestSchema: GenMessage<SignalRunRequest> = /*@__PURE__*
  */
 export type SignalRunResponse = Message<"writ.run.v1.SignalRunResponse"> & {
   /**
-   * False for a repeat of the request_id, for an agent that ended before the signal arrived, and for an external agent.
+   * False for a repeat of the request_id, for an external agent, and for an agent that has ended in the worker but
+   * whose ending is not recorded by the supervisor yet.
    *
    * @generated from field: bool accepted = 1;
    */
@@ -767,7 +770,7 @@ export type ListLogEntriesRequest = Message<"writ.run.v1.ListLogEntriesRequest">
   agentInstance: string;
 
   /**
-   * Page size. Default 50, at most 500. A page ends early before its content exceeds 1 MiB.
+   * Page size. Default 50, at most 500. A page has fewer entries if its content would otherwise exceed 1 MiB.
    *
    * @generated from field: uint32 page_size = 3;
    */
@@ -914,7 +917,8 @@ export const ListToolsRequestSchema: GenMessage<ListToolsRequest> = /*@__PURE__*
  */
 export type ListToolsResponse = Message<"writ.run.v1.ListToolsResponse"> & {
   /**
-   * The tools, by name, without `allowed_tenants`. A page can have fewer than page_size.
+   * The tools, by name, without `allowed_tenants`. A page can contain fewer than page_size tools even if it is not the
+   * last one.
    *
    * @generated from field: repeated writ.tool.v1.ToolDefinition tools = 1;
    */
@@ -943,15 +947,15 @@ export const ListToolsResponseSchema: GenMessage<ListToolsResponse> = /*@__PURE_
   messageDesc(file_writ_run_v1_run_service, 27);
 
 /**
- * RunService starts, watches and cancels runs. Public, for the roles caller and admin; an
- * auditor reads.
+ * RunService starts, watches and cancels runs. The supervisor serves it on the public port. The roles caller and admin
+ * can call all RPCs; the role auditor can call only the List, Get and Watch RPCs.
  *
  * @generated from service writ.run.v1.RunService
  */
 export const RunService: GenService<{
   /**
-   * StartRun starts an agent with a goal. A repeat of the request_id starts nothing
-   * and returns the same run.
+   * StartRun starts a run of an agent with a goal. A repeated call with the same request_id and the same request
+   * returns the existing run; another request with this request_id fails with REQUEST_ID_REUSED.
    *
    * @generated from rpc writ.run.v1.RunService.StartRun
    */
@@ -992,8 +996,8 @@ export const RunService: GenService<{
   },
   /**
    * WatchRun replays the timeline of a run from any sequence, then follows it live, without gaps or duplicates, and
-   * ends with the run. A heartbeat comes after five seconds without another message: if a client receives no message
-   * for 15 seconds, it should repeat the call with the sequence of the last event.
+   * ends with the run. The supervisor sends a heartbeat after five seconds without another message. If a client
+   * receives no message for 15 seconds, it should repeat the call with the sequence of the last event.
    *
    * @generated from rpc writ.run.v1.RunService.WatchRun
    */
@@ -1006,7 +1010,7 @@ export const RunService: GenService<{
    * WatchRuns streams the runs of the tenant that start, change their state or end, without traces and histories. The
    * stream begins with a heartbeat and then contains every later change. To miss no change, list the runs after you
    * receive the first heartbeat. If a run changes several times in quick succession, the stream may contain only its
-   * last state. A heartbeat comes after five seconds without another message.
+   * last state. The supervisor sends a heartbeat after five seconds without another message.
    *
    * @generated from rpc writ.run.v1.RunService.WatchRuns
    */
@@ -1026,8 +1030,9 @@ export const RunService: GenService<{
     output: typeof CancelRunResponseSchema;
   },
   /**
-   * IssueRunToken issues a token with which a program acts as the external agent of a run, at the endpoints of
-   * agent-proxy. The token expires with the run at the latest. Only for runs whose root is of the kind external.
+   * IssueRunToken issues a token for a run whose root is an external agent. A program that sends the token to
+   * agent-proxy acts as this agent. The token expires no later than the deadline of the run, and agent-proxy rejects it
+   * after the run has ended.
    *
    * @generated from rpc writ.run.v1.RunService.IssueRunToken
    */
@@ -1037,7 +1042,8 @@ export const RunService: GenService<{
     output: typeof IssueRunTokenResponseSchema;
   },
   /**
-   * CloseRun ends the run of an external agent with `closed`: its program has done what it was started for.
+   * CloseRun ends the run of an external agent with the stop reason `closed`. Call it when the program has finished its
+   * task.
    *
    * @generated from rpc writ.run.v1.RunService.CloseRun
    */
@@ -1050,8 +1056,8 @@ export const RunService: GenService<{
    * SignalRun sends a signal to an agent that has not ended: if the agent waits for a signal with this name, the signal
    * wakes it; otherwise the signal is stored until the agent waits for it. An external agent receives no signals:
    * agent-proxy discards them. The agent receives each signal once; signals with the same name are received in the
-   * order in which they were accepted. Returns UNAVAILABLE with AGENT_NOT_DELIVERED while the run is being started:
-   * retry.
+   * order in which they were accepted. Fails with FAILED_PRECONDITION (RUN_ENDED) if the agent has ended, and with
+   * UNAVAILABLE (AGENT_NOT_DELIVERED) until the agent has been delivered to a worker; in that case, retry.
    *
    * @generated from rpc writ.run.v1.RunService.SignalRun
    */
@@ -1061,9 +1067,9 @@ export const RunService: GenService<{
     output: typeof SignalRunResponseSchema;
   },
   /**
-   * ListLogEntries lists what the agents of a run wrote to its log, oldest first, with content: questions to people
-   * (`hitl.question`), curated feed items (`feed.curated`) and the entries of custom agents. WatchRun announces each
-   * with a LOG_ENTRY event. Empty once the retention of the run has deleted them.
+   * ListLogEntries lists the log entries of the agents of a run with their content, oldest first: questions to people
+   * (`hitl.question`), curated feed items (`feed.curated`) and entries of custom agents. WatchRun sends a LOG_ENTRY
+   * event for each entry. The list is empty after the entries were deleted according to the retention of the run.
    *
    * @generated from rpc writ.run.v1.RunService.ListLogEntries
    */
@@ -1083,8 +1089,8 @@ export const RunService: GenService<{
     output: typeof ListAgentsResponseSchema;
   },
   /**
-   * ListRunAgents lists the agents of a run with parent, state and slot, parents before children, also while it is
-   * running.
+   * ListRunAgents lists the agents of a running or ended run, each with its parent, state and slot. Parents precede
+   * their children.
    *
    * @generated from rpc writ.run.v1.RunService.ListRunAgents
    */
@@ -1094,7 +1100,7 @@ export const RunService: GenService<{
     output: typeof ListRunAgentsResponseSchema;
   },
   /**
-   * ListTools lists the tools that the tool gateway registers for the tenant of the caller, by name.
+   * ListTools lists, sorted by name, the registered tools of the tool gateway that the tenant of the caller may use.
    *
    * @generated from rpc writ.run.v1.RunService.ListTools
    */

@@ -17,7 +17,7 @@ export const file_writ_spawn_v1_pool: GenFile = /*@__PURE__*/
   fileDesc("Chh3cml0L3NwYXduL3YxL3Bvb2wucHJvdG8SDXdyaXQuc3Bhd24udjEiuwEKClNsb3RDaGFuZ2USLAoFYWdlbnQYASABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmEiYKBGZyb20YAiABKA4yGC53cml0LnNwYXduLnYxLlNsb3RTdGF0ZRIkCgJ0bxgDIAEoDjIYLndyaXQuc3Bhd24udjEuU2xvdFN0YXRlEjEKCmJlY2F1c2Vfb2YYBCABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmIpgDCgRTbG90EiwKBWFnZW50GAEgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhInCgVzdGF0ZRgCIAEoDjIYLndyaXQuc3Bhd24udjEuU2xvdFN0YXRlEi8KCHByaW9yaXR5GAMgASgOMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5Qcmlvcml0eRINCgVncmFudBgEIAEoCRI1ChFncmFudF9leHBpcmVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNQoRbGVhc2VfZXhwaXJlX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKDGFjcXVpcmVfdGltZRgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJd2FpdF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgt3YWl0aW5nX2ZvchgJIAMoCRIVCg13YWl0X3NlcXVlbmNlGAogASgDIqsCCgRQb29sEg4KBnRlbmFudBgBIAEoCRIOCgZydW5faWQYAiABKAkSMAoGYnVkZ2V0GAMgASgLMiAud3JpdC5zdXBlcnZpc2lvbi52MS5TcGF3bkJ1ZGdldBIkCgdob2xkZXJzGAQgAygLMhMud3JpdC5zcGF3bi52MS5TbG90EiMKBnBhdXNlZBgFIAMoCzITLndyaXQuc3Bhd24udjEuU2xvdBIkCgd3YWl0aW5nGAYgAygLMhMud3JpdC5zcGF3bi52MS5TbG90EgwKBGhlbGQYByABKA0SFAoMdG90YWxfc3Bhd25zGAggASgNEhQKDHRvdGFsX3BhdXNlcxgJIAEoDRIWCg50b3RhbF9yZWZ1c2FscxgKIAEoDRIOCgZjbG9zZWQYCyABKAgqoAEKCVNsb3RTdGF0ZRIaChZTTE9UX1NUQVRFX1VOU1BFQ0lGSUVEEAASFQoRU0xPVF9TVEFURV9BQ1RJVkUQARIYChRTTE9UX1NUQVRFX1NVU1BFTkRFRBACEhUKEVNMT1RfU1RBVEVfUEFVU0VEEAMSFgoSU0xPVF9TVEFURV9XQUlUSU5HEAQSFwoTU0xPVF9TVEFURV9SRUxFQVNFRBAFYgZwcm90bzM", [file_google_protobuf_timestamp, file_writ_supervision_v1_supervision]);
 
 /**
- * SlotChange reports a change of the state of an agent.
+ * SlotChange reports that the slot state of an agent changed.
  *
  * @generated from message writ.spawn.v1.SlotChange
  */
@@ -44,7 +44,8 @@ export type SlotChange = Message<"writ.spawn.v1.SlotChange"> & {
   to: SlotState;
 
   /**
-   * The agent for which it was paused, or whose slot it got.
+   * For a paused agent, the agent that got its slot; for a resumed agent, the agent that held the slot before. Absent
+   * if there is no such agent.
    *
    * @generated from field: writ.supervision.v1.AgentRef because_of = 4;
    */
@@ -59,7 +60,7 @@ export const SlotChangeSchema: GenMessage<SlotChange> = /*@__PURE__*/
   messageDesc(file_writ_spawn_v1_pool, 0);
 
 /**
- * Slot is the slot of an agent.
+ * Slot is the state of an agent in the pool, with its grant and lease.
  *
  * @generated from message writ.spawn.v1.Slot
  */
@@ -87,7 +88,8 @@ export type Slot = Message<"writ.spawn.v1.Slot"> & {
 
   /**
    * Slot grant, signed by spawn-budget: a JWS for the metadata key `writ-slot-grant`. Empty in the message Pool, for an
-   * agent that is not ACTIVE, and in the last second of its lease.
+   * agent that is not ACTIVE, and in the last second before the lease expires, unless the lease expires at the deadline
+   * of the run.
    *
    * @generated from field: string grant = 4;
    */
@@ -129,7 +131,7 @@ export type Slot = Message<"writ.spawn.v1.Slot"> & {
   waitingFor: string[];
 
   /**
-   * Sequence number, among the changes of the pool, of the change by which the agent began to wait.
+   * Sequence number, within the pool, of the change that recorded this wait.
    *
    * @generated from field: int64 wait_sequence = 10;
    */
@@ -185,15 +187,16 @@ export type Pool = Message<"writ.spawn.v1.Pool"> & {
   paused: Slot[];
 
   /**
-   * Agents in the state WAITING: first the queued ones in the order of the queue, then those that are not queued,
-   * because no worker has renewed them since their lease expired or because they are suspended.
+   * Agents in the state WAITING: first the queued agents in queue order, then the agents that are not queued. An agent
+   * is not queued if its worker reported it as suspended, or if no worker has sent Renew for it since its lease
+   * expired.
    *
    * @generated from field: repeated writ.spawn.v1.Slot waiting = 6;
    */
   waiting: Slot[];
 
   /**
-   * Number of active and suspended agents, the root included: those that hold a slot.
+   * Number of agents that hold a slot: active and suspended agents, including the root.
    *
    * @generated from field: uint32 held = 7;
    */
@@ -221,7 +224,7 @@ export type Pool = Message<"writ.spawn.v1.Pool"> & {
   totalRefusals: number;
 
   /**
-   * Whether the run has ended; no slot is granted then.
+   * Whether the run has ended; a closed pool grants no slots.
    *
    * @generated from field: bool closed = 11;
    */
@@ -263,17 +266,18 @@ export const SlotState = {
   SUSPENDED: 2,
 
   /**
-   * Holds no slot: paused for another agent, or because its priority was lowered in a full pool. The agent is queued,
-   * and resumed when a slot becomes free. Exception: when it was paused because its priority was lowered, its former
-   * slot can stay free for the next Acquire.
+   * Holds no slot: the agent was preempted by another agent, or its priority was lowered in a full pool. The agent is
+   * queued and resumed when a slot is released. If the agent was paused because its priority was lowered, its former
+   * slot may stay free; the next Acquire call, or the next Renew call of a WAITING agent, can use it.
    *
    * @generated from enum value: SLOT_STATE_PAUSED = 3;
    */
   PAUSED: 3,
 
   /**
-   * Holds no slot because its lease expired or the deadline of the run passed. It is queued when a worker renews it
-   * with the intent RUN or PARK.
+   * Holds no slot because its lease expired or the deadline of the run passed. When a worker sends Renew with the
+   * intent RUN or PARK, the agent gets a free slot or is queued; with the intent RUN, a HIGH or CRITICAL agent can also
+   * preempt an agent of lower priority. After the deadline, the agent gets no slot.
    *
    * @generated from enum value: SLOT_STATE_WAITING = 4;
    */

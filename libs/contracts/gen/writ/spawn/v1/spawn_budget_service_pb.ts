@@ -20,7 +20,7 @@ export const file_writ_spawn_v1_spawn_budget_service: GenFile = /*@__PURE__*/
   fileDesc("Cih3cml0L3NwYXduL3YxL3NwYXduX2J1ZGdldF9zZXJ2aWNlLnByb3RvEg13cml0LnNwYXduLnYxIogBChRMaXN0T3BlblBvb2xzUmVxdWVzdBIlCgVhZnRlchgBIAEoCzIWLndyaXQuc3Bhd24udjEuUG9vbEtleRIdCglwYWdlX3NpemUYAiABKAVCCrpIBxoFGOgHKAESKgoHbWluX2FnZRgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJfCgdQb29sS2V5EikKBnRlbmFudBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZydW5faWQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQiPgoVTGlzdE9wZW5Qb29sc1Jlc3BvbnNlEiUKBXBvb2xzGAEgAygLMhYud3JpdC5zcGF3bi52MS5Qb29sS2V5IqADCg9PcGVuUG9vbFJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZ0ZW5hbnQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAMgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjMKBHJvb3QYBCABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmQga6SAPIAQESOQoIcHJpb3JpdHkYBSABKA4yHS53cml0LnN1cGVydmlzaW9uLnYxLlByaW9yaXR5Qgi6SAWCAQIQARI4CgZidWRnZXQYBiABKAsyIC53cml0LnN1cGVydmlzaW9uLnYxLlNwYXduQnVkZ2V0Qga6SAPIAQESLAoIZGVhZGxpbmUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKCnNlc3Npb25faWQYCCABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQiNQoQT3BlblBvb2xSZXNwb25zZRIhCgRzbG90GAEgASgLMhMud3JpdC5zcGF3bi52MS5TbG90ItUCCg5BY3F1aXJlUmVxdWVzdBItCgpyZXF1ZXN0X2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnRlbmFudBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZydW5faWQYAyABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSNAoFYWdlbnQYBCABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmQga6SAPIAQESNQoGcGFyZW50GAUgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZkIGukgDyAEBEhYKBWRlcHRoGAYgASgNQge6SAQqAigBEjkKCHByaW9yaXR5GAcgASgOMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5Qcmlvcml0eUIIukgFggECEAEiYAoPQWNxdWlyZVJlc3BvbnNlEiEKBHNsb3QYASABKAsyEy53cml0LnNwYXduLnYxLlNsb3QSKgoHY2hhbmdlcxgCIAMoCzIZLndyaXQuc3Bhd24udjEuU2xvdENoYW5nZSLIAQoOUmVsZWFzZVJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZ0ZW5hbnQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAMgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEjEKDmFnZW50X2luc3RhbmNlGAQgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIk8KD1JlbGVhc2VSZXNwb25zZRIQCghyZWxlYXNlZBgBIAEoCBIqCgdjaGFuZ2VzGAIgAygLMhkud3JpdC5zcGF3bi52MS5TbG90Q2hhbmdlIqUBCgxBZ2VudFJlbmV3YWwSHwoLYWdlbnRfdG9rZW4YASABKAlCCrpIB3IFEAEogEASFgoFZXBvY2gYAiABKANCB7pIBCICKAASNgoGaW50ZW50GAMgASgOMhoud3JpdC5zcGF3bi52MS5SZW5ld0ludGVudEIKukgHggEEEAEgABIkCgt3YWl0aW5nX2ZvchgEIAMoCUIPukgMkgEJEBAiBXIDGKABIkgKDFJlbmV3UmVxdWVzdBI4CgZhZ2VudHMYASADKAsyGy53cml0LnNwYXduLnYxLkFnZW50UmVuZXdhbEILukgIkgEFCAEQ6AciTwoJQWdlbnRTbG90Eg4KBnJ1bl9pZBgBIAEoCRIhCgRzbG90GAIgASgLMhMud3JpdC5zcGF3bi52MS5TbG90Eg8KB3JlZnVzYWwYAyABKAkiOQoNUmVuZXdSZXNwb25zZRIoCgZhZ2VudHMYASADKAsyGC53cml0LnNwYXduLnYxLkFnZW50U2xvdCKKAgoTUmVwcmlvcml0aXplUmVxdWVzdBItCgpyZXF1ZXN0X2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnRlbmFudBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZydW5faWQYAyABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSMQoOYWdlbnRfaW5zdGFuY2UYBCABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSOwoIcHJpb3JpdHkYBSABKA4yHS53cml0LnN1cGVydmlzaW9uLnYxLlByaW9yaXR5Qgq6SAeCAQQQASAAImUKFFJlcHJpb3JpdGl6ZVJlc3BvbnNlEiEKBHNsb3QYASABKAsyEy53cml0LnNwYXduLnYxLlNsb3QSKgoHY2hhbmdlcxgCIAMoCzIZLndyaXQuc3Bhd24udjEuU2xvdENoYW5nZSJmCg5HZXRQb29sUmVxdWVzdBIpCgZ0ZW5hbnQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIjQKD0dldFBvb2xSZXNwb25zZRIhCgRwb29sGAEgASgLMhMud3JpdC5zcGF3bi52MS5Qb29sIkoKEldhdGNoUGF1c2VzUmVxdWVzdBI0Cgd0ZW5hbnRzGAEgAygJQiO6SCCSAR0IARDoByIWchQyEl5bYS16MC05Xy1dezEsNjR9JCKRAQoTV2F0Y2hQYXVzZXNSZXNwb25zZRIOCgZ0ZW5hbnQYASABKAkSDgoGcnVuX2lkGAIgASgJEikKBmNoYW5nZRgDIAEoCzIZLndyaXQuc3Bhd24udjEuU2xvdENoYW5nZRIvCgtjaGFuZ2VfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiqQEKEENsb3NlUG9vbFJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZ0ZW5hbnQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAMgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEhAKCG1heV93YWl0GAQgASgIIjYKEUNsb3NlUG9vbFJlc3BvbnNlEiEKBHBvb2wYASABKAsyEy53cml0LnNwYXduLnYxLlBvb2wqcgoLUmVuZXdJbnRlbnQSHAoYUkVORVdfSU5URU5UX1VOU1BFQ0lGSUVEEAASFAoQUkVORVdfSU5URU5UX1JVThABEhgKFFJFTkVXX0lOVEVOVF9TVVNQRU5EEAISFQoRUkVORVdfSU5URU5UX1BBUksQAzLgBQoSU3Bhd25CdWRnZXRTZXJ2aWNlEksKCE9wZW5Qb29sEh4ud3JpdC5zcGF3bi52MS5PcGVuUG9vbFJlcXVlc3QaHy53cml0LnNwYXduLnYxLk9wZW5Qb29sUmVzcG9uc2USSAoHQWNxdWlyZRIdLndyaXQuc3Bhd24udjEuQWNxdWlyZVJlcXVlc3QaHi53cml0LnNwYXduLnYxLkFjcXVpcmVSZXNwb25zZRJICgdSZWxlYXNlEh0ud3JpdC5zcGF3bi52MS5SZWxlYXNlUmVxdWVzdBoeLndyaXQuc3Bhd24udjEuUmVsZWFzZVJlc3BvbnNlEkIKBVJlbmV3Ehsud3JpdC5zcGF3bi52MS5SZW5ld1JlcXVlc3QaHC53cml0LnNwYXduLnYxLlJlbmV3UmVzcG9uc2USVwoMUmVwcmlvcml0aXplEiIud3JpdC5zcGF3bi52MS5SZXByaW9yaXRpemVSZXF1ZXN0GiMud3JpdC5zcGF3bi52MS5SZXByaW9yaXRpemVSZXNwb25zZRJICgdHZXRQb29sEh0ud3JpdC5zcGF3bi52MS5HZXRQb29sUmVxdWVzdBoeLndyaXQuc3Bhd24udjEuR2V0UG9vbFJlc3BvbnNlEloKDUxpc3RPcGVuUG9vbHMSIy53cml0LnNwYXduLnYxLkxpc3RPcGVuUG9vbHNSZXF1ZXN0GiQud3JpdC5zcGF3bi52MS5MaXN0T3BlblBvb2xzUmVzcG9uc2USVgoLV2F0Y2hQYXVzZXMSIS53cml0LnNwYXduLnYxLldhdGNoUGF1c2VzUmVxdWVzdBoiLndyaXQuc3Bhd24udjEuV2F0Y2hQYXVzZXNSZXNwb25zZTABEk4KCUNsb3NlUG9vbBIfLndyaXQuc3Bhd24udjEuQ2xvc2VQb29sUmVxdWVzdBogLndyaXQuc3Bhd24udjEuQ2xvc2VQb29sUmVzcG9uc2ViBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_writ_spawn_v1_pool, file_writ_supervision_v1_supervision]);
 
 /**
- * ListOpenPoolsRequest reads one page.
+ * ListOpenPoolsRequest selects one page of open pools.
  *
  * @generated from message writ.spawn.v1.ListOpenPoolsRequest
  */
@@ -83,7 +83,7 @@ export const PoolKeySchema: GenMessage<PoolKey> = /*@__PURE__*/
   messageDesc(file_writ_spawn_v1_spawn_budget_service, 1);
 
 /**
- * ListOpenPoolsResponse is one page, by tenant and run.
+ * ListOpenPoolsResponse is one page of open pools, ordered by tenant and run.
  *
  * @generated from message writ.spawn.v1.ListOpenPoolsResponse
  */
@@ -258,7 +258,7 @@ export const AcquireRequestSchema: GenMessage<AcquireRequest> = /*@__PURE__*/
   messageDesc(file_writ_spawn_v1_spawn_budget_service, 5);
 
 /**
- * AcquireResponse carries the current slot.
+ * AcquireResponse carries the slot of the agent.
  *
  * @generated from message writ.spawn.v1.AcquireResponse
  */
@@ -405,7 +405,7 @@ export const AgentRenewalSchema: GenMessage<AgentRenewal> = /*@__PURE__*/
  */
 export type RenewRequest = Message<"writ.spawn.v1.RenewRequest"> & {
   /**
-   * The agents, of any runs.
+   * The agents; they may belong to different runs.
    *
    * @generated from field: repeated writ.spawn.v1.AgentRenewal agents = 1;
    */
@@ -441,7 +441,7 @@ export type AgentSlot = Message<"writ.spawn.v1.AgentSlot"> & {
 
   /**
    * Reason code of a rejection, such as STALE_EPOCH, UNKNOWN_AGENT, TOKEN_EXPIRED, TOKEN_INVALID, TENANT_NOT_SERVED or
-   * KEYS_UNAVAILABLE (renew again); empty on success. When the token was rejected, run_id is empty.
+   * KEYS_UNAVAILABLE (retry Renew); empty on success. When the token was rejected, run_id is empty.
    *
    * @generated from field: string refusal = 3;
    */
@@ -462,7 +462,7 @@ export const AgentSlotSchema: GenMessage<AgentSlot> = /*@__PURE__*/
  */
 export type RenewResponse = Message<"writ.spawn.v1.RenewResponse"> & {
   /**
-   * One for each agent of the request.
+   * Result for each agent of the request.
    *
    * @generated from field: repeated writ.spawn.v1.AgentSlot agents = 1;
    */
@@ -693,7 +693,8 @@ export type ClosePoolRequest = Message<"writ.spawn.v1.ClosePoolRequest"> & {
   runId: string;
 
   /**
-   * Whether the response may be delayed, so that its commit is shared with another one. Set when nothing waits for the response.
+   * Whether spawn-budget may delay the commit, and with it the response, to commit several requests in one transaction.
+   * The supervisor sets it if nothing waits for the response.
    *
    * @generated from field: bool may_wait = 4;
    */
@@ -729,7 +730,7 @@ export const ClosePoolResponseSchema: GenMessage<ClosePoolResponse> = /*@__PURE_
   messageDesc(file_writ_spawn_v1_spawn_budget_service, 20);
 
 /**
- * RenewIntent is what a worker requests for an agent.
+ * RenewIntent is the state that a worker requests for an agent.
  *
  * @generated from enum writ.spawn.v1.RenewIntent
  */
@@ -742,22 +743,24 @@ export const RenewIntent = {
   UNSPECIFIED: 0,
 
   /**
-   * Running: extend the lease, or acquire a slot again.
+   * The agent runs: Renew extends its lease, or gives a suspended agent a new lease. If its lease expired, the agent
+   * gets a slot as in Acquire, or is queued. A paused agent stays paused.
    *
    * @generated from enum value: RENEW_INTENT_RUN = 1;
    */
   RUN: 1,
 
   /**
-   * Suspended: keep the slot without a lease.
+   * The agent is suspended: it keeps its slot without a lease. An agent without a slot gets none and leaves the queue,
+   * unless it is paused.
    *
    * @generated from enum value: RENEW_INTENT_SUSPEND = 2;
    */
   SUSPEND: 2,
 
   /**
-   * Parked: report whether it has a slot again. An agent whose lease expired gets a free slot or is queued; a lease is
-   * not extended.
+   * The agent is parked: the response reports whether it has a slot again. If its lease expired, the agent gets a free
+   * slot or is queued. PARK does not extend a lease.
    *
    * @generated from enum value: RENEW_INTENT_PARK = 3;
    */
@@ -765,7 +768,7 @@ export const RenewIntent = {
 } as const;
 
 /**
- * RenewIntent is what a worker requests for an agent.
+ * RenewIntent is the state that a worker requests for an agent.
  *
  * @generated from enum writ.spawn.v1.RenewIntent
  */
@@ -778,14 +781,14 @@ export const RenewIntentSchema: GenEnum<RenewIntent> = /*@__PURE__*/
   enumDesc(file_writ_spawn_v1_spawn_budget_service, 0);
 
 /**
- * SpawnBudgetService manages the headcount of runs. Served by spawn-budget to the
- * supervisor; Renew and WatchPauses also to agent workers and agent-proxy.
+ * SpawnBudgetService manages the headcount of runs. spawn-budget serves it to the supervisor; agent workers and
+ * agent-proxy may call Renew and WatchPauses.
  *
  * @generated from service writ.spawn.v1.SpawnBudgetService
  */
 export const SpawnBudgetService: GenService<{
   /**
-   * OpenPool opens a run's pool with the root in its first slot.
+   * OpenPool creates the pool of a run and gives the root agent the first slot.
    *
    * @generated from rpc writ.spawn.v1.SpawnBudgetService.OpenPool
    */
@@ -795,8 +798,9 @@ export const SpawnBudgetService: GenService<{
     output: typeof OpenPoolResponseSchema;
   },
   /**
-   * Acquire grants a free slot. In a full pool, a HIGH or CRITICAL agent gets the slot of an active agent of lower
-   * priority, which is paused, unless allow_preempt is false. Otherwise it fails with the name of the cap.
+   * Acquire grants an agent a free slot. If the pool is full and allow_preempt is true, a HIGH or CRITICAL agent gets
+   * the slot of an active agent of lower priority, which is paused; the root is never paused. If no slot is available,
+   * or if the spawn would exceed max_depth or max_total_spawns, the call fails and the error names the cap.
    *
    * @generated from rpc writ.spawn.v1.SpawnBudgetService.Acquire
    */
@@ -806,7 +810,7 @@ export const SpawnBudgetService: GenService<{
     output: typeof AcquireResponseSchema;
   },
   /**
-   * Release ends the membership of an agent in the pool, which is final, and gives its slot to the first queued agent.
+   * Release permanently removes an agent from the pool and gives its slot to the first queued agent.
    * Releasing the root, a released agent or an unknown agent changes nothing.
    *
    * @generated from rpc writ.spawn.v1.SpawnBudgetService.Release
@@ -817,8 +821,8 @@ export const SpawnBudgetService: GenService<{
     output: typeof ReleaseResponseSchema;
   },
   /**
-   * Renew extends leases, suspends and wakes agents, and returns the state of
-   * each; one call for all agents of a worker.
+   * Renew extends leases, suspends and wakes agents, and returns the state of each agent. A worker sends one call for
+   * all its agents.
    *
    * @generated from rpc writ.spawn.v1.SpawnBudgetService.Renew
    */
@@ -858,8 +862,9 @@ export const SpawnBudgetService: GenService<{
     output: typeof ListOpenPoolsResponseSchema;
   },
   /**
-   * WatchPauses streams the pauses and resumptions that the serving replica commits. It does not send those of other
-   * replicas, nor expired leases, and drops the oldest changes of a slow reader; Renew returns the current state.
+   * WatchPauses streams a change when the replica that serves the call pauses an agent, or gives a slot to a paused or
+   * waiting agent. It does not report expired leases or changes that other replicas commit, and it drops the oldest
+   * changes if the client reads too slowly. Renew returns the current state.
    *
    * @generated from rpc writ.spawn.v1.SpawnBudgetService.WatchPauses
    */

@@ -16,9 +16,9 @@ export const file_writ_supervision_v1_credentials: GenFile = /*@__PURE__*/
   fileDesc("CiV3cml0L3N1cGVydmlzaW9uL3YxL2NyZWRlbnRpYWxzLnByb3RvEhN3cml0LnN1cGVydmlzaW9uLnYxItgBChBBZ2VudENyZWRlbnRpYWxzEiEKEHN1cGVydmlzb3JfdG9rZW4YASABKAlCB7pIBHICEAESIwoSc3Bhd25fYnVkZ2V0X3Rva2VuGAIgASgJQge6SARyAhABEiYKFWV4ZWN1dGlvbl9tZXRlcl90b2tlbhgDIAEoCUIHukgEcgIQARIjChJ0b29sX2dhdGV3YXlfdG9rZW4YBCABKAlCB7pIBHICEAESLwoLZXhwaXJlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp]);
 
 /**
- * AgentCredentials let a worker act for one agent. Each token has one audience. The token for spawn-budget is sent in
- * the request; all others are sent in the metadata key `writ-agent-token`. They are never sent to model providers or
- * tools.
+ * AgentCredentials let a worker act for one agent. Each token has one audience. A worker sends the token for
+ * spawn-budget in the request, and the other tokens in the metadata key `writ-agent-token`. It never sends a token to a
+ * model provider or a tool.
  *
  * @generated from message writ.supervision.v1.AgentCredentials
  */
@@ -31,7 +31,7 @@ export type AgentCredentials = Message<"writ.supervision.v1.AgentCredentials"> &
   supervisorToken: string;
 
   /**
-   * Token for Renew of writ.spawn.v1, which has it in its request.
+   * Token for Renew of writ.spawn.v1, sent in the request.
    *
    * @generated from field: string spawn_budget_token = 2;
    */
@@ -52,7 +52,8 @@ export type AgentCredentials = Message<"writ.supervision.v1.AgentCredentials"> &
   toolGatewayToken: string;
 
   /**
-   * Expiry of the tokens; RefreshTokens accepts expired ones until the agent has ended, except during a halt.
+   * Expiry of the tokens. RefreshTokens accepts expired tokens until the agent has ended. During a halt, it rejects all
+   * tokens.
    *
    * @generated from field: google.protobuf.Timestamp expire_time = 5;
    */

@@ -18,8 +18,8 @@ export const file_writ_supervision_v1_manifest: GenFile = /*@__PURE__*/
   fileDesc("CiJ3cml0L3N1cGVydmlzaW9uL3YxL21hbmlmZXN0LnByb3RvEhN3cml0LnN1cGVydmlzaW9uLnYxIukBCgtBZ2VudExpbWl0cxIWCgltYXhfc3RlcHMYASABKA1IAIgBARIbCg5tYXhfdG9vbF9jYWxscxgCIAEoDUgBiAEBEhsKDm1heF9pdGVyYXRpb25zGAMgASgNSAKIAQESGQoMbWF4X3JlZnVzYWxzGAQgASgNSAOIAQESGAoLbWF4X3JldHJpZXMYBSABKA1IBIgBAUIMCgpfbWF4X3N0ZXBzQhEKD19tYXhfdG9vbF9jYWxsc0IRCg9fbWF4X2l0ZXJhdGlvbnNCDwoNX21heF9yZWZ1c2Fsc0IOCgxfbWF4X3JldHJpZXMipgIKDU1vZGVsU2V0dGluZ3MSLwoFbW9kZWwYASABKAlCILpIHXIbMhleW2EtekEtWjAtOS5fOi8tXXsxLDEyOH0kEh4KDGFsc29fYWxsb3dlZBgCIAMoCUIIukgFkgECEEASMQoLdGVtcGVyYXR1cmUYAyABKAFCF7pIFBISGQAAAAAAAABAKQAAAAAAAAAASACIAQESLAoRbWF4X291dHB1dF90b2tlbnMYBCABKANCDLpICSIHGICt4gQoAUgBiAEBEhEKCWpzb25fbW9kZRgFIAEoCBIqCgd0aW1lb3V0GAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQg4KDF90ZW1wZXJhdHVyZUIUChJfbWF4X291dHB1dF90b2tlbnMiowIKEUd1YXJkcmFpbFNldHRpbmdzEiIKFW1heF90b2tlbnNfcmVjb3ZlcmllcxgBIAEoDUgAiAEBEiQKF21heF9yZXBlYXRlZF90b29sX3N0ZXBzGAIgASgNSAGIAQESJAoOcmVzZXJ2ZV90b2tlbnMYAyABKANCB7pIBCICKABIAogBARI7ChVyZXNlcnZlX2Nvc3RfZnJhY3Rpb24YBCABKAFCF7pIFBISGQAAAAAAAPA/KQAAAAAAAAAASAOIAQFCGAoWX21heF90b2tlbnNfcmVjb3Zlcmllc0IaChhfbWF4X3JlcGVhdGVkX3Rvb2xfc3RlcHNCEQoPX3Jlc2VydmVfdG9rZW5zQhgKFl9yZXNlcnZlX2Nvc3RfZnJhY3Rpb24iygEKD0NvbnRleHRTZXR0aW5ncxIkCg5jb250ZXh0X3dpbmRvdxgBIAEoA0IHukgEIgIoAEgAiAEBEhkKCHN0cmF0ZWd5GAIgASgJQge6SARyAhhAEh8KDG9wdGlvbnNfanNvbhgDIAEoCUIJukgGcgQogIAEEkIKCnN0cmF0ZWdpZXMYBCADKAsyJC53cml0LnN1cGVydmlzaW9uLnYxLkNvbnRleHRTdHJhdGVneUIIukgFkgECEBBCEQoPX2NvbnRleHRfd2luZG93IlsKD0NvbnRleHRTdHJhdGVneRInCgRuYW1lGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEh8KDG9wdGlvbnNfanNvbhgCIAEoCUIJukgGcgQogIAEIl8KD0hpc3RvcnlTZXR0aW5ncxIrCghwcm92aWRlchgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIfCgxvcHRpb25zX2pzb24YAiABKAlCCbpIBnIEKICABCJdChFNaWRkbGV3YXJlU2V0dGluZxInCgRuYW1lGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEh8KDG9wdGlvbnNfanNvbhgCIAEoCUIJukgGcgQogIAEIr0BCghTdWJBZ2VudBInCgRuYW1lGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEh0KC2Rlc2NyaXB0aW9uGAIgASgJQgi6SAVyAxiAIBIuCgthc2tfdGltZW91dBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI5Cghwcmlvcml0eRgEIAEoDjIdLndyaXQuc3VwZXJ2aXNpb24udjEuUHJpb3JpdHlCCLpIBYIBAhABIo4MCg1BZ2VudE1hbmlmZXN0EicKBG5hbWUYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSIAoPZGVmaW5pdGlvbl9oYXNoGAIgASgJQge6SARyAhhAEjYKBGtpbmQYAyABKA4yHi53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50S2luZEIIukgFggECEAESHQoLZGVzY3JpcHRpb24YBCABKAlCCLpIBXIDGIAgEh8KDGluc3RydWN0aW9ucxgFIAEoCUIJukgGcgQogIAQEiUKEmZpbmFsX2luc3RydWN0aW9ucxgGIAEoCUIJukgGcgQogIAQEjEKBW1vZGVsGAcgASgLMiIud3JpdC5zdXBlcnZpc2lvbi52MS5Nb2RlbFNldHRpbmdzEjMKBXRvb2xzGAggAygJQiS6SCGSAR4QgAgiGXIXMhVeW2EtekEtWjAtOV8tXXsxLDY0fSQSMAoGbGltaXRzGAkgASgLMiAud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudExpbWl0cxI+ChBleGVjdXRpb25fYnVkZ2V0GAogASgLMiQud3JpdC5zdXBlcnZpc2lvbi52MS5FeGVjdXRpb25CdWRnZXQSNgoMc3Bhd25fYnVkZ2V0GAsgASgLMiAud3JpdC5zdXBlcnZpc2lvbi52MS5TcGF3bkJ1ZGdldBI5Cghwcmlvcml0eRgMIAEoDjIdLndyaXQuc3VwZXJ2aXNpb24udjEuUHJpb3JpdHlCCLpIBYIBAhABEkIKCXJldGVudGlvbhgNIAEoDjIlLndyaXQuc3VwZXJ2aXNpb24udjEuSGlzdG9yeVJldGVudGlvbkIIukgFggECEAESQgoKb25fcmVmdXNhbBgOIAEoDjIkLndyaXQuc3VwZXJ2aXNpb24udjEuUmVmdXNhbEhhbmRsaW5nQgi6SAWCAQIQARI8ChZhcHByb3ZhbF9yZXF1aXJlZF9yaXNrGA8gASgBQhe6SBQSEhkAAAAAAADwPykAAAAAAAAAAEgAiAEBEjwKCnN1Yl9hZ2VudHMYECADKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLlN1YkFnZW50Qgm6SAaSAQMQgAISOgoKZ3VhcmRyYWlscxgRIAEoCzImLndyaXQuc3VwZXJ2aXNpb24udjEuR3VhcmRyYWlsU2V0dGluZ3MSNQoHY29udGV4dBgSIAEoCzIkLndyaXQuc3VwZXJ2aXNpb24udjEuQ29udGV4dFNldHRpbmdzEkoKEGFnZW50X21pZGRsZXdhcmUYEyADKAsyJi53cml0LnN1cGVydmlzaW9uLnYxLk1pZGRsZXdhcmVTZXR0aW5nQgi6SAWSAQIQQBJJCg9jaGF0X21pZGRsZXdhcmUYFCADKAsyJi53cml0LnN1cGVydmlzaW9uLnYxLk1pZGRsZXdhcmVTZXR0aW5nQgi6SAWSAQIQQBJNChNmdW5jdGlvbl9taWRkbGV3YXJlGBUgAygLMiYud3JpdC5zdXBlcnZpc2lvbi52MS5NaWRkbGV3YXJlU2V0dGluZ0IIukgFkgECEEASJAoTaW5pdGlhbF90b29sX2Nob2ljZRgWIAEoCUIHukgEcgIYQBIeCgxvdXRwdXRfdG9waWMYFyABKAlCCLpIBXIDGIACEiAKDWZvbGxvd190b3BpY3MYGCADKAlCCbpIBpIBAxCAAhIZChF1bnJldmlld2VkX2RlbHRhcxgZIAEoCBIfCgxvcHRpb25zX2pzb24YGiABKAlCCbpIBnIEKICAEBJFCgpvbl9wcmVlbXB0GBsgASgOMicud3JpdC5zdXBlcnZpc2lvbi52MS5QcmVlbXB0aW9uSGFuZGxpbmdCCLpIBYIBAhABEjUKB2hpc3RvcnkYHCABKAsyJC53cml0LnN1cGVydmlzaW9uLnYxLkhpc3RvcnlTZXR0aW5ncxIaCg1kZWxlZ2F0ZV9vbmx5GB0gASgISAGIAQFCGQoXX2FwcHJvdmFsX3JlcXVpcmVkX3Jpc2tCEAoOX2RlbGVnYXRlX29ubHkqkAIKCUFnZW50S2luZBIaChZBR0VOVF9LSU5EX1VOU1BFQ0lGSUVEEAASFAoQQUdFTlRfS0lORF9SRUFDVBABEhoKFkFHRU5UX0tJTkRfSlNPTl9BQ1RJT04QAhIbChdBR0VOVF9LSU5EX09SQ0hFU1RSQVRPUhADEhkKFUFHRU5UX0tJTkRfVVNFUl9QUk9YWRAEEhoKFkFHRU5UX0tJTkRfSU5GT1JNQVRJT04QBRIcChhBR0VOVF9LSU5EX1BFUlNPTkFMX0ZFRUQQBhITCg9BR0VOVF9LSU5EX0ZMT1cQBxIVChFBR0VOVF9LSU5EX0NVU1RPTRAIEhcKE0FHRU5UX0tJTkRfRVhURVJOQUwQCSpvCg9SZWZ1c2FsSGFuZGxpbmcSIAocUkVGVVNBTF9IQU5ETElOR19VTlNQRUNJRklFRBAAEhkKFVJFRlVTQUxfSEFORExJTkdfU1RPUBABEh8KG1JFRlVTQUxfSEFORExJTkdfVEVMTF9NT0RFTBACKngKElByZWVtcHRpb25IYW5kbGluZxIjCh9QUkVFTVBUSU9OX0hBTkRMSU5HX1VOU1BFQ0lGSUVEEAASHAoYUFJFRU1QVElPTl9IQU5ETElOR19QQVJLEAESHwobUFJFRU1QVElPTl9IQU5ETElOR19QQVJUSUFMEAJiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_writ_supervision_v1_supervision]);
 
 /**
- * AgentLimits limit the loop of an agent. An unset limit means unlimited unless its comment names a default. The
- * default of max_iterations is 10. Zero means zero.
+ * AgentLimits limit the loop of an agent. An unset field means unlimited unless its comment states a default. A limit
+ * of zero permits nothing.
  *
  * @generated from message writ.supervision.v1.AgentLimits
  */
@@ -32,22 +32,22 @@ export type AgentLimits = Message<"writ.supervision.v1.AgentLimits"> & {
   maxSteps?: number | undefined;
 
   /**
-   * Maximum number of tool calls of the run. Default 5 for json-action agents.
+   * Maximum number of tool calls of the whole run, counted over all its agents. Default 5 for json-action agents.
    *
    * @generated from field: optional uint32 max_tool_calls = 2;
    */
   maxToolCalls?: number | undefined;
 
   /**
-   * Maximum number of model iterations of a ReAct loop.
+   * Maximum number of model iterations of a ReAct loop. Default 10.
    *
    * @generated from field: optional uint32 max_iterations = 3;
    */
   maxIterations?: number | undefined;
 
   /**
-   * Maximum number of rejections that are reported to the model; the next one ends the agent. For an external agent,
-   * the limit is for one request, and the next rejection ends the turn. Default 3.
+   * Maximum number of rejections that are reported to the model; one more rejection ends the agent. For an external
+   * agent, rejections are counted for each model request, and one more rejection ends only the turn. Default 3.
    *
    * @generated from field: optional uint32 max_refusals = 4;
    */
@@ -132,29 +132,30 @@ export const ModelSettingsSchema: GenMessage<ModelSettings> = /*@__PURE__*/
  */
 export type GuardrailSettings = Message<"writ.supervision.v1.GuardrailSettings"> & {
   /**
-   * Maximum number of times that the agent requests the continuation of a truncated answer, counted over all its
-   * answers; zero disables them. Default 2.
+   * Maximum number of requests to the model to continue a truncated answer, counted over all answers of the agent, and
+   * separately in each parallel branch. Zero disables these requests. Default 2.
    *
    * @generated from field: optional uint32 max_tokens_recoveries = 1;
    */
   maxTokensRecoveries?: number | undefined;
 
   /**
-   * Number of repetitions of the same set of tool calls that stops the loop. Default 3.
+   * Number of consecutive repetitions of the same set of tool calls at which the agent ends with the stop reason
+   * `stuck`. The first occurrence is not a repetition. Default 3; zero has the same effect as 1.
    *
    * @generated from field: optional uint32 max_repeated_tool_steps = 2;
    */
   maxRepeatedToolSteps?: number | undefined;
 
   /**
-   * Remaining tokens at which the budget is nearly exhausted. Default 512.
+   * Number of remaining tokens at or below which the budget counts as nearly exhausted. Default 512.
    *
    * @generated from field: optional int64 reserve_tokens = 3;
    */
   reserveTokens?: bigint | undefined;
 
   /**
-   * Remaining share of the cost cap at which the budget is nearly exhausted. Default 0.1.
+   * Remaining fraction of the cost cap at or below which the budget counts as nearly exhausted. Default 0.1.
    *
    * @generated from field: optional double reserve_cost_fraction = 4;
    */
@@ -175,16 +176,16 @@ export const GuardrailSettingsSchema: GenMessage<GuardrailSettings> = /*@__PURE_
  */
 export type ContextSettings = Message<"writ.supervision.v1.ContextSettings"> & {
   /**
-   * Size in tokens to which the prompt is reduced; with zero the built-in strategies other than truncate keep the whole
-   * prompt.
+   * Maximum size of the prompt in tokens after the strategy is applied. If zero or unset, sliding_window, compact and
+   * summary keep the whole prompt. truncate does not use this size: it limits the size of each tool result.
    *
    * @generated from field: optional int64 context_window = 1;
    */
   contextWindow?: bigint | undefined;
 
   /**
-   * Name of the strategy: sliding_window, compact, truncate, summary, or that of
-   * a strategy in a module of the worker.
+   * Name of the strategy: sliding_window (the default), compact, truncate, summary, or the name of a strategy in a
+   * module of the worker.
    *
    * @generated from field: string strategy = 2;
    */
@@ -317,14 +318,14 @@ export type SubAgent = Message<"writ.supervision.v1.SubAgent"> & {
   description: string;
 
   /**
-   * Timeout for its reply. Default 120 s.
+   * Time that the agent waits for the reply of the sub-agent. Default 120 s.
    *
    * @generated from field: google.protobuf.Duration ask_timeout = 3;
    */
   askTimeout?: Duration | undefined;
 
   /**
-   * Priority, if lower than that of its manifest.
+   * Priority of the sub-agent. It has no effect if the manifest of the sub-agent has a lower priority.
    *
    * @generated from field: writ.supervision.v1.Priority priority = 4;
    */
@@ -339,8 +340,8 @@ export const SubAgentSchema: GenMessage<SubAgent> = /*@__PURE__*/
   messageDesc(file_writ_supervision_v1_manifest, 7);
 
 /**
- * AgentManifest is the definition of an agent, stored by the supervisor, with
- * its limits. Workers can read it and cannot change it.
+ * AgentManifest is the definition of an agent with its limits. The supervisor stores it; workers can read but not
+ * change it.
  *
  * @generated from message writ.supervision.v1.AgentManifest
  */
@@ -353,7 +354,7 @@ export type AgentManifest = Message<"writ.supervision.v1.AgentManifest"> & {
   name: string;
 
   /**
-   * Hash of the definition; a run keeps the definition with which it started.
+   * Hash of the definition. A later change of the definition does not affect a run that has already started.
    *
    * @generated from field: string definition_hash = 2;
    */
@@ -416,7 +417,7 @@ export type AgentManifest = Message<"writ.supervision.v1.AgentManifest"> & {
   executionBudget?: ExecutionBudget | undefined;
 
   /**
-   * Headcount of runs that it is the root of.
+   * Headcount limits of runs whose root is this agent.
    *
    * @generated from field: writ.supervision.v1.SpawnBudget spawn_budget = 11;
    */
@@ -452,7 +453,7 @@ export type AgentManifest = Message<"writ.supervision.v1.AgentManifest"> & {
   approvalRequiredRisk?: number | undefined;
 
   /**
-   * Agents to which it may delegate.
+   * Agents to which the agent may delegate.
    *
    * @generated from field: repeated writ.supervision.v1.SubAgent sub_agents = 16;
    */
@@ -494,7 +495,7 @@ export type AgentManifest = Message<"writ.supervision.v1.AgentManifest"> & {
   functionMiddleware: MiddlewareSetting[];
 
   /**
-   * Tool that the first model call must use.
+   * Tool that the model must call in its first answer.
    *
    * @generated from field: string initial_tool_choice = 22;
    */
@@ -510,7 +511,7 @@ export type AgentManifest = Message<"writ.supervision.v1.AgentManifest"> & {
   outputTopic: string;
 
   /**
-   * Topics that it may follow; a personal-feed agent follows them from the start.
+   * Topics that the agent may follow; a personal-feed agent follows them from the start.
    *
    * @generated from field: repeated string follow_topics = 24;
    */
@@ -531,7 +532,7 @@ export type AgentManifest = Message<"writ.supervision.v1.AgentManifest"> & {
   optionsJson: string;
 
   /**
-   * What it does when it loses its slot.
+   * How the agent reacts when another agent gets its slot.
    *
    * @generated from field: writ.supervision.v1.PreemptionHandling on_preempt = 27;
    */
@@ -545,7 +546,7 @@ export type AgentManifest = Message<"writ.supervision.v1.AgentManifest"> & {
   history?: HistorySettings | undefined;
 
   /**
-   * Whether only other agents can start it: ListAgents omits it, and StartRun rejects it.
+   * Whether only other agents can start this agent. If true, ListAgents omits the agent, and StartRun rejects it.
    *
    * @generated from field: optional bool delegate_only = 29;
    */
@@ -629,7 +630,7 @@ export const AgentKind = {
   CUSTOM: 8,
 
   /**
-   * Runs in a program of its own, and reaches models through agent-proxy.
+   * Runs in a separate program, and calls models through agent-proxy.
    *
    * @generated from enum value: AGENT_KIND_EXTERNAL = 9;
    */
@@ -663,7 +664,7 @@ export const RefusalHandling = {
   UNSPECIFIED: 0,
 
   /**
-   * The run stops with the rejection as its stop_reason.
+   * The agent ends with the stop reason of the rejection. If it is the root, the run ends.
    *
    * @generated from enum value: REFUSAL_HANDLING_STOP = 1;
    */
@@ -691,7 +692,7 @@ export const RefusalHandlingSchema: GenEnum<RefusalHandling> = /*@__PURE__*/
   enumDesc(file_writ_supervision_v1_manifest, 1);
 
 /**
- * PreemptionHandling is what an agent does when it loses its slot to another agent.
+ * PreemptionHandling defines how an agent reacts when another agent gets its slot.
  *
  * @generated from enum writ.supervision.v1.PreemptionHandling
  */
@@ -711,9 +712,8 @@ export const PreemptionHandling = {
   PARK: 1,
 
   /**
-   * The agent ends with what it has so far as a reviewed, partial answer
-   * (stop_reason paused). It is parked if it has nothing yet, if it waits, or if the review
-   * rejects the partial answer.
+   * The agent ends with its result so far as a reviewed partial answer (stop_reason paused). It is parked if it has no
+   * result yet, if it waits, or if the review rejects the partial answer.
    *
    * @generated from enum value: PREEMPTION_HANDLING_PARTIAL = 2;
    */
@@ -721,7 +721,7 @@ export const PreemptionHandling = {
 } as const;
 
 /**
- * PreemptionHandling is what an agent does when it loses its slot to another agent.
+ * PreemptionHandling defines how an agent reacts when another agent gets its slot.
  *
  * @generated from enum writ.supervision.v1.PreemptionHandling
  */

@@ -16,8 +16,8 @@ export const file_writ_supervision_v1_supervision: GenFile = /*@__PURE__*/
   fileDesc("CiV3cml0L3N1cGVydmlzaW9uL3YxL3N1cGVydmlzaW9uLnByb3RvEhN3cml0LnN1cGVydmlzaW9uLnYxImAKCEFnZW50UmVmEicKBG5hbWUYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKwoIaW5zdGFuY2UYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQiygEKC1NwYXduQnVkZ2V0EiQKCm1heF9hZ2VudHMYASABKA1CC7pICCoGGKCNBigBSACIAQESGgoNYWxsb3dfcHJlZW1wdBgCIAEoCEgBiAEBEh0KEG1heF90b3RhbF9zcGF3bnMYAyABKA1IAogBARIWCgltYXhfZGVwdGgYBCABKA1IA4gBAUINCgtfbWF4X2FnZW50c0IQCg5fYWxsb3dfcHJlZW1wdEITChFfbWF4X3RvdGFsX3NwYXduc0IMCgpfbWF4X2RlcHRoIsQCCg9FeGVjdXRpb25CdWRnZXQSJwoKbWF4X3Rva2VucxgBIAEoA0IOukgLIgkYgKCUpY0dKABIAIgBARIwChFtYXhfY29zdF9uYW5vX3VzZBgCIAEoA0IQukgNIgsYgIDq17yu/g8oAEgBiAEBEiUKCW1heF90dXJucxgDIAEoA0INukgKIggYgJTr3AMoAEgCiAEBEjwKCGRlYWRsaW5lGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQg+6SAyqAQkiBQiA54QPMgASPgoKbWF4X2FjdGl2ZRgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIPukgMqgEJIgUIgOeEDzIAQg0KC19tYXhfdG9rZW5zQhQKEl9tYXhfY29zdF9uYW5vX3VzZEIMCgpfbWF4X3R1cm5zIuEDCgtTdXBlcnZpc2lvbhIpCgZydW5faWQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSLQoKc2Vzc2lvbl9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIzCgRyb290GAMgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZkIGukgDyAEBEi0KBnBhcmVudBgEIAEoCzIdLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRSZWYSDQoFZGVwdGgYBSABKA0SPgoMc3Bhd25fYnVkZ2V0GAYgASgLMiAud3JpdC5zdXBlcnZpc2lvbi52MS5TcGF3bkJ1ZGdldEIGukgDyAEBEkYKEGV4ZWN1dGlvbl9idWRnZXQYByABKAsyJC53cml0LnN1cGVydmlzaW9uLnYxLkV4ZWN1dGlvbkJ1ZGdldEIGukgDyAEBEkIKCXJldGVudGlvbhgIIAEoDjIlLndyaXQuc3VwZXJ2aXNpb24udjEuSGlzdG9yeVJldGVudGlvbkIIukgFggECEAESOQoIcHJpb3JpdHkYCSABKA4yHS53cml0LnN1cGVydmlzaW9uLnYxLlByaW9yaXR5Qgi6SAWCAQIQASqOAQoIUHJpb3JpdHkSGAoUUFJJT1JJVFlfVU5TUEVDSUZJRUQQABIXChNQUklPUklUWV9CQUNLR1JPVU5EEAESEAoMUFJJT1JJVFlfTE9XEAISEwoPUFJJT1JJVFlfTk9STUFMEAMSEQoNUFJJT1JJVFlfSElHSBAEEhUKEVBSSU9SSVRZX0NSSVRJQ0FMEAUqjQEKEEhpc3RvcnlSZXRlbnRpb24SIQodSElTVE9SWV9SRVRFTlRJT05fVU5TUEVDSUZJRUQQABIaChZISVNUT1JZX1JFVEVOVElPTl9OT05FEAESGQoVSElTVE9SWV9SRVRFTlRJT05fUlVOEAISHwobSElTVE9SWV9SRVRFTlRJT05fUEVSTUFORU5UEANiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration]);
 
 /**
- * AgentRef identifies one agent of one run. The supervisor names instances,
- * so that two children with the same manifest never collide.
+ * AgentRef identifies one agent of one run. The supervisor generates the instance id, so two children with the same
+ * manifest have different ids.
  *
  * @generated from message writ.supervision.v1.AgentRef
  */
@@ -30,7 +30,7 @@ export type AgentRef = Message<"writ.supervision.v1.AgentRef"> & {
   name: string;
 
   /**
-   * Id of the agent within its run; the key in every ledger.
+   * Id of the agent, unique within its run. All services identify the agent by it.
    *
    * @generated from field: string instance = 2;
    */
@@ -45,8 +45,8 @@ export const AgentRefSchema: GenMessage<AgentRef> = /*@__PURE__*/
   messageDesc(file_writ_supervision_v1_supervision, 0);
 
 /**
- * SpawnBudget caps the headcount of a whole run. Unset means unlimited unless
- * a default is named; zero means zero.
+ * SpawnBudget caps the headcount of a whole run. An unset field means unlimited unless its comment states a default;
+ * zero means zero.
  *
  * @generated from message writ.supervision.v1.SpawnBudget
  */
@@ -102,7 +102,7 @@ export type ExecutionBudget = Message<"writ.supervision.v1.ExecutionBudget"> & {
   maxTokens?: bigint | undefined;
 
   /**
-   * Cost in billionths of a USD.
+   * Maximum cost, in billionths of a USD.
    *
    * @generated from field: optional int64 max_cost_nano_usd = 2;
    */
@@ -116,15 +116,15 @@ export type ExecutionBudget = Message<"writ.supervision.v1.ExecutionBudget"> & {
   maxTurns?: bigint | undefined;
 
   /**
-   * Wall-clock time from the start of the run.
+   * Maximum wall-clock time since the creation of the run, including the time before it starts.
    *
    * @generated from field: google.protobuf.Duration deadline = 4;
    */
   deadline?: Duration | undefined;
 
   /**
-   * Active time by the clock of the supervisor. Time in which the agent is parked or its slot lease has expired does
-   * not count, nor does time in which it waits, unless an agent below it runs.
+   * Maximum active time, measured by the clock of the supervisor. Time does not count while the agent is parked, while
+   * its slot lease is expired, or while the agent waits and no agent below it runs.
    *
    * @generated from field: google.protobuf.Duration max_active = 5;
    */
@@ -139,9 +139,9 @@ export const ExecutionBudgetSchema: GenMessage<ExecutionBudget> = /*@__PURE__*/
   messageDesc(file_writ_supervision_v1_supervision, 2);
 
 /**
- * Supervision is the position of an agent in the tree of a run, which never changes, with the budgets, retention and
- * priority of the agent when the message was sent. Reprioritize later changes the priority, and SetCaps the execution
- * budget of the root.
+ * Supervision is the position of an agent in the tree of a run, and its budgets, retention and priority at the time
+ * when the message was sent. The position never changes. Reprioritize can change the priority later. SetCaps can change
+ * the execution budget of the root, and of other agents whose cap equals that of the run.
  *
  * @generated from message writ.supervision.v1.Supervision
  */
@@ -154,7 +154,7 @@ export type Supervision = Message<"writ.supervision.v1.Supervision"> & {
   runId: string;
 
   /**
-   * The conversation: long-lived, the key of the history.
+   * The session of the run: a conversation that can have several runs. Its history is stored under this id.
    *
    * @generated from field: string session_id = 2;
    */
@@ -218,8 +218,8 @@ export const SupervisionSchema: GenMessage<Supervision> = /*@__PURE__*/
   messageDesc(file_writ_supervision_v1_supervision, 3);
 
 /**
- * Priority decides which agent is paused when another one needs its slot, and which share of the model calls each agent
- * gets when they are contended.
+ * Priority decides which agent is paused when another agent needs its slot. When more model calls are requested than
+ * can run at the same time, each agent gets a share in proportion to the weight of its priority.
  *
  * @generated from enum writ.supervision.v1.Priority
  */
@@ -232,7 +232,7 @@ export const Priority = {
   UNSPECIFIED: 0,
 
   /**
-   * Weight 0: gets unused capacity only, is paused first.
+   * Weight 0: a model call starts only if no agent of a higher priority waits for one. Paused first.
    *
    * @generated from enum value: PRIORITY_BACKGROUND = 1;
    */
@@ -268,8 +268,8 @@ export const Priority = {
 } as const;
 
 /**
- * Priority decides which agent is paused when another one needs its slot, and which share of the model calls each agent
- * gets when they are contended.
+ * Priority decides which agent is paused when another agent needs its slot. When more model calls are requested than
+ * can run at the same time, each agent gets a share in proportion to the weight of its priority.
  *
  * @generated from enum writ.supervision.v1.Priority
  */
@@ -288,7 +288,8 @@ export const PrioritySchema: GenEnum<Priority> = /*@__PURE__*/
  */
 export const HistoryRetention = {
   /**
-   * Not set. A root then has the retention of its manifest, or PERMANENT if the manifest has none; a child has RUN.
+   * Not set. A root then has the retention of its manifest, or PERMANENT if the manifest has none. A child has RUN, or
+   * NONE if its manifest or its parent has NONE.
    *
    * @generated from enum value: HISTORY_RETENTION_UNSPECIFIED = 0;
    */

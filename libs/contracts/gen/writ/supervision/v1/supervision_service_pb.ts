@@ -49,8 +49,8 @@ export const GetManifestRequestSchema: GenMessage<GetManifestRequest> = /*@__PUR
   messageDesc(file_writ_supervision_v1_supervision_service, 0);
 
 /**
- * GetManifestResponse carries a definition: that of the calling agent, narrowed for its run, or that of a sub-agent as
- * of the start of the run, not narrowed.
+ * GetManifestResponse carries the definition of the calling agent with the limits that apply in its run, or the
+ * definition of a sub-agent as it was when the run started, without these limits.
  *
  * @generated from message writ.supervision.v1.GetManifestResponse
  */
@@ -71,8 +71,8 @@ export const GetManifestResponseSchema: GenMessage<GetManifestResponse> = /*@__P
   messageDesc(file_writ_supervision_v1_supervision_service, 1);
 
 /**
- * SpawnChildRequest requests a child agent. It can only narrow what
- * the parent and the manifest of the child allow.
+ * SpawnChildRequest requests a child agent. Its fields can only lower the limits that the parent and the manifest of
+ * the child set.
  *
  * @generated from message writ.supervision.v1.SpawnChildRequest
  */
@@ -93,36 +93,40 @@ export type SpawnChildRequest = Message<"writ.supervision.v1.SpawnChildRequest">
   delegation?: DelegationAction | undefined;
 
   /**
-   * Narrower budget than that of the manifest; more than the parent has is rejected (BUDGET_ABOVE_PARENT).
+   * Budget of the child. In each dimension, the lowest of this value, the manifest and the budget of the parent
+   * applies; for max_active, also the remaining active time of the parent. A value above the budget of the parent is
+   * rejected (BUDGET_ABOVE_PARENT).
    *
    * @generated from field: writ.supervision.v1.ExecutionBudget execution_budget = 3;
    */
   executionBudget?: ExecutionBudget | undefined;
 
   /**
-   * Lower priority than that of the manifest.
+   * Priority of the child. It has no effect if the manifest, or the sub-agent entry of the parent, has a lower
+   * priority.
    *
    * @generated from field: writ.supervision.v1.Priority priority = 4;
    */
   priority: Priority;
 
   /**
-   * Subset of the tools of the manifest; empty means all.
+   * Subset of the tools of the manifest; empty means all. Other tools are rejected (TOOL_NOT_ALLOWED).
    *
    * @generated from field: repeated string tools = 5;
    */
   tools: string[];
 
   /**
-   * Subset of the models of the manifest, of which the first becomes the default model; empty means all that the
-   * manifest names, without the patterns of also_allowed.
+   * Subset of the models of the manifest; the first one becomes the default model. Empty means all models that the
+   * manifest names, except the patterns of also_allowed.
    *
    * @generated from field: repeated string models = 6;
    */
   models: string[];
 
   /**
-   * Retention, at most that of the manifest and of the parent. Default RUN.
+   * Retention of the history of the child. It is shortened to that of the manifest or of the parent if one of them is
+   * shorter. Default RUN.
    *
    * @generated from field: writ.supervision.v1.HistoryRetention retention = 7;
    */
@@ -171,7 +175,7 @@ export const SpawnChildRequestSchema: GenMessage<SpawnChildRequest> = /*@__PURE_
  */
 export type SpawnChildResponse = Message<"writ.supervision.v1.SpawnChildResponse"> & {
   /**
-   * The decision about the delegation; the child exists only when it is approved.
+   * The decision about the delegation; the child exists only if the delegation is approved.
    *
    * @generated from field: writ.review.v1.Decision decision = 1;
    */
@@ -220,7 +224,7 @@ export const SpawnChildResponseSchema: GenMessage<SpawnChildResponse> = /*@__PUR
  */
 export type EndChildRequest = Message<"writ.supervision.v1.EndChildRequest"> & {
   /**
-   * Deterministic id of the ending within the parent.
+   * Deterministic id of this call within the parent.
    *
    * @generated from field: string call_id = 1;
    */
@@ -249,13 +253,13 @@ export const EndChildRequestSchema: GenMessage<EndChildRequest> = /*@__PURE__*/
   messageDesc(file_writ_supervision_v1_supervision_service, 4);
 
 /**
- * EndChildResponse carries the ending of the child.
+ * EndChildResponse carries the stop reason of the child.
  *
  * @generated from message writ.supervision.v1.EndChildResponse
  */
 export type EndChildResponse = Message<"writ.supervision.v1.EndChildResponse"> & {
   /**
-   * Stop reason of the child. If the child had already ended before this call, the reason of that end.
+   * Stop reason of the child. If the child had already ended before this call, its earlier stop reason.
    *
    * @generated from field: string stop_reason = 1;
    */
@@ -319,7 +323,8 @@ export const RefreshTokensResponseSchema: GenMessage<RefreshTokensResponse> = /*
  */
 export type ReportOutcomeRequest = Message<"writ.supervision.v1.ReportOutcomeRequest"> & {
   /**
-   * Id of the report. The supervisor does not compare it: the first recorded ending makes the call idempotent.
+   * Id of the report. The supervisor does not use it to detect repeats: the call is idempotent because only the first
+   * ending is recorded.
    *
    * @generated from field: string request_id = 1;
    */
@@ -424,21 +429,22 @@ export type OpenExternalRunRequest = Message<"writ.supervision.v1.OpenExternalRu
   apiKey: string;
 
   /**
-   * SHA-256 of the name of the conversation, in hex. Empty: the only open run of the key, or else its default conversation.
+   * SHA-256 of the name of the conversation, in hex. If empty, the call returns the open run of the key if there is
+   * exactly one; otherwise it uses the default conversation of the key.
    *
    * @generated from field: string conversation = 2;
    */
   conversation: string;
 
   /**
-   * A run of the key to act in, instead of a conversation.
+   * Run to act in, instead of a conversation; must be a run of the key.
    *
    * @generated from field: string run_id = 3;
    */
   runId: string;
 
   /**
-   * Name of the client as stated by itself, such as `OpenAI/JS`; part of the goal of a new run.
+   * Name that the client sent, such as `OpenAI/JS`. The goal of a new run contains it.
    *
    * @generated from field: string client = 4;
    */
@@ -523,9 +529,8 @@ export const ReportReceiptsRequestSchema: GenMessage<ReportReceiptsRequest> = /*
   messageDesc(file_writ_supervision_v1_supervision_service, 12);
 
 /**
- * RefusedAttempt reports an attempted call without a matching writ: nothing
- * was executed, and there is no receipt. It has ids, never content. Its tenant
- * is one that the service token of the caller permits.
+ * RefusedAttempt reports an attempted call without a matching writ: nothing was executed, and there is no receipt. It
+ * contains ids, never content. The service token of the caller must permit the tenant of the attempt.
  *
  * @generated from message writ.supervision.v1.RefusedAttempt
  */
@@ -637,15 +642,15 @@ export const ReportReceiptsResponseSchema: GenMessage<ReportReceiptsResponse> = 
   messageDesc(file_writ_supervision_v1_supervision_service, 14);
 
 /**
- * SupervisionService manages the lifecycle of agents. Served to agent workers and agent-proxy with an agent token and
- * the lease epoch, SpawnChild also requires a current slot grant. OpenExternalRun is served to agent-proxy and requires
- * none of these credentials. ReportReceipts is served to tool gateways.
+ * SupervisionService manages the lifecycle of agents. Agent workers and agent-proxy call it with an agent token and the
+ * lease epoch; SpawnChild also requires a current slot grant. Only agent-proxy calls OpenExternalRun, which requires
+ * none of these credentials. Tool gateways call ReportReceipts.
  *
  * @generated from service writ.supervision.v1.SupervisionService
  */
 export const SupervisionService: GenService<{
   /**
-   * GetManifest reads the definition of the calling agent, or of one to which it may delegate.
+   * GetManifest reads the definition of the calling agent, or of an agent to which the calling agent may delegate.
    *
    * @generated from rpc writ.supervision.v1.SupervisionService.GetManifest
    */
@@ -655,8 +660,9 @@ export const SupervisionService: GenService<{
     output: typeof GetManifestResponseSchema;
   },
   /**
-   * SpawnChild reviews a delegation and, if approved, acquires the slot,
-   * opens the tab, issues the tokens and delivers the task, in one order.
+   * SpawnChild reviews a delegation. If it is approved, the supervisor acquires a slot, opens a tab, issues the tokens
+   * and delivers the child with its task to a worker. These steps are stored as one durable order, which is resumed
+   * after a crash.
    *
    * @generated from rpc writ.supervision.v1.SupervisionService.SpawnChild
    */
@@ -677,8 +683,8 @@ export const SupervisionService: GenService<{
     output: typeof EndChildResponseSchema;
   },
   /**
-   * RefreshTokens issues new agent tokens; it accepts an expired token until the agent has ended, but rejects every
-   * token during a halt (HALTED).
+   * RefreshTokens issues new agent tokens. It accepts an expired token until the agent has ended (RUN_ENDED), and fails
+   * with HALTED during a halt.
    *
    * @generated from rpc writ.supervision.v1.SupervisionService.RefreshTokens
    */
@@ -688,8 +694,8 @@ export const SupervisionService: GenService<{
     output: typeof RefreshTokensResponseSchema;
   },
   /**
-   * ReportOutcome reports the ending of an agent without an approved final.
-   * The first recorded ending wins; the response names it.
+   * ReportOutcome reports that an agent ended without an approved final answer. The first recorded ending takes effect,
+   * and the response contains it.
    *
    * @generated from rpc writ.supervision.v1.SupervisionService.ReportOutcome
    */
@@ -699,8 +705,9 @@ export const SupervisionService: GenService<{
     output: typeof ReportOutcomeResponseSchema;
   },
   /**
-   * OpenExternalRun returns the run in which the holder of an agent key acts: the open run of its conversation, or a
-   * new one, once the agent has been delivered. Called by agent-proxy, before it has an agent token.
+   * OpenExternalRun returns the run in which the holder of an agent key acts: the open run of the conversation, or a
+   * new run. The response is sent after the supervisor has delivered the agent to agent-proxy. If this takes too long,
+   * the call fails with UNAVAILABLE (AGENT_NOT_DELIVERED); retry.
    *
    * @generated from rpc writ.supervision.v1.SupervisionService.OpenExternalRun
    */
@@ -710,9 +717,9 @@ export const SupervisionService: GenService<{
     output: typeof OpenExternalRunResponseSchema;
   },
   /**
-   * ReportReceipts delivers every receipt that the supervisor has not acknowledged to the gateway yet, including those
-   * that a worker has already delivered, and reports attempts that the gateway rejected because they had no valid writ.
-   * Called by tool gateways.
+   * ReportReceipts delivers the receipts of the calling tool gateway that the supervisor has not acknowledged yet, even
+   * if a worker has already delivered them. It also reports the call attempts that the gateway rejected because they
+   * had no valid writ.
    *
    * @generated from rpc writ.supervision.v1.SupervisionService.ReportReceipts
    */

@@ -15,7 +15,7 @@ export const file_writ_timeline_v1_carried_event: GenFile = /*@__PURE__*/
 
 /**
  * CarriedEvent is a hook event that a request or response carries, so that the supervisor appends it to the timeline
- * before the events that follow from it, even if the bus delivers it later. The bus delivers the same event.
+ * before the events that follow from it. The bus also delivers the event, possibly later.
  *
  * @generated from message writ.timeline.v1.CarriedEvent
  */

@@ -28,14 +28,14 @@ export const file_writ_tool_v1_tool_gateway_service: GenFile = /*@__PURE__*/
  */
 export type ListToolsRequest = Message<"writ.tool.v1.ListToolsRequest"> & {
   /**
-   * Only these; empty means all.
+   * Only tools with these names; empty means all.
    *
    * @generated from field: repeated string names = 1;
    */
   names: string[];
 
   /**
-   * The registry version that the caller has; when it is current, the response has no tools.
+   * Registry version that the caller has cached. If it is current, the response contains no tools.
    *
    * @generated from field: string known_version = 2;
    */
@@ -106,9 +106,8 @@ export type ListToolsResponse = Message<"writ.tool.v1.ListToolsResponse"> & {
   unchanged: boolean;
 
   /**
-   * Whether this gateway publishes TOOL_START and TOOL_END itself, the same
-   * on every page. False for a gateway without a bus: the
-   * supervisor emits them when it records a call's receipt (HK-1).
+   * Whether this gateway publishes TOOL_START and TOOL_END itself. If false, because the gateway has no bus, the
+   * supervisor publishes these events when it records the receipt of a call (HK-1).
    *
    * @generated from field: bool emits_hook_events = 5;
    */
@@ -171,21 +170,21 @@ export const CallKeySchema: GenMessage<CallKey> = /*@__PURE__*/
  */
 export type CallToolRequest = Message<"writ.tool.v1.CallToolRequest"> & {
   /**
-   * The call; the writ must name the same.
+   * The call. Must equal the call in the writ.
    *
    * @generated from field: writ.tool.v1.CallKey call = 1;
    */
   call?: CallKey | undefined;
 
   /**
-   * Tool name; the writ must name the same.
+   * Tool name. Must equal the tool in the writ.
    *
    * @generated from field: string tool = 2;
    */
   tool: string;
 
   /**
-   * Arguments; the writ has the SHA-256 of exactly these bytes, and exactly these bytes are parsed.
+   * Arguments as JSON. The SHA-256 of these bytes must equal the digest in the writ; the gateway parses the same bytes.
    *
    * @generated from field: string arguments_json = 3;
    */
@@ -214,8 +213,9 @@ export const CallToolRequestSchema: GenMessage<CallToolRequest> = /*@__PURE__*/
   messageDesc(file_writ_tool_v1_tool_gateway_service, 3);
 
 /**
- * CallToolResponse carries the outcome of the call. Repeats differ only in `replayed`, until ResolveOutcome resolves an
- * unknown outcome or the retention of the run deletes result and message.
+ * CallToolResponse carries the outcome of the call. Responses to repeated calls differ only in `replayed`. Exceptions:
+ * ResolveOutcome can resolve an unknown outcome, and the result and the message are deleted according to the retention
+ * of the run.
  *
  * @generated from message writ.tool.v1.CallToolResponse
  */
@@ -228,15 +228,16 @@ export type CallToolResponse = Message<"writ.tool.v1.CallToolResponse"> & {
   status: CallStatus;
 
   /**
-   * Stop reason of a rejection or failure (`tool_denied:<tool>`, `loop_detected:…`,
-   * `tool_error:<tool>`, `outcome_unknown:<tool>`); empty on success.
+   * Stop reason of a rejection or failure, such as `max_tool_calls`, `tool_denied:<tool>`, `loop_detected:…`,
+   * `tool_error:<tool>` or `outcome_unknown:<tool>`; empty on success.
    *
    * @generated from field: string stop_reason = 2;
    */
   stopReason: string;
 
   /**
-   * One sentence for the model: what was wrong, which call was repeated and how often.
+   * One sentence for the model that describes the error, and for a `loop_detected:…` rejection the repeated call and
+   * the number of its calls.
    *
    * @generated from field: string message = 3;
    */
@@ -257,8 +258,8 @@ export type CallToolResponse = Message<"writ.tool.v1.CallToolResponse"> & {
   receipt: string;
 
   /**
-   * Whether an earlier request began the call, and this request executed nothing: it returned the record, or waited for
-   * the call in flight.
+   * Whether an earlier request started the call. If true, this request executed nothing: it returned the record, or
+   * waited for the call in flight.
    *
    * @generated from field: bool replayed = 6;
    */
@@ -272,8 +273,8 @@ export type CallToolResponse = Message<"writ.tool.v1.CallToolResponse"> & {
   duration?: Duration | undefined;
 
   /**
-   * For a `loop_detected:…` rejection: which call was repeated and how often, so that
-   * the agent can choose another action.
+   * The repeated call and its number of repetitions, which help the agent choose another action. Set only for a
+   * `loop_detected:…` rejection.
    *
    * @generated from field: writ.tool.v1.Repetition repetition = 8;
    */
@@ -308,21 +309,21 @@ export type Repetition = Message<"writ.tool.v1.Repetition"> & {
   argsHash: string;
 
   /**
-   * The last executed call of this kind, whose result is recorded.
+   * call_id of the last executed call to which this limit applies. Its result is recorded.
    *
    * @generated from field: string earlier_call_id = 3;
    */
   earlierCallId: string;
 
   /**
-   * Number of such calls before this one.
+   * Number of calls that counted toward this limit before this call.
    *
    * @generated from field: uint32 calls = 4;
    */
   calls: number;
 
   /**
-   * Maximum number of such calls.
+   * Maximum number of calls that this limit permits.
    *
    * @generated from field: uint32 limit = 5;
    */
@@ -379,7 +380,7 @@ export const GetReceiptResponseSchema: GenMessage<GetReceiptResponse> = /*@__PUR
   messageDesc(file_writ_tool_v1_tool_gateway_service, 7);
 
 /**
- * VoidWritRequest requests that a call is never executed.
+ * VoidWritRequest names the call that must never be executed.
  *
  * @generated from message writ.tool.v1.VoidWritRequest
  */
@@ -435,7 +436,7 @@ export const VoidWritResponseSchema: GenMessage<VoidWritResponse> = /*@__PURE__*
   messageDesc(file_writ_tool_v1_tool_gateway_service, 9);
 
 /**
- * ResolveOutcomeRequest records the outcome that a person found.
+ * ResolveOutcomeRequest carries the outcome that a person determined for a call.
  *
  * @generated from message writ.tool.v1.ResolveOutcomeRequest
  */
@@ -462,7 +463,7 @@ export type ResolveOutcomeRequest = Message<"writ.tool.v1.ResolveOutcomeRequest"
   outcome: ResolvedOutcome;
 
   /**
-   * The result of a call that was done, as a JSON object.
+   * The result of the call, as a JSON object; only with the outcome DONE.
    *
    * @generated from field: string result_json = 4;
    */
@@ -651,7 +652,7 @@ export const VoidStateSchema: GenEnum<VoidState> = /*@__PURE__*/
   enumDesc(file_writ_tool_v1_tool_gateway_service, 0);
 
 /**
- * ResolvedOutcome is the outcome that a person found.
+ * ResolvedOutcome is the outcome of a call as determined by a person.
  *
  * @generated from enum writ.tool.v1.ResolvedOutcome
  */
@@ -679,7 +680,7 @@ export const ResolvedOutcome = {
 } as const;
 
 /**
- * ResolvedOutcome is the outcome that a person found.
+ * ResolvedOutcome is the outcome of a call as determined by a person.
  *
  * @generated from enum writ.tool.v1.ResolvedOutcome
  */
@@ -692,15 +693,15 @@ export const ResolvedOutcomeSchema: GenEnum<ResolvedOutcome> = /*@__PURE__*/
   enumDesc(file_writ_tool_v1_tool_gateway_service, 1);
 
 /**
- * ToolGatewayService is the only service that executes tools. Any implementation
- * that passes `writ gateway verify ADDRESS` can replace it.
+ * ToolGatewayService executes tool calls. Other services of the platform execute no tools; only the program of an
+ * external agent may execute tools itself. Any implementation that passes `writ gateway verify ADDRESS` can replace it.
  *
  * @generated from service writ.tool.v1.ToolGatewayService
  */
 export const ToolGatewayService: GenService<{
   /**
-   * ListTools lists definitions: all of them to the supervisor, and to a worker
-   * those that its agent token allows.
+   * ListTools lists tool definitions. The supervisor gets all definitions; a worker gets those that its agent token
+   * allows.
    *
    * @generated from rpc writ.tool.v1.ToolGatewayService.ListTools
    */
@@ -710,9 +711,9 @@ export const ToolGatewayService: GenService<{
     output: typeof ListToolsResponseSchema;
   },
   /**
-   * CallTool executes one action with a writ for exactly that action. A repeat
-   * returns the record; a call that does not match its writ is PERMISSION_DENIED
-   * (WRIT_INVALID, WRIT_EXPIRED, WRIT_MISMATCH) and executes nothing.
+   * CallTool executes one action with a writ for exactly that action. A repeated call returns the recorded outcome. A
+   * call whose writ is invalid, expired or does not match the call fails with PERMISSION_DENIED (WRIT_INVALID,
+   * WRIT_EXPIRED, WRIT_MISMATCH), and nothing is executed.
    *
    * @generated from rpc writ.tool.v1.ToolGatewayService.CallTool
    */
@@ -742,7 +743,8 @@ export const ToolGatewayService: GenService<{
     output: typeof VoidWritResponseSchema;
   },
   /**
-   * ResolveOutcome records the outcome that a person found for a call with an unknown outcome, once.
+   * ResolveOutcome records the outcome that a person determined for a call whose outcome is unknown. Only the first
+   * resolution is recorded.
    *
    * @generated from rpc writ.tool.v1.ToolGatewayService.ResolveOutcome
    */
@@ -752,7 +754,7 @@ export const ToolGatewayService: GenService<{
     output: typeof ResolveOutcomeResponseSchema;
   },
   /**
-   * Freeze rejects calls of a scope and cancels calls in flight.
+   * Freeze makes the gateway reject new calls of the agents in a scope, and cancels their calls in flight.
    *
    * @generated from rpc writ.tool.v1.ToolGatewayService.Freeze
    */
@@ -762,7 +764,7 @@ export const ToolGatewayService: GenService<{
     output: typeof FreezeResponseSchema;
   },
   /**
-   * Unfreeze lifts one order.
+   * Unfreeze lifts one freeze order.
    *
    * @generated from rpc writ.tool.v1.ToolGatewayService.Unfreeze
    */

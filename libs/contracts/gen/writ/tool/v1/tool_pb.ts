@@ -16,20 +16,21 @@ export const file_writ_tool_v1_tool: GenFile = /*@__PURE__*/
   fileDesc("Chd3cml0L3Rvb2wvdjEvdG9vbC5wcm90bxIMd3JpdC50b29sLnYxIioKCUFsbG93UnVsZRINCgVuYW1lcxgBIAMoCRIOCgZleGNlcHQYAiABKAgi6AMKDlRvb2xEZWZpbml0aW9uEioKBG5hbWUYASABKAlCHLpIGXIXMhVeW2EtekEtWjAtOV8tXXsxLDY0fSQSHgoLZGVzY3JpcHRpb24YAiABKAlCCbpIBnIEKICAARIkChFpbnB1dF9zY2hlbWFfanNvbhgDIAEoCUIJukgGcgQogIAQEjcKC3NpZGVfZWZmZWN0GAQgASgOMhgud3JpdC50b29sLnYxLlNpZGVFZmZlY3RCCLpIBYIBAhABEioKB3RpbWVvdXQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SGAoQbWF4X291dHB1dF9ieXRlcxgGIAEoDRIbChNtYXhfY2FsbHNfcGVyX2FnZW50GAcgASgNEhMKC21heF9yZXBlYXRzGAggASgNEiUKBHJpc2sYCSABKAFCF7pIFBISGQAAAAAAAPA/KQAAAAAAAAAAEg4KBnNvdXJjZRgKIAEoCRIZChFkZWZpbml0aW9uX2RpZ2VzdBgLIAEoCRIvCg5hbGxvd2VkX2FnZW50cxgMIAEoCzIXLndyaXQudG9vbC52MS5BbGxvd1J1bGUSMAoPYWxsb3dlZF90ZW5hbnRzGA0gASgLMhcud3JpdC50b29sLnYxLkFsbG93UnVsZSKaAQoKVG9vbFJlc3VsdBImCgRraW5kGAEgASgOMhgud3JpdC50b29sLnYxLlJlc3VsdEtpbmQSDwoHY29udGVudBgCIAEoCRISCgptZWRpYV90eXBlGAMgASgJEhEKCXRydW5jYXRlZBgEIAEoCBIXCg9mdWxsX3NpemVfYnl0ZXMYBSABKAQSEwoLZnVsbF9zaGEyNTYYBiABKAkqfQoKU2lkZUVmZmVjdBIbChdTSURFX0VGRkVDVF9VTlNQRUNJRklFRBAAEhkKFVNJREVfRUZGRUNUX1JFQURfT05MWRABEhoKFlNJREVfRUZGRUNUX0lERU1QT1RFTlQQAhIbChdTSURFX0VGRkVDVF9ERVNUUlVDVElWRRADKmwKClJlc3VsdEtpbmQSGwoXUkVTVUxUX0tJTkRfVU5TUEVDSUZJRUQQABIUChBSRVNVTFRfS0lORF9KU09OEAESFAoQUkVTVUxUX0tJTkRfVEVYVBACEhUKEVJFU1VMVF9LSU5EX0lNQUdFEANiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration]);
 
 /**
- * AllowRule limits a tool to some names. Without fields it denies the tool to every name.
+ * AllowRule defines for which agents or tenants a tool is allowed. A rule with no names and `except` false denies the
+ * tool to all of them.
  *
  * @generated from message writ.tool.v1.AllowRule
  */
 export type AllowRule = Message<"writ.tool.v1.AllowRule"> & {
   /**
-   * The names that the tool is allowed for; with `except`, those that it is denied to.
+   * Names for which the tool is allowed or, if `except` is true, denied.
    *
    * @generated from field: repeated string names = 1;
    */
   names: string[];
 
   /**
-   * Whether the tool is allowed for every name but `names`.
+   * Whether the tool is allowed for all names except `names`.
    *
    * @generated from field: bool except = 2;
    */
@@ -50,7 +51,7 @@ export const AllowRuleSchema: GenMessage<AllowRule> = /*@__PURE__*/
  */
 export type ToolDefinition = Message<"writ.tool.v1.ToolDefinition"> & {
   /**
-   * Unique name; that of a tool of an MCP server is `<source>__<tool>`.
+   * Unique name. A tool of an MCP server is named `<source>__<tool>`.
    *
    * @generated from field: string name = 1;
    */
@@ -64,9 +65,9 @@ export type ToolDefinition = Message<"writ.tool.v1.ToolDefinition"> & {
   description: string;
 
   /**
-   * JSON Schema (2020-12) of the arguments. A property marked `"fillable": true`
-   * may be missing when proposed; policy can fill it. `"decimals": 2` is the precision of a number:
-   * a gateway rejects a call with more decimal places.
+   * JSON Schema (2020-12) of the arguments. A property marked `"fillable": true` may be missing in the proposed
+   * arguments; the policy can fill it. `"decimals": 2` is the precision of a number: a gateway rejects a call with more
+   * decimal places.
    *
    * @generated from field: string input_schema_json = 3;
    */
@@ -94,14 +95,14 @@ export type ToolDefinition = Message<"writ.tool.v1.ToolDefinition"> & {
   maxOutputBytes: number;
 
   /**
-   * Maximum number of calls by one agent of a run.
+   * Maximum number of calls of this tool by one agent of a run.
    *
    * @generated from field: uint32 max_calls_per_agent = 7;
    */
   maxCallsPerAgent: number;
 
   /**
-   * Maximum number of calls with the same arguments by one agent of a run.
+   * Maximum number of calls of this tool with the same arguments by one agent of a run.
    *
    * @generated from field: uint32 max_repeats = 8;
    */
@@ -123,7 +124,7 @@ export type ToolDefinition = Message<"writ.tool.v1.ToolDefinition"> & {
   source: string;
 
   /**
-   * SHA-256 over the definition, computed by the gateway; opaque to other services.
+   * SHA-256 of the definition, computed by the gateway; opaque to other services.
    *
    * @generated from field: string definition_digest = 11;
    */
@@ -131,15 +132,16 @@ export type ToolDefinition = Message<"writ.tool.v1.ToolDefinition"> & {
 
   /**
    * Manifest names of the agents that may call the tool according to the gateway's own allowlist. Set only in responses
-   * to the supervisor, which uses it to deny a call of any other agent before it opens an approval. Absent when the
-   * gateway has no allowlist for the tool (TG-2).
+   * to the supervisor, which denies calls of other agents without opening an approval. Absent when the gateway has no
+   * allowlist for the tool (TG-2).
    *
    * @generated from field: writ.tool.v1.AllowRule allowed_agents = 12;
    */
   allowedAgents?: AllowRule | undefined;
 
   /**
-   * Tenants, as `allowed_agents`.
+   * Tenants whose agents may call the tool according to the gateway's allowlist. Like `allowed_agents`, set only in
+   * responses to the supervisor, and absent when the gateway has no such allowlist for the tool.
    *
    * @generated from field: writ.tool.v1.AllowRule allowed_tenants = 13;
    */
@@ -167,7 +169,7 @@ export type ToolResult = Message<"writ.tool.v1.ToolResult"> & {
   kind: ResultKind;
 
   /**
-   * The content; digests are over its UTF-8 bytes.
+   * The content; its digests are computed over its UTF-8 bytes.
    *
    * @generated from field: string content = 2;
    */
@@ -182,7 +184,7 @@ export type ToolResult = Message<"writ.tool.v1.ToolResult"> & {
   mediaType: string;
 
   /**
-   * Whether it was larger than max_output_bytes and was truncated.
+   * Whether the content was larger than max_output_bytes and was truncated.
    *
    * @generated from field: bool truncated = 4;
    */
@@ -211,7 +213,7 @@ export const ToolResultSchema: GenMessage<ToolResult> = /*@__PURE__*/
   messageDesc(file_writ_tool_v1_tool, 2);
 
 /**
- * SideEffect says what a tool changes and whether a repeated call is safe.
+ * SideEffect defines whether a tool changes data and whether a call can be repeated safely.
  *
  * @generated from enum writ.tool.v1.SideEffect
  */
@@ -231,7 +233,7 @@ export const SideEffect = {
   READ_ONLY: 1,
 
   /**
-   * A second call with the same idempotency key has no effect.
+   * A second call with the same idempotency key has no further effect.
    *
    * @generated from enum value: SIDE_EFFECT_IDEMPOTENT = 2;
    */
@@ -246,7 +248,7 @@ export const SideEffect = {
 } as const;
 
 /**
- * SideEffect says what a tool changes and whether a repeated call is safe.
+ * SideEffect defines whether a tool changes data and whether a call can be repeated safely.
  *
  * @generated from enum writ.tool.v1.SideEffect
  */

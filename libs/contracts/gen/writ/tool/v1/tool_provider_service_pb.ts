@@ -109,7 +109,7 @@ export type InvokeRequest = Message<"writ.tool.v1.InvokeRequest"> & {
   argumentsJson: string;
 
   /**
-   * The same for every repeat of one approved call.
+   * Key that is the same for every repeat of one approved call.
    *
    * @generated from field: string idempotency_key = 3;
    */
@@ -217,14 +217,14 @@ export const InvokeResponseSchema: GenMessage<InvokeResponse> = /*@__PURE__*/
   messageDesc(file_writ_tool_v1_tool_provider_service, 5);
 
 /**
- * ToolProviderService is for tool authors: a program in any language that
- * implements it can serve tools to a gateway. Called by tool gateways only.
+ * ToolProviderService serves tools to a gateway; tool authors implement it, in any language. Only tool gateways call
+ * it.
  *
  * @generated from service writ.tool.v1.ToolProviderService
  */
 export const ToolProviderService: GenService<{
   /**
-   * DescribeTools lists what the provider serves. The tool gateway of Writ does not call it: tools.yaml declares the
+   * DescribeTools lists the tools of the provider. The tool gateway of Writ does not call it: tools.yaml declares the
    * name, description, schema, limits and side-effect class of each tool.
    *
    * @generated from rpc writ.tool.v1.ToolProviderService.DescribeTools

@@ -23,7 +23,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file writ/usage/v1/usage_service.proto.
  */
 export const file_writ_usage_v1_usage_service: GenFile = /*@__PURE__*/
-  fileDesc("CiF3cml0L3VzYWdlL3YxL3VzYWdlX3NlcnZpY2UucHJvdG8SDXdyaXQudXNhZ2UudjEidQoSR2V0UnVuVXNhZ2VSZXF1ZXN0EikKBnJ1bl9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBI0Cg5hZ2VudF9pbnN0YW5jZRgCIAEoCUIcukgZ2AEBchQyEl5bYS16MC05Xy1dezEsNjR9JCI2ChNHZXRSdW5Vc2FnZVJlc3BvbnNlEh8KA3RhYhgBIAEoCzISLndyaXQubWV0ZXIudjEuVGFiInQKEkdldEJhbGFuY2VzUmVxdWVzdBIsCgZ0ZW5hbnQYASABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQSMAoKc2Vzc2lvbl9pZBgCIAEoCUIcukgZ2AEBchQyEl5bYS16MC05Xy1dezEsNjR9JCJCChNHZXRCYWxhbmNlc1Jlc3BvbnNlEisKBmxldmVscxgBIAMoCzIbLndyaXQubWV0ZXIudjEuTGV2ZWxCYWxhbmNlIowDChFRdWVyeVVzYWdlUmVxdWVzdBIsCgZ0ZW5hbnQYASABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQSFwoGcnVuX2lkGAIgASgJQge6SARyAhhAEhsKCnNlc3Npb25faWQYAyABKAlCB7pIBHICGEASHwoOYWdlbnRfaW5zdGFuY2UYBCABKAlCB7pIBHICGEASFwoFbW9kZWwYBSABKAlCCLpIBXIDGIABEi4KCnN0YXJ0X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBJACghncm91cF9ieRgIIAMoDjIZLndyaXQubWV0ZXIudjEuVXNhZ2VHcm91cEITukgQkgENEAYYASIHggEEEAEgABIbCglwYWdlX3NpemUYCSABKA1CCLpIBSoDGOgHEhwKCnBhZ2VfdG9rZW4YCiABKAlCCLpIBXIDGIAEIlQKElF1ZXJ5VXNhZ2VSZXNwb25zZRIlCgRyb3dzGAEgAygLMhcud3JpdC5tZXRlci52MS5Vc2FnZVJvdxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiOwoOR2V0UG9vbFJlcXVlc3QSKQoGcnVuX2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIjQKD0dldFBvb2xSZXNwb25zZRIhCgRwb29sGAEgASgLMhMud3JpdC5zcGF3bi52MS5Qb29sIhMKEUxpc3RNb2RlbHNSZXF1ZXN0Ij4KEkxpc3RNb2RlbHNSZXNwb25zZRIoCgZtb2RlbHMYASADKAsyGC53cml0Lm1vZGVsLnYxLk1vZGVsSW5mbyLLBgoOU2V0Q2Fwc1JlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIsCgZ0ZW5hbnQYAiABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQSOQoFbGV2ZWwYAyABKA4yGi53cml0Lm1ldGVyLnYxLkJ1ZGdldExldmVsQg66SAuCAQgYAhgDGAQYBRIwCgpzZXNzaW9uX2lkGAQgASgJQhy6SBnYAQFyFDISXlthLXowLTlfLV17MSw2NH0kEssBCgRjYXBzGAUgASgLMiQud3JpdC5zdXBlcnZpc2lvbi52MS5FeGVjdXRpb25CdWRnZXRClgG6SJIBugGOAQoSY2Fwcy5ub190aW1lX2xpbWl0EkptdXN0IGhhdmUgbm8gZGVhZGxpbmUgYW5kIG5vIG1heF9hY3RpdmU6IFNldENhcHMgY2Fubm90IGNoYW5nZSB0aW1lIGxpbWl0cxosIWhhcyh0aGlzLmRlYWRsaW5lKSAmJiAhaGFzKHRoaXMubWF4X2FjdGl2ZSkSLAoGcnVuX2lkGAYgASgJQhy6SBnYAQFyFDISXlthLXowLTlfLV17MSw2NH0kOvICukjuAhqDAQoTc2V0X2NhcHMuc2Vzc2lvbl9pZBI+c2Vzc2lvbl9pZCBpcyByZXF1aXJlZCBmb3IgdGhlIGxldmVsIFNFU1NJT04sIGFuZCBmb3Igbm8gb3RoZXIaLCh0aGlzLmxldmVsID09IDMpID09ICh0aGlzLnNlc3Npb25faWQgIT0gJycpGnMKD3NldF9jYXBzLnJ1bl9pZBI2cnVuX2lkIGlzIHJlcXVpcmVkIGZvciB0aGUgbGV2ZWwgUlVOLCBhbmQgZm9yIG5vIG90aGVyGigodGhpcy5sZXZlbCA9PSAyKSA9PSAodGhpcy5ydW5faWQgIT0gJycpGnEKDXNldF9jYXBzLmNhcHMSPWNhcHMgaXMgcmVxdWlyZWQgZm9yIHRoZSBsZXZlbCBSVU46IGEgcnVuIGhhcyBjYXBzIG9mIGl0cyBvd24aIXRoaXMubGV2ZWwgIT0gMiB8fCBoYXModGhpcy5jYXBzKSI/Cg9TZXRDYXBzUmVzcG9uc2USLAoHYmFsYW5jZRgBIAEoCzIbLndyaXQubWV0ZXIudjEuTGV2ZWxCYWxhbmNlMvQDCgxVc2FnZVNlcnZpY2USVAoLR2V0UnVuVXNhZ2USIS53cml0LnVzYWdlLnYxLkdldFJ1blVzYWdlUmVxdWVzdBoiLndyaXQudXNhZ2UudjEuR2V0UnVuVXNhZ2VSZXNwb25zZRJUCgtHZXRCYWxhbmNlcxIhLndyaXQudXNhZ2UudjEuR2V0QmFsYW5jZXNSZXF1ZXN0GiIud3JpdC51c2FnZS52MS5HZXRCYWxhbmNlc1Jlc3BvbnNlElEKClF1ZXJ5VXNhZ2USIC53cml0LnVzYWdlLnYxLlF1ZXJ5VXNhZ2VSZXF1ZXN0GiEud3JpdC51c2FnZS52MS5RdWVyeVVzYWdlUmVzcG9uc2USSAoHR2V0UG9vbBIdLndyaXQudXNhZ2UudjEuR2V0UG9vbFJlcXVlc3QaHi53cml0LnVzYWdlLnYxLkdldFBvb2xSZXNwb25zZRJRCgpMaXN0TW9kZWxzEiAud3JpdC51c2FnZS52MS5MaXN0TW9kZWxzUmVxdWVzdBohLndyaXQudXNhZ2UudjEuTGlzdE1vZGVsc1Jlc3BvbnNlEkgKB1NldENhcHMSHS53cml0LnVzYWdlLnYxLlNldENhcHNSZXF1ZXN0Gh4ud3JpdC51c2FnZS52MS5TZXRDYXBzUmVzcG9uc2ViBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_timestamp, file_writ_meter_v1_execution_meter_service, file_writ_meter_v1_tab, file_writ_model_v1_model_service, file_writ_spawn_v1_pool, file_writ_supervision_v1_supervision]);
+  fileDesc("CiF3cml0L3VzYWdlL3YxL3VzYWdlX3NlcnZpY2UucHJvdG8SDXdyaXQudXNhZ2UudjEidQoSR2V0UnVuVXNhZ2VSZXF1ZXN0EikKBnJ1bl9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBI0Cg5hZ2VudF9pbnN0YW5jZRgCIAEoCUIcukgZ2AEBchQyEl5bYS16MC05Xy1dezEsNjR9JCI2ChNHZXRSdW5Vc2FnZVJlc3BvbnNlEh8KA3RhYhgBIAEoCzISLndyaXQubWV0ZXIudjEuVGFiInQKEkdldEJhbGFuY2VzUmVxdWVzdBIsCgZ0ZW5hbnQYASABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQSMAoKc2Vzc2lvbl9pZBgCIAEoCUIcukgZ2AEBchQyEl5bYS16MC05Xy1dezEsNjR9JCJCChNHZXRCYWxhbmNlc1Jlc3BvbnNlEisKBmxldmVscxgBIAMoCzIbLndyaXQubWV0ZXIudjEuTGV2ZWxCYWxhbmNlIowDChFRdWVyeVVzYWdlUmVxdWVzdBIsCgZ0ZW5hbnQYASABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQSFwoGcnVuX2lkGAIgASgJQge6SARyAhhAEhsKCnNlc3Npb25faWQYAyABKAlCB7pIBHICGEASHwoOYWdlbnRfaW5zdGFuY2UYBCABKAlCB7pIBHICGEASFwoFbW9kZWwYBSABKAlCCLpIBXIDGIABEi4KCnN0YXJ0X3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBJACghncm91cF9ieRgIIAMoDjIZLndyaXQubWV0ZXIudjEuVXNhZ2VHcm91cEITukgQkgENEAYYASIHggEEEAEgABIbCglwYWdlX3NpemUYCSABKA1CCLpIBSoDGOgHEhwKCnBhZ2VfdG9rZW4YCiABKAlCCLpIBXIDGIAEIlQKElF1ZXJ5VXNhZ2VSZXNwb25zZRIlCgRyb3dzGAEgAygLMhcud3JpdC5tZXRlci52MS5Vc2FnZVJvdxIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiOwoOR2V0UG9vbFJlcXVlc3QSKQoGcnVuX2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIjQKD0dldFBvb2xSZXNwb25zZRIhCgRwb29sGAEgASgLMhMud3JpdC5zcGF3bi52MS5Qb29sIhMKEUxpc3RNb2RlbHNSZXF1ZXN0Ij4KEkxpc3RNb2RlbHNSZXNwb25zZRIoCgZtb2RlbHMYASADKAsyGC53cml0Lm1vZGVsLnYxLk1vZGVsSW5mbyLCBgoOU2V0Q2Fwc1JlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIsCgZ0ZW5hbnQYAiABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQSOQoFbGV2ZWwYAyABKA4yGi53cml0Lm1ldGVyLnYxLkJ1ZGdldExldmVsQg66SAuCAQgYAhgDGAQYBRIwCgpzZXNzaW9uX2lkGAQgASgJQhy6SBnYAQFyFDISXlthLXowLTlfLV17MSw2NH0kEssBCgRjYXBzGAUgASgLMiQud3JpdC5zdXBlcnZpc2lvbi52MS5FeGVjdXRpb25CdWRnZXRClgG6SJIBugGOAQoSY2Fwcy5ub190aW1lX2xpbWl0EkptdXN0IGhhdmUgbm8gZGVhZGxpbmUgYW5kIG5vIG1heF9hY3RpdmU6IFNldENhcHMgY2Fubm90IGNoYW5nZSB0aW1lIGxpbWl0cxosIWhhcyh0aGlzLmRlYWRsaW5lKSAmJiAhaGFzKHRoaXMubWF4X2FjdGl2ZSkSLAoGcnVuX2lkGAYgASgJQhy6SBnYAQFyFDISXlthLXowLTlfLV17MSw2NH0kOukCukjlAhqMAQoTc2V0X2NhcHMuc2Vzc2lvbl9pZBJHc2Vzc2lvbl9pZCBtdXN0IGJlIHNldCBmb3IgdGhlIGxldmVsIFNFU1NJT04gYW5kIGVtcHR5IGZvciBvdGhlciBsZXZlbHMaLCh0aGlzLmxldmVsID09IDMpID09ICh0aGlzLnNlc3Npb25faWQgIT0gJycpGnwKD3NldF9jYXBzLnJ1bl9pZBI/cnVuX2lkIG11c3QgYmUgc2V0IGZvciB0aGUgbGV2ZWwgUlVOIGFuZCBlbXB0eSBmb3Igb3RoZXIgbGV2ZWxzGigodGhpcy5sZXZlbCA9PSAyKSA9PSAodGhpcy5ydW5faWQgIT0gJycpGlYKDXNldF9jYXBzLmNhcHMSImNhcHMgaXMgcmVxdWlyZWQgZm9yIHRoZSBsZXZlbCBSVU4aIXRoaXMubGV2ZWwgIT0gMiB8fCBoYXModGhpcy5jYXBzKSI/Cg9TZXRDYXBzUmVzcG9uc2USLAoHYmFsYW5jZRgBIAEoCzIbLndyaXQubWV0ZXIudjEuTGV2ZWxCYWxhbmNlMvQDCgxVc2FnZVNlcnZpY2USVAoLR2V0UnVuVXNhZ2USIS53cml0LnVzYWdlLnYxLkdldFJ1blVzYWdlUmVxdWVzdBoiLndyaXQudXNhZ2UudjEuR2V0UnVuVXNhZ2VSZXNwb25zZRJUCgtHZXRCYWxhbmNlcxIhLndyaXQudXNhZ2UudjEuR2V0QmFsYW5jZXNSZXF1ZXN0GiIud3JpdC51c2FnZS52MS5HZXRCYWxhbmNlc1Jlc3BvbnNlElEKClF1ZXJ5VXNhZ2USIC53cml0LnVzYWdlLnYxLlF1ZXJ5VXNhZ2VSZXF1ZXN0GiEud3JpdC51c2FnZS52MS5RdWVyeVVzYWdlUmVzcG9uc2USSAoHR2V0UG9vbBIdLndyaXQudXNhZ2UudjEuR2V0UG9vbFJlcXVlc3QaHi53cml0LnVzYWdlLnYxLkdldFBvb2xSZXNwb25zZRJRCgpMaXN0TW9kZWxzEiAud3JpdC51c2FnZS52MS5MaXN0TW9kZWxzUmVxdWVzdBohLndyaXQudXNhZ2UudjEuTGlzdE1vZGVsc1Jlc3BvbnNlEkgKB1NldENhcHMSHS53cml0LnVzYWdlLnYxLlNldENhcHNSZXF1ZXN0Gh4ud3JpdC51c2FnZS52MS5TZXRDYXBzUmVzcG9uc2ViBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_timestamp, file_writ_meter_v1_execution_meter_service, file_writ_meter_v1_tab, file_writ_model_v1_model_service, file_writ_spawn_v1_pool, file_writ_supervision_v1_supervision]);
 
 /**
  * GetRunUsageRequest names an agent of a run.
@@ -75,7 +75,7 @@ export const GetRunUsageResponseSchema: GenMessage<GetRunUsageResponse> = /*@__P
   messageDesc(file_writ_usage_v1_usage_service, 1);
 
 /**
- * GetBalancesRequest names a session, a tenant or neither.
+ * GetBalancesRequest optionally names a tenant and a session.
  *
  * @generated from message writ.usage.v1.GetBalancesRequest
  */
@@ -165,14 +165,14 @@ export type QueryUsageRequest = Message<"writ.usage.v1.QueryUsageRequest"> & {
   model: string;
 
   /**
-   * Settled at or after this time.
+   * Only usage that was settled at or after this time.
    *
    * @generated from field: google.protobuf.Timestamp start_time = 6;
    */
   startTime?: Timestamp | undefined;
 
   /**
-   * Settled before this time.
+   * Only usage that was settled before this time.
    *
    * @generated from field: google.protobuf.Timestamp end_time = 7;
    */
@@ -348,17 +348,17 @@ export type SetCapsRequest = Message<"writ.usage.v1.SetCapsRequest"> & {
   sessionId: string;
 
   /**
-   * Caps in tokens, cost and turns; an unset dimension is unlimited, and zero means that nothing may be spent. Absent
-   * removes caps that were set: a tenant has those of the models file again; a session is unlimited until a later run
-   * sets session_budget.
+   * Caps in tokens, cost and turns; an unset dimension is unlimited, and zero means that nothing may be spent. If the
+   * field is absent, the caps that were set with SetCaps are removed: the caps of the models file apply to a tenant
+   * again, and a session is unlimited until a later run sets session_budget.
    *
    * @generated from field: writ.supervision.v1.ExecutionBudget caps = 5;
    */
   caps?: ExecutionBudget | undefined;
 
   /**
-   * The run; empty for the other levels. An agent whose cap in a dimension equals that of the run, such as the root,
-   * gets the new cap of that dimension, too.
+   * The run; empty for the other levels. If an agent, such as the root, has the same cap in a dimension as the run, its
+   * cap in this dimension changes to the new cap as well.
    *
    * @generated from field: string run_id = 6;
    */
@@ -394,17 +394,17 @@ export const SetCapsResponseSchema: GenMessage<SetCapsResponse> = /*@__PURE__*/
   messageDesc(file_writ_usage_v1_usage_service, 11);
 
 /**
- * UsageService reads what runs, sessions and tenants have spent, what is left of their budgets, and which agents hold
- * the slots of a run, even while it is running. It also sets caps. Public, for the roles caller, auditor, operator and
- * admin; only an operator reads balances and usage of another tenant. GetRunUsage and GetPool read only runs of the
- * caller's own tenant.
+ * UsageService reads the usage and the remaining budgets of runs, sessions and tenants, and the slots of a run, even
+ * while the run is active. It also sets caps. The supervisor serves it on the public port to the roles caller, auditor,
+ * operator and admin; only the roles admin and operator can call SetCaps. Only an operator can read balances and usage
+ * of another tenant. GetRunUsage and GetPool read only runs of the caller's tenant.
  *
  * @generated from service writ.usage.v1.UsageService
  */
 export const UsageService: GenService<{
   /**
-   * GetRunUsage reads the tab of one agent of a run: spent, reserved and remaining budget of
-   * the agent, the run, the session and the tenant.
+   * GetRunUsage reads the tab of one agent of a run, which contains the spent, reserved and remaining budget of the
+   * agent, the run, the session and the tenant.
    *
    * @generated from rpc writ.usage.v1.UsageService.GetRunUsage
    */
@@ -434,7 +434,8 @@ export const UsageService: GenService<{
     output: typeof QueryUsageResponseSchema;
   },
   /**
-   * GetPool reads the headcount of a run: who holds, lost or waits for a slot.
+   * GetPool reads the pool of a run: the agents that hold a slot, and the agents that have lost their slot or wait for
+   * one.
    *
    * @generated from rpc writ.usage.v1.UsageService.GetPool
    */
@@ -454,9 +455,9 @@ export const UsageService: GenService<{
     output: typeof ListModelsResponseSchema;
   },
   /**
-   * SetCaps sets the caps of a running run or a session, for the roles admin and operator, or of a tenant's days or
-   * months, for the role operator. It is recorded in the audit record before it takes effect. A run that has ended is
-   * not continued, whatever its stop reason.
+   * SetCaps sets the caps of an active run or of a session (roles admin and operator), or of the days or months of a
+   * tenant (role operator). The supervisor adds the call to the audit record before the caps take effect. Higher caps
+   * do not restart a run that ended because it exhausted its budget.
    *
    * @generated from rpc writ.usage.v1.UsageService.SetCaps
    */

@@ -28,7 +28,7 @@ export const file_writ_worker_v1_agent_worker_service: GenFile = /*@__PURE__*/
   fileDesc("Cil3cml0L3dvcmtlci92MS9hZ2VudF93b3JrZXJfc2VydmljZS5wcm90bxIOd3JpdC53b3JrZXIudjEiSAoRRmluZEFnZW50c1JlcXVlc3QSMwoGYWdlbnRzGAEgAygLMhgud3JpdC53b3JrZXIudjEuQWdlbnRLZXlCCbpIBpIBAxDoByKTAQoIQWdlbnRLZXkSKQoGdGVuYW50GAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnJ1bl9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIxCg5hZ2VudF9pbnN0YW5jZRgDIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JCJGChJGaW5kQWdlbnRzUmVzcG9uc2USMAoJcHJlc2VuY2VzGAEgAygOMh0ud3JpdC53b3JrZXIudjEuQWdlbnRQcmVzZW5jZSLeAQoHTWVzc2FnZRItCgptZXNzYWdlX2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEiAKD3NlbmRlcl9pbnN0YW5jZRgCIAEoCUIHukgEcgIYQBIXCgR0ZXh0GAMgASgJQgm6SAZyBCiAgEASHAoJZGF0YV9qc29uGAQgASgJQgm6SAZyBCiAgEASHwoOY29ycmVsYXRpb25faWQYBSABKAlCB7pIBHICGEASGQoIcmVwbHlfdG8YBiABKAlCB7pIBHICGEASDwoHcGFydGlhbBgHIAEoCCL+AwoORGVsaXZlclJlcXVlc3QSLQoKcmVxdWVzdF9pZBgBIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZ0ZW5hbnQYAiABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSNAoFYWdlbnQYAyABKAsyHS53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50UmVmQga6SAPIAQESPQoLc3VwZXJ2aXNpb24YBCABKAsyIC53cml0LnN1cGVydmlzaW9uLnYxLlN1cGVydmlzaW9uQga6SAPIAQESPAoIbWFuaWZlc3QYBSABKAsyIi53cml0LnN1cGVydmlzaW9uLnYxLkFnZW50TWFuaWZlc3RCBrpIA8gBARJCCgtjcmVkZW50aWFscxgGIAEoCzIlLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRDcmVkZW50aWFsc0IGukgDyAEBEhwKCnNsb3RfZ3JhbnQYByABKAlCCLpIBXIDKIBAEjAKB21lc3NhZ2UYCCABKAsyFy53cml0Lndvcmtlci52MS5NZXNzYWdlQga6SAPIAQESLAoIZGVhZGxpbmUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEh0KC3RyYWNlcGFyZW50GAogASgJQgi6SAVyAxiAASIjCg9EZWxpdmVyUmVzcG9uc2USEAoIYWNjZXB0ZWQYASABKAgigAEKDkFwcHJvdmFsU2lnbmFsEjIKCGRlY2lzaW9uGAEgASgLMhgud3JpdC5yZXZpZXcudjEuRGVjaXNpb25CBrpIA8gBARI6CgtjcmVkZW50aWFscxgCIAEoCzIlLndyaXQuc3VwZXJ2aXNpb24udjEuQWdlbnRDcmVkZW50aWFscyLfAgoNU2lnbmFsUmVxdWVzdBItCgpyZXF1ZXN0X2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnRlbmFudBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZydW5faWQYAyABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSMQoOYWdlbnRfaW5zdGFuY2UYBCABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoEbmFtZRgFIAEoCUIbukgYchYyFF5bYS16MC05XzotXXsxLDE2MH0kEh8KDHBheWxvYWRfanNvbhgGIAEoCUIJukgGcgQogIBAEjAKCGFwcHJvdmFsGAcgASgLMh4ud3JpdC53b3JrZXIudjEuQXBwcm92YWxTaWduYWwSGAoGc2VuZGVyGAggASgJQgi6SAVyAxiAAiIiCg5TaWduYWxSZXNwb25zZRIQCghhY2NlcHRlZBgBIAEoCCKBAwoNQ2FuY2VsUmVxdWVzdBItCgpyZXF1ZXN0X2lkGAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnRlbmFudBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBIpCgZydW5faWQYAyABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSNAoOYWdlbnRfaW5zdGFuY2UYBCABKAlCHLpIGdgBAXIUMhJeW2EtejAtOV8tXXsxLDY0fSQSHwoLc3RvcF9yZWFzb24YBSABKAlCCrpIB3IFEAEYgAQSQgoJcmV0ZW50aW9uGAYgASgOMiUud3JpdC5zdXBlcnZpc2lvbi52MS5IaXN0b3J5UmV0ZW50aW9uQgi6SAWCAQIQARIZCgZhbnN3ZXIYByABKAlCCbpIBnIEKICAQBIRCglhd2FpdF9lbmQYCCABKAgSIgoPcmVjb3JkZWRfZXZlbnRzGAkgAygMQgm6SAaSAQMQgAEiYgoOQ2FuY2VsUmVzcG9uc2USDQoFZW5kZWQYASABKA0SLgoGZXZlbnRzGAIgAygLMh4ud3JpdC50aW1lbGluZS52MS5DYXJyaWVkRXZlbnQSEQoJaGFzX2VuZGVkGAMgASgIImoKEkRlc2NyaWJlUnVuUmVxdWVzdBIpCgZ0ZW5hbnQYASABKAlCGbpIFnIUMhJeW2EtejAtOV8tXXsxLDY0fSQSKQoGcnVuX2lkGAIgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kIrwBChBBZ2VudERlc2NyaXB0aW9uEiwKBWFnZW50GAEgASgLMh0ud3JpdC5zdXBlcnZpc2lvbi52MS5BZ2VudFJlZhIpCgVzdGF0ZRgCIAEoDjIaLndyaXQud29ya2VyLnYxLkFnZW50U3RhdGUSDQoFZXBvY2gYAyABKAMSFgoOam91cm5hbF9sZW5ndGgYBCABKAMSEwoLd2FpdGluZ19mb3IYBSADKAkSEwoLc3RvcF9yZWFzb24YBiABKAkiRwoTRGVzY3JpYmVSdW5SZXNwb25zZRIwCgZhZ2VudHMYASADKAsyIC53cml0Lndvcmtlci52MS5BZ2VudERlc2NyaXB0aW9uIuABChVMaXN0TG9nRW50cmllc1JlcXVlc3QSKQoGdGVuYW50GAEgASgJQhm6SBZyFDISXlthLXowLTlfLV17MSw2NH0kEikKBnJ1bl9pZBgCIAEoCUIZukgWchQyEl5bYS16MC05Xy1dezEsNjR9JBI0Cg5hZ2VudF9pbnN0YW5jZRgDIAEoCUIcukgZ2AEBchQyEl5bYS16MC05Xy1dezEsNjR9JBIdCglwYWdlX3NpemUYBCABKA1CCrpIByoFGPQDKAESHAoKcGFnZV90b2tlbhgFIAEoCUIIukgFcgMYgAgiWQoWTGlzdExvZ0VudHJpZXNSZXNwb25zZRImCgdlbnRyaWVzGAEgAygLMhUud3JpdC5ydW4udjEuTG9nRW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJKn8KDUFnZW50UHJlc2VuY2USHgoaQUdFTlRfUFJFU0VOQ0VfVU5TUEVDSUZJRUQQABIYChRBR0VOVF9QUkVTRU5DRV9BTElWRRABEhgKFEFHRU5UX1BSRVNFTkNFX0VOREVEEAISGgoWQUdFTlRfUFJFU0VOQ0VfVU5LTk9XThADKqcDCgpBZ2VudFN0YXRlEhsKF0FHRU5UX1NUQVRFX1VOU1BFQ0lGSUVEEAASFwoTQUdFTlRfU1RBVEVfUlVOTklORxABEiAKHEFHRU5UX1NUQVRFX1dBSVRJTkdfRk9SX1RPT0wQAhIhCh1BR0VOVF9TVEFURV9XQUlUSU5HX0ZPUl9JTlBVVBADEhkKFUFHRU5UX1NUQVRFX1NVU1BFTkRFRBAEEhYKEkFHRU5UX1NUQVRFX1BBUktFRBAFEhkKFUFHRU5UX1NUQVRFX0NPTVBMRVRFRBAGEhYKEkFHRU5UX1NUQVRFX1BBVVNFRBAHEhkKFUFHRU5UX1NUQVRFX0NBTkNFTExFRBAIEhkKFUFHRU5UX1NUQVRFX1RJTUVEX09VVBAJEhkKFUFHRU5UX1NUQVRFX01BWF9TVEVQUxAKEh8KG0FHRU5UX1NUQVRFX0JVREdFVF9FWENFRURFRBALEhYKEkFHRU5UX1NUQVRFX0hBTFRFRBAMEhcKE0FHRU5UX1NUQVRFX0JMT0NLRUQQDRIVChFBR0VOVF9TVEFURV9FUlJPUhAOMoAEChJBZ2VudFdvcmtlclNlcnZpY2USSgoHRGVsaXZlchIeLndyaXQud29ya2VyLnYxLkRlbGl2ZXJSZXF1ZXN0Gh8ud3JpdC53b3JrZXIudjEuRGVsaXZlclJlc3BvbnNlEkcKBlNpZ25hbBIdLndyaXQud29ya2VyLnYxLlNpZ25hbFJlcXVlc3QaHi53cml0Lndvcmtlci52MS5TaWduYWxSZXNwb25zZRJHCgZDYW5jZWwSHS53cml0Lndvcmtlci52MS5DYW5jZWxSZXF1ZXN0Gh4ud3JpdC53b3JrZXIudjEuQ2FuY2VsUmVzcG9uc2USVgoLRGVzY3JpYmVSdW4SIi53cml0Lndvcmtlci52MS5EZXNjcmliZVJ1blJlcXVlc3QaIy53cml0Lndvcmtlci52MS5EZXNjcmliZVJ1blJlc3BvbnNlElMKCkZpbmRBZ2VudHMSIS53cml0Lndvcmtlci52MS5GaW5kQWdlbnRzUmVxdWVzdBoiLndyaXQud29ya2VyLnYxLkZpbmRBZ2VudHNSZXNwb25zZRJfCg5MaXN0TG9nRW50cmllcxIlLndyaXQud29ya2VyLnYxLkxpc3RMb2dFbnRyaWVzUmVxdWVzdBomLndyaXQud29ya2VyLnYxLkxpc3RMb2dFbnRyaWVzUmVzcG9uc2ViBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_timestamp, file_writ_review_v1_decision, file_writ_run_v1_run, file_writ_supervision_v1_credentials, file_writ_supervision_v1_manifest, file_writ_supervision_v1_supervision, file_writ_timeline_v1_carried_event]);
 
 /**
- * FindAgentsRequest names agents of any runs.
+ * FindAgentsRequest names agents, which may belong to different runs.
  *
  * @generated from message writ.worker.v1.FindAgentsRequest
  */
@@ -84,7 +84,7 @@ export const AgentKeySchema: GenMessage<AgentKey> = /*@__PURE__*/
   messageDesc(file_writ_worker_v1_agent_worker_service, 1);
 
 /**
- * FindAgentsResponse has the presence of each agent, in the order of the request.
+ * FindAgentsResponse reports whether each agent is in the store, in the order of the request.
  *
  * @generated from message writ.worker.v1.FindAgentsResponse
  */
@@ -139,8 +139,8 @@ export type Message = Message$1<"writ.worker.v1.Message"> & {
   dataJson: string;
 
   /**
-   * For the root of a run, the id of the session; for a child, an id that its parent chose. A user-proxy agent waits
-   * for `human_reply:<correlation_id>`.
+   * Id of the conversation to which the message belongs: the session id for the root of a run, an id that the parent
+   * chose for a child. A user-proxy agent waits for the signal `human_reply:<correlation_id>`.
    *
    * @generated from field: string correlation_id = 5;
    */
@@ -274,7 +274,7 @@ export const DeliverResponseSchema: GenMessage<DeliverResponse> = /*@__PURE__*/
   messageDesc(file_writ_worker_v1_agent_worker_service, 5);
 
 /**
- * ApprovalSignal wakes an agent that waited for an approval.
+ * ApprovalSignal carries the decision for an agent that waits for an approval.
  *
  * @generated from message writ.worker.v1.ApprovalSignal
  */
@@ -302,7 +302,7 @@ export const ApprovalSignalSchema: GenMessage<ApprovalSignal> = /*@__PURE__*/
   messageDesc(file_writ_worker_v1_agent_worker_service, 6);
 
 /**
- * SignalRequest wakes an agent.
+ * SignalRequest sends a signal to an agent.
  *
  * @generated from message writ.worker.v1.SignalRequest
  */
@@ -336,8 +336,8 @@ export type SignalRequest = Message$1<"writ.worker.v1.SignalRequest"> & {
   agentInstance: string;
 
   /**
-   * Name that the agent waits for, such as `human_reply:<correlation_id>`, `approval:<call_id>` or `new_source_item`; `halted`
-   * parks an agent, `resumed` unparks it.
+   * Name of the signal that the agent waits for, such as `human_reply:<correlation_id>`, `approval:<call_id>` or
+   * `new_source_item`. The signal `halted` parks an agent, and `resumed` unparks it.
    *
    * @generated from field: string name = 5;
    */
@@ -358,7 +358,7 @@ export type SignalRequest = Message$1<"writ.worker.v1.SignalRequest"> & {
   approval?: ApprovalSignal | undefined;
 
   /**
-   * Subject of the client that sent the signal; empty when no client did.
+   * Subject of the client that sent the signal; empty for a signal of the platform.
    *
    * @generated from field: string sender = 8;
    */
@@ -379,8 +379,8 @@ export const SignalRequestSchema: GenMessage<SignalRequest> = /*@__PURE__*/
  */
 export type SignalResponse = Message$1<"writ.worker.v1.SignalResponse"> & {
   /**
-   * False when the same signal was already accepted, when the agent has ended, and, for an external agent, when the signal is
-   * not a new decision on an approval.
+   * False if the same signal was already accepted or the agent has ended. For an external agent, also false if the
+   * signal is not a new decision on an approval.
    *
    * @generated from field: bool accepted = 1;
    */
@@ -436,34 +436,34 @@ export type CancelRequest = Message$1<"writ.worker.v1.CancelRequest"> & {
   stopReason: string;
 
   /**
-   * Retention of the run, used only without agent_instance: if it is PERMANENT, only the content of agents with a
-   * shorter retention of their own is deleted; otherwise the content of all agents is deleted.
+   * Retention of the run; used only if agent_instance is empty. If it is PERMANENT, the worker deletes only the content
+   * of agents whose own retention is shorter; otherwise it deletes the content of all agents.
    *
    * @generated from field: writ.supervision.v1.HistoryRetention retention = 6;
    */
   retention: HistoryRetention;
 
   /**
-   * Approved answer of the root that ended the run, when the root has an output topic: the worker publishes it
-   * unless it already did. Only without agent_instance.
+   * Approved answer with which the root ended the run; set only if the root has an output topic, and only without
+   * agent_instance. The worker publishes the answer unless it has already published it.
    *
    * @generated from field: string answer = 7;
    */
   answer: string;
 
   /**
-   * If true, the call neither ends the agent nor records anything; it only reports whether the agent has ended. If the
-   * replica that receives the call runs the agent, it waits up to two seconds for the agent to end. Only with
-   * agent_instance.
+   * If true, Cancel does not end the agent and records nothing; it only reports in `has_ended` whether the agent has
+   * ended. If the replica that receives the call runs the agent, it first waits up to two seconds for the agent to end.
+   * Requires agent_instance.
    *
    * @generated from field: bool await_end = 8;
    */
   awaitEnd: boolean;
 
   /**
-   * The last HookEvents of the worker that the supervisor received in requests of these agents, oldest first. A request
-   * can carry an event before the worker stores it; the worker stores and publishes each of these events that it has
-   * not stored yet.
+   * The most recent HookEvents of agent-worker that the supervisor received in requests of these agents, oldest first.
+   * A worker can send an event to the supervisor before it stores the event, and crash in between; the worker therefore
+   * stores and publishes each of these events that it has not stored yet.
    *
    * @generated from field: repeated bytes recorded_events = 9;
    */
@@ -484,7 +484,7 @@ export const CancelRequestSchema: GenMessage<CancelRequest> = /*@__PURE__*/
  */
 export type CancelResponse = Message$1<"writ.worker.v1.CancelResponse"> & {
   /**
-   * Number of agents that were ended.
+   * Number of agents that the call ended.
    *
    * @generated from field: uint32 ended = 1;
    */
@@ -498,7 +498,7 @@ export type CancelResponse = Message$1<"writ.worker.v1.CancelResponse"> & {
   events: CarriedEvent[];
 
   /**
-   * With await_end: whether the agent has ended. When it is false, events is empty.
+   * Whether the agent has ended; only with await_end. If false, events is empty.
    *
    * @generated from field: bool has_ended = 3;
    */
@@ -575,7 +575,7 @@ export type AgentDescription = Message$1<"writ.worker.v1.AgentDescription"> & {
   journalLength: bigint;
 
   /**
-   * Signals that it waits for.
+   * Signals that the agent waits for.
    *
    * @generated from field: repeated string waiting_for = 5;
    */
@@ -695,13 +695,13 @@ export const ListLogEntriesResponseSchema: GenMessage<ListLogEntriesResponse> = 
   messageDesc(file_writ_worker_v1_agent_worker_service, 15);
 
 /**
- * AgentPresence says whether a worker has an agent.
+ * AgentPresence is the presence of an agent in the store of a worker.
  *
  * @generated from enum writ.worker.v1.AgentPresence
  */
 export const AgentPresence = {
   /**
-   * The worker does not serve the tenant of the agent, and knows nothing about it.
+   * Not determined: the worker does not serve the tenant of the agent.
    *
    * @generated from enum value: AGENT_PRESENCE_UNSPECIFIED = 0;
    */
@@ -715,14 +715,14 @@ export const AgentPresence = {
   ALIVE: 1,
 
   /**
-   * The agent has ended at the worker. Terminal.
+   * Terminal: the agent has ended in this worker.
    *
    * @generated from enum value: AGENT_PRESENCE_ENDED = 2;
    */
   ENDED: 2,
 
   /**
-   * The worker does not know the agent.
+   * The agent is not in the store of the worker.
    *
    * @generated from enum value: AGENT_PRESENCE_UNKNOWN = 3;
    */
@@ -730,7 +730,7 @@ export const AgentPresence = {
 } as const;
 
 /**
- * AgentPresence says whether a worker has an agent.
+ * AgentPresence is the presence of an agent in the store of a worker.
  *
  * @generated from enum writ.worker.v1.AgentPresence
  */
@@ -868,14 +868,15 @@ export const AgentStateSchema: GenEnum<AgentState> = /*@__PURE__*/
   enumDesc(file_writ_worker_v1_agent_worker_service, 1);
 
 /**
- * AgentWorkerService accepts agents, signals and cancellations. Served to the supervisor, by agent-worker, and by
- * agent-proxy for external agents.
+ * AgentWorkerService accepts agents, signals and cancellations from the supervisor. agent-worker implements it, and
+ * agent-proxy implements it for external agents.
  *
  * @generated from service writ.worker.v1.AgentWorkerService
  */
 export const AgentWorkerService: GenService<{
   /**
-   * Deliver delivers an agent with its manifest, tokens and first message. Durable before it is acknowledged.
+   * Deliver delivers an agent with its manifest, tokens and first message. The agent is stored durably before the
+   * response is sent.
    *
    * @generated from rpc writ.worker.v1.AgentWorkerService.Deliver
    */
@@ -885,7 +886,8 @@ export const AgentWorkerService: GenService<{
     output: typeof DeliverResponseSchema;
   },
   /**
-   * Signal wakes an agent. Durable before it is acknowledged.
+   * Signal sends a signal to an agent and wakes the agent if it waits for the signal. agent-worker stores the signal
+   * durably before it sends the response; agent-proxy does not store signals.
    *
    * @generated from rpc writ.worker.v1.AgentWorkerService.Signal
    */
@@ -915,7 +917,8 @@ export const AgentWorkerService: GenService<{
     output: typeof DescribeRunResponseSchema;
   },
   /**
-   * FindAgents returns which agents are in the store of this worker, whichever replica runs them.
+   * FindAgents reports for each agent whether it is in the store of this worker, regardless of the replica that runs
+   * it.
    *
    * @generated from rpc writ.worker.v1.AgentWorkerService.FindAgents
    */
